@@ -71,6 +71,10 @@ class IdentityRefused(ApplianceError):
     """TLS: one end does not accept the other's identity."""
 
 
+class CertificateRefused(IdentityRefused):
+    """TLS: a broker does not accept our certificate, or asks for one."""
+
+
 class HelloUnanswered(IdentityRefused):
     """TLS: the other end closed on our ClientHello without an answer: it does not accept it."""
 
@@ -100,7 +104,13 @@ class ForwardRefused(ApplianceError):
 
 
 class CredentialsRefused(ApplianceError):
-    """SASL: the cluster does not accept the API key."""
+    """SASL: the cluster does not accept the API key, or the token; or a token endpoint does not accept the key."""
+
+
+class TokenUnavailable(ApplianceError):
+    """There is no token to log in with now: its endpoint does not answer, or its command fails."""
+
+    retriable = True
 
 
 class TargetRefused(ApplianceError):

@@ -9,19 +9,22 @@ from appliance.doctor.step import Finding, Remedies, failed, passed, remedy_of, 
 from appliance.errors import (
     ApplianceError,
     BrokerUnsupported,
+    CertificateRefused,
     CredentialsRefused,
     IdentityRefused,
     NameUnresolved,
     PeerError,
+    TokenUnavailable,
     Unreachable,
 )
+from appliance.kafka.client.client_tls import ClientTls, certificate_remedy
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve, connect
-from appliance.kafka.client.login import agree_versions, authenticate, tls_context
+from appliance.kafka.client.login import Login, agree_versions
 from appliance.kafka.protocol.versions import NEEDED
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings
+from appliance.settings.values import ClusterSettings, SaslMechanism
 
 METADATA_SECONDS = 15.0
 """Seconds that the cluster may take to list its brokers; after that, those of the settings are tried."""
@@ -68,14 +71,14 @@ class BrokerChecks:
         self._path = path
         self._client_id = client_id
         self._relays_only = relays_only
-        self._tls: ssl.SSLContext | None = None
+        self._login = Login(cluster.settings)
         self._addresses: dict[str, Sequence[str]] = {}
         self._connections: dict[Target, BrokerConnection] = {}
 
     @property
     def logs_in(self) -> bool:
         """True when this VM can log in to the cluster."""
-        return bool(self._settings.api_key) or not self._settings.protocol.authenticated
+        return bool(self._settings.login) or not self._settings.protocol.authenticated
 
     async def close(self) -> None:
         """Close all connections."""
@@ -100,7 +103,6 @@ class BrokerChecks:
         settings = self._settings
         if not settings.protocol.encrypted:
             return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
-        self._tls = tls_context(settings)
         faults = await self._each(self._open)
         if not faults:
             return passed(self._all("with a certificate in its own name"))
@@ -111,13 +113,13 @@ class BrokerChecks:
         return finding
 
     async def sasl(self) -> Finding:
-        """Log in to every broker with the API key."""
+        """Log in to every broker by SASL."""
         settings = self._settings
         if not settings.protocol.authenticated:
             return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
         if not self.logs_in:
             return skipped(f"{settings.variable('API_KEY')} is not set on this VM, which needs none")
-        detail = self._all(f"accepted {settings.variable('API_KEY')}={settings.api_key} by {settings.mechanism}")
+        detail = self._all(f"accepted {settings.login} by {settings.mechanism}")
         return self._judged(await self._each(self._authenticate), detail, self._login_remedies())
 
     async def versions(self) -> Finding:
@@ -150,7 +152,7 @@ class BrokerChecks:
         await connection.close()
 
     async def _open(self, target: Target) -> None:
-        self._connections[target] = await connect(target, self._found, self._client_id, self._tls)
+        self._connections[target] = await connect(target, self._found, self._client_id, self._login.tls())
 
     async def _opened(self, target: Target) -> BrokerConnection:
         if target not in self._connections:
@@ -158,7 +160,7 @@ class BrokerChecks:
         return self._connections[target]
 
     async def _authenticate(self, target: Target) -> None:
-        await authenticate(await self._opened(target), self._settings)
+        await self._login.authenticate(await self._opened(target))
 
     async def _agree(self, target: Target) -> None:
         await agree_versions(await self._opened(target), self._settings.side)
@@ -195,9 +197,14 @@ class BrokerChecks:
     def _login_remedies(self) -> Remedies:
         variable, protocol = self._settings.variable, self._settings.protocol
         secured = f"check that {variable('SECURITY_PROTOCOL')}={protocol} is how this port is secured"
-        key = f"check {variable('API_KEY')}, {variable('API_SECRET')} and {variable('SASL_MECHANISM')}"
+        names = ["API_KEY", "API_SECRET", "SASL_MECHANISM"]
+        if self._settings.mechanism is SaslMechanism.OAUTHBEARER:
+            names.insert(0, "OAUTH_TOKEN_COMMAND" if self._settings.oauth.command else "OAUTH_TOKEN_URL")
+        named = ", ".join(map(variable, names[:-1]))
         return (
-            (CredentialsRefused, key),
+            (CertificateRefused, certificate_remedy(self._settings)),
+            (TokenUnavailable, "see the text of the error"),
+            (CredentialsRefused, f"check {named} and {variable(names[-1])}"),
             (BrokerUnsupported, "have the brokers run Kafka 2.8 or newer"),
             (PeerError, secured),
             (Unreachable, secured),
@@ -205,6 +212,8 @@ class BrokerChecks:
 
 
 def _tls_remedy(error: ApplianceError, settings: ClusterSettings) -> str:
+    if isinstance(error, CertificateRefused):
+        return certificate_remedy(settings)
     cause = error.__cause__
     code = cause.verify_code if isinstance(cause, ssl.SSLCertVerificationError) else None
     if code == _WRONG_NAME:
@@ -234,4 +243,4 @@ def check_authorities(*clusters: ClusterSettings) -> None:
         SettingsError: one of them cannot be read as certificates.
     """
     for settings in clusters:
-        tls_context(settings)
+        ClientTls(settings).context()

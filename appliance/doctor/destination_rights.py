@@ -78,7 +78,7 @@ class Destination:
         self._naming = Naming.of(settings)
         self._cluster = cluster
         self._sources = sources
-        self._key = f"DESTINATION_API_KEY={settings.destination.api_key}"
+        self._key = settings.destination.login or "DESTINATION_API_KEY"
         self._filter = ConfigFilter(cluster, self._naming.positions_topic)
         self._producer: Producer | None = None
 

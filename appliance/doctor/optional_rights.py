@@ -93,7 +93,7 @@ class FailbackRights:
         lacks = [f"WRITE on {some(refused)}"] if refused else []
         lacks += await self._lacks_for_positions()
         if lacks:
-            whom = f"SOURCE_API_KEY={self._source.settings.api_key}"
+            whom = self._source.settings.login or "SOURCE_API_KEY"
             return skipped(f"only to fail back {whom} lacks: {'; '.join(lacks)}")
         return passed(f"permitted to {some(names)}")
 

@@ -82,7 +82,4 @@ async def unreadable(cluster: KafkaCluster, metadata: Metadata, topics: Collecti
 
 def _whom(cluster: KafkaCluster) -> str:
     """The principal that needs a permission."""
-    settings = cluster.settings
-    if settings.protocol.authenticated:
-        return f"{settings.variable('API_KEY')}={settings.api_key}"
-    return "clients without an API key"
+    return cluster.settings.login or "clients without an API key"

@@ -1,13 +1,13 @@
 """The settings: setenv.sh as frozen dataclasses, or a list of all its faults.
 
 - ``shell_lines``, ``env_file``: the grammar of a line, and lines to a dict.
-- ``values``, ``clusters``, ``tunnel``, ``replication``, ``groups``, ``control_center``: the
+- ``values``, ``clusters``, ``logins``, ``tunnel``, ``replication``, ``groups``, ``control_center``: the
   values, each declared with its variable.
 - ``variable``, ``variables``, ``role``: a declaration, the table of all of them, the roles that read them.
 - ``parse``, ``parsers``: the environment to values, or to every fault.
-- ``cross_checks``: faults that show only between values.
+- ``cross_checks``, ``login_checks``: faults that show only between values, or in the files that they name.
 - ``target``, ``secret``: addresses and logins, and texts that are never shown.
 - ``patterns``, ``strength``: patterns that reach too far, and secrets that are too weak.
-- ``private_files``: files that hold secrets and SSH keys.
+- ``private_files``, ``pem_files``: files that hold secrets and SSH keys, or certificates and their keys.
 - ``bound``: MAX_BYTES_PER_SECOND, read again while the replicator runs.
 """

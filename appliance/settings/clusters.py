@@ -1,11 +1,13 @@
 """The settings of one Kafka cluster, the same for both sides."""
 
 import enum
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from appliance.settings.parsers import choice, identifier, listed, optional, secret, text
+from appliance.settings.logins import NO_OAUTH, ClientCertificate, OAuthSettings
+from appliance.settings.parsers import choice, identifier, listed, matching, optional, secret, text
 from appliance.settings.role import EVERY_ROLE, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
@@ -13,6 +15,8 @@ from appliance.settings.variable import BothSides, Variable
 
 _LOGIN = Role.DESTINATION | Role.REPLICATOR
 """The roles that log in to the source; only the replicator logs in to the destination."""
+
+_MSK_BROKER = re.compile(r".+\.kafka(-serverless)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?")
 
 
 class SecurityProtocol(enum.StrEnum):
@@ -35,16 +39,31 @@ class SecurityProtocol(enum.StrEnum):
 
 
 class SaslMechanism(enum.StrEnum):
-    """The SASL mechanism that presents the API key."""
+    """The SASL mechanism of the login; AWS_MSK_IAM is OAUTHBEARER with a token that AWS credentials have signed."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     SCRAM_SHA_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
+    AWS_MSK_IAM = "AWS_MSK_IAM"
+
+    @property
+    def on_the_wire(self) -> str:
+        """The mechanism's name in the handshake with a broker."""
+        return SaslMechanism.OAUTHBEARER.value if self.by_token else self.value
+
+    @property
+    def by_token(self) -> bool:
+        """True if a token logs in, and no password."""
+        return self in (SaslMechanism.OAUTHBEARER, SaslMechanism.AWS_MSK_IAM)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """One Kafka cluster and the login to it; ``ca_file`` None means the system's certificate authorities."""
+    """One Kafka cluster and the login to it.
+
+    ``ca_file`` None means the system's certificate authorities; ``certificate`` None means that we show none.
+    """
 
     side: Side
     cluster_id: Annotated[
@@ -79,14 +98,20 @@ class ClusterSettings:
     api_key: Annotated[
         str,
         BothSides.of(
-            Variable("API_KEY", "The SASL user name at the {side} cluster.", _LOGIN, text),
+            Variable("API_KEY", "The SASL user name at the {side} cluster, or the OAuth client id.", _LOGIN, text),
             Role.REPLICATOR,
         ),
     ]
     api_secret: Annotated[
         Secret,
         BothSides.of(
-            Variable("API_SECRET", "The SASL password of that user.", _LOGIN, secret, confidential=True),
+            Variable(
+                "API_SECRET",
+                "The SASL password of that user, or the secret of that client.",
+                _LOGIN,
+                secret,
+                confidential=True,
+            ),
             Role.REPLICATOR,
         ),
     ]
@@ -108,7 +133,7 @@ class ClusterSettings:
         BothSides.of(
             Variable(
                 "SASL_MECHANISM",
-                "SASL mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.",
+                "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM.",
                 _LOGIN,
                 choice(SaslMechanism),
                 "PLAIN",
@@ -129,6 +154,41 @@ class ClusterSettings:
             Role.REPLICATOR,
         ),
     ]
+
+    certificate: ClientCertificate | None = None
+    oauth: OAuthSettings = NO_OAUTH
+    aws_region: Annotated[
+        str,
+        BothSides.of(
+            Variable(
+                "AWS_REGION",
+                "AWS region of the cluster, for AWS_MSK_IAM; empty: the one in the brokers' names.",
+                _LOGIN,
+                matching("[a-z0-9-]*", "a region such as us-east-1"),
+                "",
+            ),
+            Role.REPLICATOR,
+        ),
+    ] = ""
+
+    @property
+    def region(self) -> str:
+        """The AWS region of the cluster; empty where neither the settings nor the brokers' names have one."""
+        named = (_MSK_BROKER.fullmatch(target.host) for target in self.bootstrap)
+        return self.aws_region or next((found["region"] for found in named if found), "")
+
+    @property
+    def login(self) -> str:
+        """The variable that names our login, with its value, as messages show it; empty where there is no login."""
+        if self.protocol.authenticated:
+            if self.mechanism is SaslMechanism.AWS_MSK_IAM:
+                return f"{self.variable('SASL_MECHANISM')}={self.mechanism}"
+            if self.mechanism is SaslMechanism.OAUTHBEARER and self.oauth.command:
+                return self.variable("OAUTH_TOKEN_COMMAND")
+            return f"{self.variable('API_KEY')}={self.api_key}" if self.api_key else ""
+        if self.certificate and self.protocol.encrypted:
+            return f"{self.variable('SSL_CERTIFICATE_FILE')}={self.certificate.file}"
+        return ""
 
     def variable(self, name: str) -> str:
         """The name of one of this cluster's variables: ``variable("API_KEY")`` is ``SOURCE_API_KEY``."""

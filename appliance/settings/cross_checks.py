@@ -1,10 +1,10 @@
 """Faults that show only between values, or between values and this machine's files."""
 
 import ipaddress
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+from appliance.settings.login_checks import file_faults, login_faults
 from appliance.settings.parsers import topic_name
 from appliance.settings.patterns import pattern_faults
 from appliance.settings.private_files import read_private_key, read_public_keys
@@ -12,7 +12,6 @@ from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.strength import new_secret, weakness
 from appliance.settings.target import is_ip_literal
 from appliance.settings.values import (
-    ClusterSettings,
     EngineSettings,
     Route,
     Settings,
@@ -28,7 +27,10 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
     faults += _weak_secrets(settings) + _separated_names(settings)
     if role & Role.REPLICATOR:
         faults += _naming(settings.topics)
-        faults += _authorities(settings.source) + _authorities(settings.destination) + _spark(settings.engine)
+        faults += [*file_faults(settings.source), *file_faults(settings.destination), *_spark(settings.engine)]
+        faults += login_faults(settings.destination)
+    if role & (Role.DESTINATION | Role.REPLICATOR):
+        faults += login_faults(settings.source)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
         faults += pattern_faults(settings.tunnel.allowed)
     if role & Role.DESTINATION and settings.tunnel.ssh:
@@ -141,20 +143,6 @@ def _spark(engine: EngineSettings) -> list[str]:
             "is sent by those who know it; make one with: openssl rand -base64 33"
         )
     return faults
-
-
-def _authorities(cluster: ClusterSettings) -> list[str]:
-    if cluster.ca_file is None or not cluster.protocol.encrypted:
-        return []
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=cluster.ca_file)
-    except ssl.SSLError:
-        cause = "no certificate in it"
-    except OSError as error:
-        cause = error.strerror or "not readable"
-    else:
-        return []
-    return [f"{cluster.variable('CA_FILE')}={cluster.ca_file}: expected a readable PEM file: {cause}"]
 
 
 def _keys(ssh: SshSettings) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from appliance.errors import SettingsError
 from appliance.settings.cross_checks import cross_check
+from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
@@ -21,6 +22,7 @@ from appliance.settings.values import (
     GroupSettings,
     KeyFiles,
     LogSettings,
+    SaslMechanism,
     SecretFile,
     SecurityProtocol,
     Settings,
@@ -166,8 +168,21 @@ def _settings(reading: _Reading) -> Settings:
 
 def _cluster(reading: _Reading, side: Side) -> ClusterSettings:
     protocol: SecurityProtocol = reading.named(f"{side.upper()}_SECURITY_PROTOCOL")
-    unwanted = () if protocol.authenticated else ("api_key", "api_secret")
-    return reading.build(ClusterSettings, side, unwanted, side=side, protocol=protocol)
+    mechanism: SaslMechanism = reading.named(f"{side.upper()}_SASL_MECHANISM")
+    oauth = reading.build(OAuthSettings, side)
+    by_key = not mechanism.by_token or (mechanism is SaslMechanism.OAUTHBEARER and not oauth.command)
+    unwanted = () if protocol.authenticated and by_key else ("api_key", "api_secret")
+    given = {"protocol": protocol, "mechanism": mechanism, "certificate": _certificate(reading, side), "oauth": oauth}
+    return reading.build(ClusterSettings, side, unwanted, side=side, **given)
+
+
+def _certificate(reading: _Reading, side: Side) -> ClientCertificate | None:
+    """Our certificate with its key, or None; one without the other is a fault."""
+    own = reading.build(ClientCertificate, side)
+    if bool(own.file) != bool(own.key):
+        names = " and ".join(f"{side.upper()}_SSL_{name}_FILE" for name in ("CERTIFICATE", "KEY"))
+        reading.faults.append(f"{names}: expected both files, or neither")
+    return own if own.file and own.key else None
 
 
 def _topics(reading: _Reading) -> TopicSettings:

@@ -6,20 +6,18 @@ in this link (``certificates.peer_name``). Whether the other end's certificate i
 decides; with the old and the new one in the file, an authority can be changed while connections come and go.
 """
 
-import datetime
-import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from appliance.errors import SettingsError
+from appliance.settings import pem_files
 from appliance.settings.values import CertificateFiles, Side
 from appliance.tls.certificates import Credentials, peer_name, uris_of
 
-_OTHERS = 0o007
-
-_Signature = tuple[tuple[int, int, int, int] | None, ...]
+_Value = TypeVar("_Value")
 
 
 def read_credentials(files: CertificateFiles, link: str, role: Side) -> Credentials:
@@ -28,66 +26,33 @@ def read_credentials(files: CertificateFiles, link: str, role: Side) -> Credenti
     Raises:
         SettingsError: they cannot be used; the text names the variable whose file it is.
     """
-    authority, key = _read("AUTHORITY", files.authority), _read("KEY", files.key)
-    chain = _read("CERTIFICATE", files.certificate)
-    _certificates("AUTHORITY", files.authority, authority)
-    leaf = _certificates("CERTIFICATE", files.certificate, chain)[0]
-    _check_key(files, key, leaf)
-    _check_time(files.certificate, leaf)
+    authority = _checked("AUTHORITY", files.authority, lambda: pem_files.read_pem(files.authority))
+    content = _checked("KEY", files.key, lambda: pem_files.read_private_pem(files.key))
+    chain = _checked("CERTIFICATE", files.certificate, lambda: pem_files.read_pem(files.certificate))
+    _checked("AUTHORITY", files.authority, lambda: pem_files.certificates(authority))
+    leaf = _checked("CERTIFICATE", files.certificate, lambda: pem_files.certificates(chain))[0]
+    key = _checked("KEY", files.key, lambda: pem_files.private_key(content))
+    if not pem_files.is_pair(key, leaf):
+        raise _fault("KEY", files.key, f"the key of the certificate in TUNNEL_CERTIFICATE_FILE={files.certificate}")
+    _checked("CERTIFICATE", files.certificate, lambda: pem_files.check_time(leaf))
     _check_name(files.certificate, leaf, peer_name(link, role))
-    return Credentials(authority, key + b"\n" + chain)
+    return Credentials(authority, content + b"\n" + chain)
 
 
-def signature_of(files: CertificateFiles) -> _Signature:
+def signature_of(files: CertificateFiles) -> pem_files.Signature:
     """A value that changes when one of ``files`` is written or replaced."""
-    return tuple(_state(path) for path in (files.authority, files.certificate, files.key))
-
-
-def _state(path: Path) -> tuple[int, int, int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return pem_files.signature_of((files.authority, files.certificate, files.key))
 
 
 def _fault(kind: str, path: Path, expected: str) -> SettingsError:
     return SettingsError([f"TUNNEL_{kind}_FILE={path}: expected {expected}"])
 
 
-def _read(kind: str, path: Path) -> bytes:
+def _checked(kind: str, path: Path, check: Callable[[], _Value]) -> _Value:
     try:
-        with path.open("rb") as file:
-            if kind == "KEY" and os.fstat(file.fileno()).st_mode & _OTHERS:
-                raise _fault(kind, path, f"a key that no other user can read: chmod o= {path}")
-            return file.read()
-    except OSError as error:
-        raise _fault(kind, path, f"a readable PEM file: {error.strerror}") from error
-
-
-def _certificates(kind: str, path: Path, content: bytes) -> list[x509.Certificate]:
-    try:
-        return x509.load_pem_x509_certificates(content)
+        return check()
     except ValueError as error:
-        raise _fault(kind, path, "certificates in PEM") from error
-
-
-def _check_key(files: CertificateFiles, content: bytes, leaf: x509.Certificate) -> None:
-    try:
-        key = load_pem_private_key(content, password=None)
-    except TypeError as error:
-        raise _fault("KEY", files.key, "a key without a passphrase") from error
-    except ValueError as error:
-        raise _fault("KEY", files.key, "a private key in PEM") from error
-    spki = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if key.public_key().public_bytes(*spki) != leaf.public_key().public_bytes(*spki):
-        raise _fault("KEY", files.key, f"the key of the certificate in TUNNEL_CERTIFICATE_FILE={files.certificate}")
-
-
-def _check_time(path: Path, leaf: x509.Certificate) -> None:
-    first, last = leaf.not_valid_before_utc, leaf.not_valid_after_utc
-    if not first <= datetime.datetime.now(datetime.UTC) <= last:
-        raise _fault("CERTIFICATE", path, f"a certificate that is valid now, this one is from {first} to {last}")
+        raise SettingsError([f"TUNNEL_{kind}_FILE={path}: {error}"]) from error
 
 
 def _check_name(path: Path, leaf: x509.Certificate, name: str) -> None:

@@ -5,6 +5,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 
 - ``interface``: the engine's view of a cluster; the other files are the real one, and the calls through it.
 - ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
+- ``client_tls``, ``tokens``, ``token_fetch``: certificates and tokens to log in with.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
 - ``by_leader``: partitions grouped as requests name them, and all leaders asked at once.
 - ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``: reading.

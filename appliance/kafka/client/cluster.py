@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import random
-import ssl
 from collections.abc import Iterable, Sequence
 
 from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinatorResponse
@@ -14,7 +13,7 @@ from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
-from appliance.kafka.client.login import open_session, tls_context
+from appliance.kafka.client.login import Login, open_session
 from appliance.kafka.protocol import metadata
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata
@@ -49,7 +48,7 @@ class KafkaCluster:
         self._resolve = resolve
         self._client_id = client_id
         self._timeouts = timeouts
-        self._tls: ssl.SSLContext | None = None
+        self._login = Login(settings)
         self._everything = metadata.Everything()
         self._brokers: dict[int, Target] = {}
         self._coordinators: dict[str, int] = {}
@@ -77,6 +76,7 @@ class KafkaCluster:
         connections, self._connections = list(self._connections.values()), {}
         for connection in connections:
             await connection.close()
+        await self._login.close()
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
         """See ``Cluster``; the first broker that answers may raise what ``open_session`` does."""
@@ -161,10 +161,7 @@ class KafkaCluster:
         return await asyncio.shield(self._dials[key])
 
     async def _dial(self, target: Target, purpose: str) -> BrokerConnection:
-        self._tls = self._tls or tls_context(self.settings)
-        connection = await open_session(
-            target, self.settings, self._resolve, self._client_id, self._tls, self._timeouts
-        )
+        connection = await open_session(target, self._login, self._resolve, self._client_id, self._timeouts)
         connection.on_silence = self._doubt
         self._connections[target, purpose] = connection
         log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})

@@ -7,13 +7,15 @@ deadline of each request itself, even if nobody waits for the answer: a silently
 
 import asyncio
 import collections
-from collections.abc import Callable, Mapping
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, cast
 
 from kio.static.protocol import RequestPayload
 
-from appliance.errors import ApplianceError, PeerError, Unreachable
+from appliance.errors import ApplianceError, CertificateRefused, PeerError, Unreachable
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
 from appliance.kafka.client.silence import Sending, give_up_after, keep_alive
 from appliance.kafka.protocol.older import exchange
@@ -76,6 +78,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._pending: collections.deque[_Pending[Any]] = collections.deque()
         self._correlation = 0
         self._sending = Sending()
+        self._alone: asyncio.Task[Any] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._throttled = 0.0
         self._broken: ApplianceError | None = None
         self._together = bytearray(_TOGETHER_BYTES)
@@ -110,7 +114,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
         """See ``Connection``."""
         seconds = self.timeouts.answer if timeout is None else timeout
-        if not self._sending.free and not await self._sending.until_free(seconds):
+        free = self._sending.free or (self._alone is not None and self._alone is asyncio.current_task())
+        if not free and not await self._sending.until_free(seconds):
             self._break(Unreachable(f"{self.target} did not read what it was sent within {seconds:g} s"))
         if self._broken is not None or self._transport is None:
             raise self._broken or Unreachable(f"the connection to {self.target} is not open")
@@ -122,6 +127,29 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._pending.append(pending)
         self._transport.write(frame)
         return pending.answer
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Let the requests of this task alone pass in the block; a broker takes no others while a login is repeated.
+
+        Raises:
+            Unreachable: the connection is broken, or the broker read nothing before.
+        """
+        if not await self._sending.until_free(self.timeouts.answer):
+            self._break(Unreachable(f"{self.target} did not read what it was sent"))
+        self._alone = asyncio.current_task()
+        self._sending.hold(held=True)
+        try:
+            yield
+        finally:
+            self._alone = None
+            self._sending.hold(held=False)
+
+    def while_open(self, task: asyncio.Task[None]) -> None:
+        """Cancel the task when the connection ends."""
+        self._tasks.append(task)
+        if self._broken is not None:
+            task.cancel()
 
     def _overdue(self, pending: _Pending[Any]) -> None:
         loop = asyncio.get_running_loop()
@@ -217,6 +245,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The transport is gone."""
+        if isinstance(exc, ssl.SSLError) and (refused := refusal(self.target, exc)):
+            self._break(refused)
         reason = f": {exc}" if exc else ""
         self._break(Unreachable(f"{self.target} closed the connection{reason}"))
 
@@ -239,11 +269,29 @@ class BrokerConnection(asyncio.BufferedProtocol):
             return
         self._broken = error
         self._sending.end()
+        for task in self._tasks:
+            task.cancel()
         for pending in self._pending:
             pending.fail(error)
         self._pending.clear()
         if self._transport is not None:
             self._transport.abort()
+
+
+_ABOUT_CERTIFICATES = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
+"""Alerts of TLS (RFC 8446, section 6.2) by which a server refuses a client's certificate, or that there is none."""
+
+
+def refusal(target: Target, error: ssl.SSLError) -> CertificateRefused | None:
+    """The refusal of our certificate that a TLS alert from the other end is; with TLS 1.3 it comes after the handshake.
+
+    None: it is another error.
+    """
+    reason = error.reason or ""
+    if "_ALERT_" not in reason or not reason.endswith(_ABOUT_CERTIFICATES):
+        return None
+    alert = reason.partition("_ALERT_")[2].lower().replace("_", " ")
+    return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({alert})")
 
 
 def _now() -> float:

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
 from appliance.errors import IdentityRefused, PeerError, Unreachable
-from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.connection import BrokerConnection, refusal
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.settings.target import Target
 
@@ -21,6 +21,7 @@ async def connect(
     Raises:
         NameUnresolved: the resolver has no address.
         IdentityRefused: the certificate is not the target's, or no trusted authority signed it.
+        CertificateRefused: the target does not accept our certificate; with TLS 1.3, an answer may raise it later.
         PeerError: the peer does not speak TLS.
         Unreachable: no address answers.
     """
@@ -42,7 +43,9 @@ async def connect(
         except ssl.SSLEOFError as error:
             failure = error
         except ssl.SSLError as error:
-            raise PeerError(f"{target} does not speak TLS on this port: {error.reason}") from error
+            raise refusal(target, error) or PeerError(
+                f"{target} does not speak TLS on this port: {error.reason}"
+            ) from error
         except (OSError, TimeoutError) as error:
             failure = error
     raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure

@@ -1,5 +1,12 @@
-"""Log in on an open connection: prepare TLS, agree on API versions, do SASL."""
+"""Log in on an open connection: agree on API versions, do SASL, and do it again before the session ends.
 
+A broker may limit the time of a session (KIP-368, ``connections.max.reauth.ms``), and then ends the connection at the
+next request. So the login is repeated on the same connection before; other requests wait meanwhile.
+"""
+
+import asyncio
+import logging
+import random
 import ssl
 import struct
 
@@ -8,54 +15,161 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 
-from appliance.errors import BrokerUnsupported, CredentialsRefused, IdentityRefused, PeerError, SettingsError
+from appliance.errors import (
+    ApplianceError,
+    BrokerUnsupported,
+    CertificateRefused,
+    CredentialsRefused,
+    IdentityRefused,
+    PeerError,
+)
+from appliance.kafka.client.client_tls import ClientTls, certificate_remedy
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve, connect
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
+from appliance.kafka.client.token_fetch import fetch_of
+from appliance.kafka.client.tokens import TokenSource
 from appliance.kafka.protocol import sasl, versions
 from appliance.kafka.protocol.wire import SIZE, Typed
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings, Side
+from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+
+log = logging.getLogger("appliance.kafka")
 
 _SOFTWARE = "kafka-cloud-replicator"
 _CODE = struct.Struct(">h")
 
+_AGAIN_FROM, _AGAIN_TO = 0.75, 0.85
+"""Part of a session's time after which the login is repeated: at random, so that connections do not do it together."""
 
-def tls_context(cluster: ClusterSettings) -> ssl.SSLContext | None:
-    """The TLS context that checks the cluster's certificates; None without TLS.
+_AGAIN_MIN = 1.1
+"""Seconds between two logins on a connection, at least: brokers refuse two within a second."""
 
-    Raises:
-        SettingsError: the CA file cannot be read as certificates.
-    """
-    if not cluster.protocol.encrypted:
-        return None
-    try:
-        return ssl.create_default_context(cafile=cluster.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        variable = cluster.variable("CA_FILE")
-        raise SettingsError([f"{variable}={cluster.ca_file}: expected a PEM file of certificates: {error}"]) from error
+_RETRY = 1.0
+"""Seconds until a token that could not be had is asked for again."""
+
+
+class Login:
+    """The login to one cluster: certificates that are read again when their files change, and the newest token."""
+
+    def __init__(self, cluster: ClusterSettings) -> None:
+        self.cluster = cluster
+        self._tls = ClientTls(cluster)
+        self._tokens = TokenSource(fetch_of(cluster)) if cluster.mechanism.by_token else None
+
+    async def close(self) -> None:
+        """End a request for a token that is under way."""
+        if self._tokens is not None:
+            await self._tokens.close()
+
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS context of a new connection, as ``ClientTls.context``."""
+        return self._tls.context()
+
+    async def authenticate(self, connection: BrokerConnection) -> None:
+        """Log in by SASL, and keep the connection logged in until it ends.
+
+        Raises:
+            CredentialsRefused: the broker does not accept the API key or the token, or does not offer the mechanism.
+            TokenUnavailable: there is no token to log in with.
+        """
+        seconds = await self._converse(connection, await self._conversation())
+        if seconds:
+            keeping = self._authenticate_again(connection, seconds)
+            connection.while_open(asyncio.create_task(keeping, name=f"login at {connection.target}"))
+
+    async def _authenticate_again(self, connection: BrokerConnection, seconds: float) -> None:
+        """Repeat the login before each session ends; without success, the connection ends."""
+        loop = asyncio.get_running_loop()
+        while connection.open and seconds:
+            ends = loop.time() + seconds
+            await asyncio.sleep(max(_AGAIN_MIN, seconds * random.uniform(_AGAIN_FROM, _AGAIN_TO)))
+            try:
+                conversation = await self._conversation_until(ends)
+                async with connection.alone():
+                    seconds = await self._converse(connection, conversation)
+            except ApplianceError as error:
+                connection.abandon(f"could not be logged in again: {error}")
+
+    async def _conversation_until(self, ends: float) -> sasl.Tokens:
+        """The conversation of a login; a token that cannot be had is asked for until the session ends."""
+        said = False
+        while True:
+            try:
+                return await self._conversation()
+            except ApplianceError as error:
+                if not error.retriable or asyncio.get_running_loop().time() + _RETRY > ends:
+                    raise
+                if not said:
+                    log.warning("no token for the next login", extra={"fields": {"cause": str(error)}})
+                said = True
+            await asyncio.sleep(_RETRY)
+
+    async def _conversation(self) -> sasl.Tokens:
+        cluster = self.cluster
+        if self._tokens is None:
+            return sasl.tokens(cluster.mechanism, cluster.api_key, cluster.api_secret)
+        return sasl.bearer(await self._tokens.token(), cluster.oauth.extensions)
+
+    async def _converse(self, connection: BrokerConnection, conversation: sasl.Tokens) -> float:
+        """Log in, and give the seconds of the session; 0: it has no end."""
+        cluster = self.cluster
+        request = SaslHandshakeRequest(mechanism=cluster.mechanism.on_the_wire)
+        handshake = await connection.call(request, SaslHandshakeResponse)
+        if handshake.error_code is not ErrorCode.none:
+            raise CredentialsRefused(
+                f"{cluster.variable('SASL_MECHANISM')}={cluster.mechanism}: {connection.target} offers "
+                f"{', '.join(handshake.mechanisms)}"
+            )
+        try:
+            return await _exchange(connection, conversation)
+        except CredentialsRefused as error:
+            if self._tokens is not None:
+                self._tokens.forget()
+            whose, remedy = f"the {cluster.side} cluster refuses", _remedy(cluster)
+            raise CredentialsRefused(f"{whose} {cluster.login}: {remedy} ({error})") from error
+
+
+def _remedy(cluster: ClusterSettings) -> str:
+    if not cluster.mechanism.by_token:
+        return f"check it and {cluster.variable('API_SECRET')}"
+    if cluster.mechanism is SaslMechanism.AWS_MSK_IAM:
+        return f"check that the identity of the AWS credentials may connect, and {cluster.variable('AWS_REGION')}"
+    names = "OAUTH_TOKEN_COMMAND" if cluster.oauth.command else "OAUTH_TOKEN_URL"
+    return f"check the token of {cluster.variable(names)}, and this host's clock"
+
+
+async def _exchange(connection: BrokerConnection, conversation: sasl.Tokens) -> float:
+    token = next(conversation)
+    while True:
+        answer = await connection.call(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
+        if answer.error_code is not ErrorCode.none:
+            raise CredentialsRefused(f"{connection.target}: {answer.error_message or answer.error_code.name}")
+        try:
+            token = conversation.send(answer.auth_bytes)
+        except StopIteration:
+            return answer.session_lifetime.total_seconds()
 
 
 async def open_session(
-    target: Target,
-    cluster: ClusterSettings,
-    resolve: Resolve,
-    client_id: str,
-    tls: ssl.SSLContext | None,
-    timeouts: Timeouts = TIMEOUTS,
+    target: Target, login: Login, resolve: Resolve, client_id: str, timeouts: Timeouts = TIMEOUTS
 ) -> BrokerConnection:
     """A connection to one broker of the cluster, logged in.
 
     Raises:
         Unreachable: it does not answer.
-        IdentityRefused: its certificate is not accepted.
+        IdentityRefused: its certificate is not accepted, or it does not accept ours.
         PeerError: the peer is not secured as the settings require.
-        CredentialsRefused: it does not accept the API key.
+        CredentialsRefused: it does not accept the API key, or the token.
+        TokenUnavailable: there is no token to log in with.
         BrokerUnsupported: it is too old.
     """
+    cluster = login.cluster
     try:
-        connection = await connect(target, resolve, client_id, tls, timeouts)
-        await _log_in(connection, cluster)
+        connection = await connect(target, resolve, client_id, login.tls(), timeouts)
+        await _log_in(connection, login)
+    except CertificateRefused as error:
+        raise CertificateRefused(f"{error}: {certificate_remedy(cluster)}") from error
     except IdentityRefused as error:
         raise IdentityRefused(f"{error}: check {cluster.variable('CA_FILE')}") from error
     except PeerError as error:
@@ -64,11 +178,11 @@ async def open_session(
     return connection
 
 
-async def _log_in(connection: BrokerConnection, cluster: ClusterSettings) -> None:
+async def _log_in(connection: BrokerConnection, login: Login) -> None:
     try:
-        await agree_versions(connection, cluster.side)
-        if cluster.protocol.authenticated:
-            await authenticate(connection, cluster)
+        await agree_versions(connection, login.cluster.side)
+        if login.cluster.protocol.authenticated:
+            await login.authenticate(connection)
     except BaseException:
         await connection.close()
         raise
@@ -102,37 +216,3 @@ class _Versions(Typed[ApiVersionsResponse]):
         if frame[SIZE.size :][: _CODE.size] == _CODE.pack(ErrorCode.unsupported_version.value):
             return None
         return super().answer(frame, correlation)
-
-
-async def authenticate(connection: BrokerConnection, cluster: ClusterSettings) -> None:
-    """Log in by SASL.
-
-    Raises:
-        CredentialsRefused: it does not accept the API key, or does not offer the mechanism.
-    """
-    handshake = await connection.call(SaslHandshakeRequest(mechanism=cluster.mechanism.value), SaslHandshakeResponse)
-    if handshake.error_code is not ErrorCode.none:
-        raise CredentialsRefused(
-            f"{cluster.variable('SASL_MECHANISM')}={cluster.mechanism}: {connection.target} offers "
-            f"{', '.join(handshake.mechanisms)}"
-        )
-    try:
-        await _converse(connection, cluster)
-    except CredentialsRefused as error:
-        raise CredentialsRefused(
-            f"the {cluster.side} cluster refuses {cluster.variable('API_KEY')}={cluster.api_key}: check it and "
-            f"{cluster.variable('API_SECRET')} ({error})"
-        ) from error
-
-
-async def _converse(connection: BrokerConnection, cluster: ClusterSettings) -> None:
-    conversation = sasl.tokens(cluster.mechanism, cluster.api_key, cluster.api_secret)
-    token = next(conversation)
-    while True:
-        answer = await connection.call(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-        if answer.error_code is not ErrorCode.none:
-            raise CredentialsRefused(f"{connection.target}: {answer.error_message or answer.error_code.name}")
-        try:
-            token = conversation.send(answer.auth_bytes)
-        except StopIteration:
-            return

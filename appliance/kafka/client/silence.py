@@ -1,7 +1,8 @@
 """The silence of a connection's broker: TCP options that notice its loss, and the times when sending is possible.
 
-Nothing is sent while the transport's buffer is full, or while the broker throttles the connection: it says so in an
-answer, and reads nothing from the connection until that time has passed (KIP-219). None of that time is its silence.
+Nothing is sent while the transport's buffer is full, while a login is repeated, or while the broker throttles the
+connection: it says so in an answer, and reads nothing from the connection until that time has passed (KIP-219). None of
+that time is its silence.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ class Sending:
         self._free.set()
         self._full = False
         self._over = False
+        self._held = False
         self._throttled: asyncio.TimerHandle | None = None
         self._throttled_until = 0.0
 
@@ -61,6 +63,11 @@ class Sending:
         self._full = full
         self._settle()
 
+    def hold(self, *, held: bool) -> None:
+        """The connection belongs to a login, or to all requests again."""
+        self._held = held
+        self._settle()
+
     def end(self) -> None:
         """End all waits: the connection is gone."""
         self._over = True
@@ -73,7 +80,7 @@ class Sending:
         self._settle()
 
     def _settle(self) -> None:
-        if self._over or not (self._full or self._throttled):
+        if self._over or not (self._full or self._held or self._throttled):
             self._free.set()
         else:
             self._free.clear()

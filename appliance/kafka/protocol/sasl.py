@@ -1,6 +1,7 @@
 """SASL as Kafka speaks it, without IO: each mechanism is a generator of tokens that is sent the broker's answers.
 
 - PLAIN: RFC 4616.
+- OAUTHBEARER: RFC 7628, with Kafka's extensions (KIP-255, KIP-342).
 - SCRAM-SHA-256 and SCRAM-SHA-512: RFC 5802 and RFC 7677, without channel binding, as in KIP-84.
 """
 
@@ -8,7 +9,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 
 from appliance.errors import CredentialsRefused, PeerError
 from appliance.settings.secret import Secret
@@ -22,7 +23,7 @@ _ITERATIONS_MAX = 1_000_000
 
 
 def tokens(mechanism: SaslMechanism, user: str, password: Secret) -> Tokens:
-    """The conversation of a mechanism.
+    """The conversation of a mechanism with a password.
 
     Raises:
         PeerError: the broker's answer breaks the mechanism, or does not prove that it knows the password.
@@ -31,6 +32,21 @@ def tokens(mechanism: SaslMechanism, user: str, password: Secret) -> Tokens:
     if mechanism is SaslMechanism.PLAIN:
         return _plain(user, password)
     return _scram(_HASH[mechanism], user, password, secrets.token_urlsafe(24))
+
+
+def bearer(token: Secret, extensions: Iterable[tuple[str, str]] = ()) -> Tokens:
+    """The conversation of OAUTHBEARER.
+
+    A broker that does not accept the token says why in its answer, and fails the login when that is acknowledged.
+
+    Raises:
+        CredentialsRefused: the token is not accepted.
+    """
+    pairs = "".join(f"{name}={value}\x01" for name, value in (("auth", f"Bearer {token.reveal()}"), *extensions))
+    reason = yield f"n,,\x01{pairs}\x01".encode()
+    if reason:
+        yield b"\x01"
+        raise CredentialsRefused(f"OAUTHBEARER: {reason.decode(errors='replace')}")
 
 
 def _plain(user: str, password: Secret) -> Tokens:

@@ -75,7 +75,9 @@ def test_without_sasl_no_api_key_is_needed() -> None:
 
 
 def test_a_sasl_user_without_a_secret_is_a_fault() -> None:
-    assert faults({"SOURCE_API_SECRET": ""}) == ("SOURCE_API_SECRET: missing: The SASL password of that user.",)
+    assert faults({"SOURCE_API_SECRET": ""}) == (
+        "SOURCE_API_SECRET: missing: The SASL password of that user, or the secret of that client.",
+    )
 
 
 def test_an_empty_optional_variable_means_its_default() -> None:
@@ -98,7 +100,7 @@ def test_every_fault_is_reported_at_once() -> None:
 
 def test_a_fault_names_the_variable_its_value_and_the_expected_form() -> None:
     assert faults({"SOURCE_SASL_MECHANISM": "GSSAPI"}) == (
-        "SOURCE_SASL_MECHANISM=GSSAPI: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        "SOURCE_SASL_MECHANISM=GSSAPI: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, AWS_MSK_IAM",
     )
 
 

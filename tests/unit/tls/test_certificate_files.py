@@ -77,9 +77,8 @@ def test_a_key_of_another_certificate_is_refused(files):
 
 def test_a_key_that_others_can_read_is_refused(files):
     files.key.chmod(0o644)
-    assert refusal(files) == (
-        f"TUNNEL_KEY_FILE={files.key}: expected a key that no other user can read: chmod o= {files.key}"
-    )
+    expected = f"TUNNEL_KEY_FILE={files.key}: expected a file that others cannot read: chmod o= {files.key}"
+    assert refusal(files).startswith(expected)
 
 
 def test_a_key_for_a_group_is_good_since_kubernetes_gives_it_so(files):

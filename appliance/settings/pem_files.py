@@ -1,0 +1,82 @@
+"""PEM files of certificates and private keys: read, and checked for what an other end would refuse without a reason."""
+
+import datetime
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from appliance.settings.private_files import read_private
+from appliance.settings.secret import Secret
+
+Signature = tuple[tuple[int, int, int, int] | None, ...]
+
+
+def signature_of(paths: Sequence[Path]) -> Signature:
+    """A value that changes when one of the files is written or replaced."""
+    return tuple(_state(path) for path in paths)
+
+
+def _state(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def read_pem(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> bytes:
+    """The content of a file.
+
+    Raises:
+        ValueError: with what is expected.
+    """
+    try:
+        return read(path)
+    except OSError as error:
+        raise ValueError(f"expected a readable PEM file: {error.strerror}") from error
+
+
+def certificates(content: bytes) -> list[x509.Certificate]:
+    """The certificates in PEM, at least one; raises ValueError."""
+    try:
+        return x509.load_pem_x509_certificates(content)
+    except ValueError as error:
+        raise ValueError("expected certificates in PEM") from error
+
+
+def private_key(content: bytes, password: Secret | None = None, remedy: str = "") -> PrivateKeyTypes:
+    """The private key in PEM; ``remedy`` is what to do about one with a password that is not given.
+
+    Raises:
+        ValueError: there is none, or the password is not its own.
+    """
+    given = password.reveal().encode() if password else None
+    try:
+        return load_pem_private_key(content, given)
+    except TypeError as error:
+        if given is not None:
+            return private_key(content)
+        raise ValueError(f"expected a key without a passphrase{remedy}") from error
+    except ValueError as error:
+        raise ValueError("expected a private key in PEM" + (", and its own password" if given else "")) from error
+
+
+def is_pair(key: PrivateKeyTypes, certificate: x509.Certificate) -> bool:
+    """True if the certificate is for that key."""
+    public = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(*public) == certificate.public_key().public_bytes(*public)
+
+
+def check_time(certificate: x509.Certificate) -> None:
+    """Raise ValueError if the certificate is not valid now."""
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not first <= datetime.datetime.now(datetime.UTC) <= last:
+        raise ValueError(f"expected a certificate that is valid now, this one is from {first} to {last}")
+
+
+def read_private_pem(path: Path) -> bytes:
+    """The content of a file that others cannot read; raises ValueError."""
+    return read_pem(path, read_private)
