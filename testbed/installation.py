@@ -36,6 +36,7 @@ class Installation:
             "-XX:+UseSerialGC",
             *(settled if plan.optimised else ("-XX:TieredStopAtLevel=1",)),
             *self.class_options,
+            *plan.java_options,
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:-UsePerfData",
             "-Xlog:disable",

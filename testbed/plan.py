@@ -67,7 +67,8 @@ class ClusterPlan:
     cluster has ACLs, and these keys may do what an ACL permits. ``vpc_port`` 0 means any free port. ``heap_megabytes``
     is for each broker. ``optimised`` is for measurements: hot code is compiled, and the whole heap is allocated at the
     start, as in production. ``version`` is Kafka's; a cluster older than KRaft gets a ZooKeeper. ``properties`` are
-    added to the brokers' own. ``classes`` are directories or jars with the classes that the properties name.
+    added to the brokers' own, and ``java_options`` to those of their JVMs. ``classes`` are directories or jars with the
+    classes that the properties name.
     """
 
     name: str
@@ -81,6 +82,7 @@ class ClusterPlan:
     version: str = KAFKA_VERSION
     properties: tuple[tuple[str, str], ...] = ()
     classes: tuple[Path, ...] = ()
+    java_options: tuple[str, ...] = ()
 
     @classmethod
     def secure(

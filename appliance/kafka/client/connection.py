@@ -278,20 +278,19 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
 
-_ABOUT_CERTIFICATES = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
-"""Alerts of TLS (RFC 8446, section 6.2) by which a server refuses a client's certificate, or that there is none."""
+_NO_TRUST = ("UNKNOWN_CA", "ACCESS_DENIED")
 
 
 def refusal(target: Target, error: ssl.SSLError) -> CertificateRefused | None:
-    """The refusal of our certificate that a TLS alert from the other end is; with TLS 1.3 it comes after the handshake.
+    """The refusal of our certificate by an alert of TLS (RFC 8446, section 6.2); None: it is another error.
 
-    None: it is another error.
+    With TLS 1.3 the alert comes when the handshake has ended for us, in place of the first answer.
     """
-    reason = error.reason or ""
-    if "_ALERT_" not in reason or not reason.endswith(_ABOUT_CERTIFICATES):
+    alert = (error.reason or "").partition("_ALERT_")[2]
+    if "CERTIFICATE" not in alert and alert not in _NO_TRUST:
         return None
-    alert = reason.partition("_ALERT_")[2].lower().replace("_", " ")
-    return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({alert})")
+    said = alert.lower().replace("_", " ")
+    return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({said})")
 
 
 def _now() -> float:

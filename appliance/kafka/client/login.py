@@ -85,18 +85,18 @@ class Login:
             ends = loop.time() + seconds
             await asyncio.sleep(max(_AGAIN_MIN, seconds * random.uniform(_AGAIN_FROM, _AGAIN_TO)))
             try:
-                conversation = await self._conversation_until(ends)
+                conversation = await self._conversation_until(ends, seconds)
                 async with connection.alone():
                     seconds = await self._converse(connection, conversation)
             except ApplianceError as error:
                 connection.abandon(f"could not be logged in again: {error}")
 
-    async def _conversation_until(self, ends: float) -> sasl.Tokens:
-        """The conversation of a login; a token that cannot be had is asked for until the session ends."""
+    async def _conversation_until(self, ends: float, seconds: float) -> sasl.Tokens:
+        """The conversation of a login for as many seconds; a token is asked for until the session ends."""
         said = False
         while True:
             try:
-                return await self._conversation()
+                return await self._conversation(seconds)
             except ApplianceError as error:
                 if not error.retriable or asyncio.get_running_loop().time() + _RETRY > ends:
                     raise
@@ -105,11 +105,11 @@ class Login:
                 said = True
             await asyncio.sleep(_RETRY)
 
-    async def _conversation(self) -> sasl.Tokens:
+    async def _conversation(self, seconds: float = 0.0) -> sasl.Tokens:
         cluster = self.cluster
         if self._tokens is None:
             return sasl.tokens(cluster.mechanism, cluster.api_key, cluster.api_secret)
-        return sasl.bearer(await self._tokens.token(), cluster.oauth.extensions)
+        return sasl.bearer(await self._tokens.token(seconds), cluster.oauth.extensions)
 
     async def _converse(self, connection: BrokerConnection, conversation: sasl.Tokens) -> float:
         """Log in, and give the seconds of the session; 0: it has no end."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from appliance.settings.secret import Secret
 
 _RENEWED_AFTER = 0.7
-"""Part of a token's life after which the next login gets a new one: before a session that lasts as long as it."""
+"""Part of a token's life after which the next login gets a new one."""
 
 _UNKNOWN_LIFE = 60.0
 """Seconds for which a token that does not say when it expires is used."""
@@ -30,17 +30,18 @@ class TokenSource:
     def __init__(self, fetch: Callable[[], Awaitable[Token]]) -> None:
         self._fetch = fetch
         self._token = Secret("")
-        self._renew_at = 0.0
+        self._renew_at = self._expires_at = 0.0
         self._fetching: asyncio.Task[None] | None = None
 
-    async def token(self) -> Secret:
-        """A token that has not expired.
+    async def token(self, at_least: float = 0.0) -> Secret:
+        """A token that has not expired; one with ``at_least`` that many seconds left, if there is such.
 
         Raises:
             TokenUnavailable: there is none now.
             CredentialsRefused: the token endpoint does not accept our key.
         """
-        if not self._token or asyncio.get_running_loop().time() >= self._renew_at:
+        now = asyncio.get_running_loop().time()
+        if not self._token or now >= self._renew_at or now + at_least > self._expires_at:
             if self._fetching is None:
                 self._fetching = asyncio.create_task(self._renew(), name="token")
                 self._fetching.add_done_callback(self._fetched)
@@ -60,7 +61,8 @@ class TokenSource:
     async def _renew(self) -> None:
         began = asyncio.get_running_loop().time()
         token = await self._fetch()
-        self._token, self._renew_at = token.text, began + _RENEWED_AFTER * token.life
+        self._token = token.text
+        self._renew_at, self._expires_at = began + _RENEWED_AFTER * token.life, began + token.life
 
     def _fetched(self, task: asyncio.Task[None]) -> None:
         self._fetching = None
