@@ -72,13 +72,14 @@ class BrokerChecks:
         self._client_id = client_id
         self._relays_only = relays_only
         self._login = Login(cluster.settings)
+        self._lacks_certificate = False
         self._addresses: dict[str, Sequence[str]] = {}
         self._connections: dict[Target, BrokerConnection] = {}
 
     @property
     def logs_in(self) -> bool:
         """True when this VM can log in to the cluster."""
-        return bool(self._settings.login) or not self._settings.protocol.authenticated
+        return bool(self._settings.login) or not (self._settings.protocol.authenticated or self._lacks_certificate)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -127,7 +128,12 @@ class BrokerChecks:
         if self._relays_only and not self.logs_in and not self._connections:
             return skipped("no connection to ask on")
         detail = self._all(f"with all {len(NEEDED[self._settings.side])} APIs")
-        return self._judged(await self._each(self._agree), detail, self._login_remedies())
+        faults = await self._each(self._agree)
+        refused = any(isinstance(error, CertificateRefused) for error in faults.values())
+        self._lacks_certificate = refused and self._relays_only and self._settings.certificate is None
+        if self._lacks_certificate:
+            return skipped("the brokers ask for a certificate, which this VM needs not have")
+        return self._judged(faults, detail, self._login_remedies())
 
     async def _listed(self) -> tuple[tuple[Target, ...], str]:
         """The brokers of live metadata and of the settings; the latter alone while the cluster does not answer."""

@@ -20,7 +20,7 @@ from appliance.gateway.source_side import broker_resolver
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.settings.target import Target
-from appliance.settings.values import Settings, Side, TunnelSettings
+from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_target, dialable
 from appliance.tunnel.model.timeouts import Timeouts
@@ -45,9 +45,10 @@ class SourceVm:
         as_destination = replace(settings.tunnel, server=self._server, ssh=None)
         self._probe = None if settings.tunnel.files else _probe(as_destination, timeouts)
         self._trial = TunnelChecks(as_destination, self._probe, Side.SOURCE) if self._probe else None
-        check_authorities(settings.source)
+        source = _with_certificate_here(settings.source)
+        check_authorities(source)
         client_id = f"{settings.replicator}-doctor"
-        cluster = KafkaCluster(settings.source, broker_resolver(settings.tunnel), client_id)
+        cluster = KafkaCluster(source, broker_resolver(settings.tunnel), client_id)
         self.source = BrokerChecks(cluster, _beside(settings), client_id, relays_only=True)
         self._topics = SourceTopics(cluster, Naming.of(settings))
 
@@ -82,12 +83,18 @@ class SourceVm:
     async def read_access(self) -> Finding:
         """Check the topics, where this VM can list them."""
         if not self.source.logs_in or not self._settings.topics.regex:
-            return skipped("SOURCE_API_KEY or REPLICA_TOPICS_SOURCE_REGEX is not set on this VM, which needs neither")
+            return skipped("a login or REPLICA_TOPICS_SOURCE_REGEX is not set on this VM, which needs neither")
         return await self._topics.examine()
 
 
 def _probe(tunnel: TunnelSettings, timeouts: Timeouts) -> TlsProbe:
     return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), timeouts)
+
+
+def _with_certificate_here(cluster: ClusterSettings) -> ClusterSettings:
+    """The cluster without our certificate if its file is on the other VM only."""
+    own = cluster.certificate
+    return cluster if own is None or own.file.exists() else replace(cluster, certificate=None)
 
 
 def _from_here(listen: Target) -> Target:

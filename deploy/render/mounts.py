@@ -1,7 +1,7 @@
 """The files of certificates, keys and secrets that the settings name, as a container sees them.
 
-A file that is read once, at the start, is mounted itself, because its folder may hold other files. For the tunnel's own
-certificate and SSH keys the folder is mounted. These files are replaced while the container runs, and a mounted file
+A file that is read once, at the start, is mounted itself, because its folder may hold other files. For our own
+certificates and SSH keys the folder is mounted. These files are replaced while the container runs, and a mounted file
 would remain the one that it was at the start.
 """
 
@@ -32,7 +32,7 @@ def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
     return (
         *_certificates(settings, role),
         *_ssh_keys(settings, role),
-        *_authorities(settings, role),
+        *_logins(settings, role),
         *_secrets(settings, role),
     )
 
@@ -70,9 +70,15 @@ def _secrets(settings: Settings, role: Role) -> Iterator[Mount]:
         yield Mount(variable, file.path.absolute(), target, target)
 
 
-def _authorities(settings: Settings, role: Role) -> Iterator[Mount]:
+def _logins(settings: Settings, role: Role) -> Iterator[Mount]:
     for cluster in (settings.source, settings.destination):
-        variable = cluster.variable("CA_FILE")
-        if cluster.ca_file is not None and BY_NAME[variable].roles & role:
-            target = f"{DIRECTORY}/{variable}.pem"
-            yield Mount(variable, cluster.ca_file.absolute(), target, target)
+        files = {"CA_FILE": cluster.ca_file, "OAUTH_CA_FILE": cluster.oauth.ca_file}
+        for name, file in files.items():
+            variable = cluster.variable(name)
+            if file is not None and BY_NAME[variable].roles & role:
+                target = f"{DIRECTORY}/{variable}.pem"
+                yield Mount(variable, file.absolute(), target, target)
+        own = cluster.certificate
+        if own and BY_NAME[cluster.variable("SSL_KEY_FILE")].roles & role:
+            yield _folder(cluster.variable("SSL_CERTIFICATE_FILE"), own.file)
+            yield _folder(cluster.variable("SSL_KEY_FILE"), own.key)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import math
 import ssl
 import time
 import urllib.parse
@@ -36,8 +37,8 @@ class TokenAuthority:
     key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
 
     def token(self, subject: str, **claims: object) -> str:
-        now = int(time.time())
-        body = {"sub": subject, "aud": AUDIENCE, "iat": now, "exp": now + int(self.life), **claims}
+        now = math.ceil(time.time())
+        body = {"sub": subject, "aud": AUDIENCE, "iat": now - 1, "exp": now + int(self.life), **claims}
         parts = ({"alg": "RS256", "kid": "1", "typ": "JWT"}, body)
         signed = ".".join(_encoded(json.dumps(part).encode()) for part in parts)
         return f"{signed}.{_encoded(self.key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
@@ -62,6 +63,7 @@ class TokenEndpoint:
     granted: int = 0
     status: int = 200
     scopes: list[str] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.Response:
         form = await request.post()
@@ -74,7 +76,8 @@ class TokenEndpoint:
             return web.json_response({"error": "invalid_client", "error_description": "secret words"}, status=401)
         self.granted += 1
         self.scopes.append(str(form.get("scope", "")))
-        token = {"access_token": self.authority.token(self.subject), "token_type": "Bearer"}
+        self.tokens.append(self.authority.token(self.subject))
+        token = {"access_token": self.tokens[-1], "token_type": "Bearer"}
         return web.json_response(token | {"expires_in": int(self.authority.life)})
 
 

@@ -39,7 +39,7 @@ log = logging.getLogger("appliance.kafka")
 _SOFTWARE = "kafka-cloud-replicator"
 _CODE = struct.Struct(">h")
 
-_AGAIN_FROM, _AGAIN_TO = 0.75, 0.85
+_AGAIN_FROM, _AGAIN_TO = 0.65, 0.8
 """Part of a session's time after which the login is repeated: at random, so that connections do not do it together."""
 
 _AGAIN_MIN = 1.1
