@@ -3,11 +3,27 @@
 from dataclasses import replace
 from pathlib import Path
 
+from testbed import jars
 from testbed.plan import ClusterPlan
+from tests.support.java_programs import compiled
 from tests.support.oauth import AUDIENCE
 
 _HANDLERS = "org.apache.kafka.common.security.oauthbearer"
 _VPC = "listener.name.vpc"
+
+
+def taking_msk_tokens(plan: ClusterPlan, directory: Path) -> ClusterPlan:
+    """HOME takes, besides PLAIN, tokens of the form of MSK's; ``directory`` gets the class that judges them."""
+    directory.mkdir()
+    home, handler = "listener.name.home", "MskTokens"
+    source = Path(__file__).parents[1] / "real" / "kafka" / "programs" / f"{handler}.java"
+    properties = {
+        f"{home}.sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+        f"{home}.oauthbearer.sasl.jaas.config": f"{_HANDLERS}.OAuthBearerLoginModule required;",
+        f"{home}.oauthbearer.sasl.server.callback.handler.class": handler,
+    }
+    classes = compiled(source, jars.classpath(jars.broker_jars(plan.version)), directory)
+    return with_properties(replace(plan, classes=(classes,)), properties)
 
 
 def taking_tokens(plan: ClusterPlan, keys: Path, session_seconds: float) -> ClusterPlan:

@@ -27,7 +27,7 @@ from testbed.cluster import Cluster
 from testbed.plan import ApiKey, ClusterPlan, Node
 from tests.support.authority import Authority, Leaf
 from tests.support.authority import replace as replace_file
-from tests.support.listeners import asking_for_certificates, taking_tokens, with_properties
+from tests.support.listeners import asking_for_certificates, taking_msk_tokens, taking_tokens, with_properties
 from tests.support.oauth import TokenAuthority, TokenEndpoint, token_endpoint, until_granted
 from tests.support.patience import PATIENCE
 
@@ -89,6 +89,18 @@ class Brokers:
             certificate,
         )
 
+    def aws(self, cluster: Cluster, key: str = "", secret: str = "") -> ClusterSettings:
+        """The settings of a login to MSK, of which no broker is here."""
+        return replace(
+            self.oauth(token_url=""),
+            bootstrap=cluster.vpc_targets if cluster is self.tokens else cluster.home_targets,
+            mechanism=SaslMechanism.AWS_MSK_IAM,
+            ca_file=cluster.ca_file,
+            api_key=key,
+            api_secret=Secret(secret),
+            aws_region="eu-west-1",
+        )
+
     def files(self, leaf: Leaf, name: str = "own", password: str = "") -> ClientCertificate:
         """The files of a certificate and its key."""
         own = ClientCertificate(
@@ -112,7 +124,8 @@ async def brokers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
     keys, authorities = authority.write_keys(directory / "keys.json"), directory / "clients.pem"
     authorities.write_bytes(trusted.pem)
     tokens = Cluster(taking_tokens(plan("tokens", "127.0.44.1"), keys, SESSION), directory)
-    certificates = Cluster(asking_for_certificates(plan("certificates", "127.0.44.2"), authorities), directory)
+    asking = asking_for_certificates(plan("certificates", "127.0.44.2"), authorities)
+    certificates = Cluster(taking_msk_tokens(asking, directory / "classes"), directory)
     async with tokens, certificates, token_endpoint(directory, authority, CLIENT, "robot") as endpoint:
         yield Brokers(tokens, certificates, authority, endpoint, trusted, directory)
 
@@ -271,6 +284,32 @@ async def test_a_token_of_another_authority_is_refused_and_the_next_login_gets_a
             refused.value
         )
         await cluster.metadata([])
+
+
+async def test_a_token_that_aws_credentials_sign_goes_through_the_login_of_msk(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    async with connected(brokers.aws(brokers.certificates, "AKIAEXAMPLE", "wJalrXUtnFEMI/EXAMPLE")) as cluster:
+        await ask_until(cluster, asyncio.create_task(asyncio.sleep(1.5 * SESSION)))
+    error = await refusal(brokers.aws(brokers.certificates))
+    assert isinstance(error, TokenUnavailable)
+    assert str(error) == (
+        "SOURCE_SASL_MECHANISM=AWS_MSK_IAM: no AWS credentials are found here: set SOURCE_API_KEY and "
+        "SOURCE_API_SECRET, or AWS's own"
+    )
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFTHEENVIRONMENT")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of-the-environment")
+    async with connected(brokers.aws(brokers.certificates)) as cluster:
+        await cluster.metadata([])
+
+
+async def test_a_broker_that_does_not_take_the_token_of_aws_is_told_of(brokers: Brokers) -> None:
+    error = await refusal(brokers.aws(brokers.tokens, "AKIAEXAMPLE", "wJalrXUtnFEMI/EXAMPLE"))
+    assert isinstance(error, CredentialsRefused)
+    assert str(error).startswith(
+        "the source cluster refuses SOURCE_SASL_MECHANISM=AWS_MSK_IAM: check that the identity"
+    )
 
 
 async def test_a_certificate_logs_in_without_any_key(brokers: Brokers) -> None:

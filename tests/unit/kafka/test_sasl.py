@@ -57,3 +57,18 @@ def test_scram_says_that_the_password_is_wrong() -> None:
     conversation.send(SERVER_FIRST)
     with pytest.raises(CredentialsRefused, match="invalid-proof"):
         conversation.send(b"e=invalid-proof")
+
+
+def test_oauthbearer_sends_the_token_and_its_extensions() -> None:
+    conversation = sasl.bearer(Secret("abc.def"), (("logicalCluster", "lkc-1"),))
+    assert next(conversation) == b"n,,\x01auth=Bearer abc.def\x01logicalCluster=lkc-1\x01\x01"
+    with pytest.raises(StopIteration):
+        conversation.send(b"")
+
+
+def test_oauthbearer_acknowledges_a_refusal_and_is_refused_then() -> None:
+    conversation = sasl.bearer(Secret("abc.def"))
+    next(conversation)
+    assert conversation.send(b'{"status":"invalid_token"}') == b"\x01"
+    with pytest.raises(CredentialsRefused, match="invalid_token"):
+        conversation.send(b"")

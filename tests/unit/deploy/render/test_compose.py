@@ -9,10 +9,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.settings.role import Role
+from appliance.settings.role import Role, Side
 from appliance.settings.variables import TABLE
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
 from deploy.render.example import example
+from tests.support.authority import Authority
+from tests.support.authority import replace as replace_file
 from tests.support.rendering import VM, VMS, compose, files, modes, services
 from tests.support.settings import REQUIRED, SECRET
 
@@ -244,6 +246,25 @@ def test_the_tunnels_files_are_mounted_by_folder_so_that_a_new_one_is_seen(role:
     assert volumes(services(role, **PEM)[name])["/etc/appliance/TUNNEL_KEY_FILE"] == "/srv/pem"
     text = files(role, **PEM)[f"prepared/{name}.sh"]
     assert "export TUNNEL_KEY_FILE='/etc/appliance/TUNNEL_KEY_FILE/$end.key'\n" in text
+
+
+def test_our_certificate_is_mounted_by_folder_where_it_logs_in(tmp_path: Path) -> None:
+    leaf = Authority().leaf(Side.DESTINATION)
+    pem, key = tmp_path / "pem" / "own.pem", tmp_path / "keys" / "own.key"
+    replace_file(pem, leaf.certificate)
+    replace_file(key, leaf.key)
+    own = {"SOURCE_SSL_CERTIFICATE_FILE": str(pem), "SOURCE_SSL_KEY_FILE": str(key)}
+    changes = own | {"SOURCE_OAUTH_CA_FILE": "/srv/idp.pem"}
+    document, text = services(DESTINATION_VM, **changes), files(DESTINATION_VM, **changes)
+    for name in ("gateway", "replicator", "doctor"):
+        found = volumes(document[name])
+        assert found["/etc/appliance/SOURCE_SSL_CERTIFICATE_FILE"] == str(pem.parent)
+        assert found["/etc/appliance/SOURCE_SSL_KEY_FILE"] == str(key.parent)
+        assert found["/etc/appliance/SOURCE_OAUTH_CA_FILE.pem"] == "/srv/idp.pem"
+        assert (
+            "export SOURCE_SSL_KEY_FILE='/etc/appliance/SOURCE_SSL_KEY_FILE/own.key'\n" in text[f"prepared/{name}.sh"]
+        )
+    assert "SSL" not in str(services(SOURCE_VM, **changes)["tunnel"])
 
 
 def test_ssh_keys_are_mounted_by_folder_at_the_end_that_logs_in(keys: dict[str, str]) -> None:

@@ -1,0 +1,141 @@
+"""The settings of logins: what is needed with what, and the files of certificates."""
+
+import datetime
+from pathlib import Path
+
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
+from appliance.settings.values import Settings, Side
+from tests.support.authority import Authority, Leaf, replace
+from tests.support.settings import REQUIRED
+
+NO_KEYS = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
+BY_TOKEN = {"SOURCE_SASL_MECHANISM": "OAUTHBEARER"}
+URL = "https://idp.example/oauth2/token"
+IAM = {**NO_KEYS, "SOURCE_SASL_MECHANISM": "AWS_MSK_IAM"}
+DAY = datetime.timedelta(days=1)
+
+
+def parsed(role: Role = EVERY_ROLE, **changes: str) -> Settings:
+    return parse(REQUIRED | changes, role)
+
+
+def faults(role: Role = EVERY_ROLE, **changes: str) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as refusal:
+        parsed(role, **changes)
+    return refusal.value.faults
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> dict[str, str]:
+    """The settings of a source with a certificate."""
+    write(tmp_path, Authority().leaf(Side.DESTINATION))
+    return {
+        **NO_KEYS,
+        "SOURCE_SECURITY_PROTOCOL": "SSL",
+        "SOURCE_SSL_CERTIFICATE_FILE": str(tmp_path / "own.pem"),
+        "SOURCE_SSL_KEY_FILE": str(tmp_path / "own.key"),
+    }
+
+
+def write(directory: Path, leaf: Leaf) -> None:
+    replace(directory / "own.key", leaf.key)
+    replace(directory / "own.pem", leaf.certificate)
+
+
+def test_a_token_endpoint_needs_the_key_of_its_client_and_a_command_none() -> None:
+    source = parsed(
+        **BY_TOKEN, SOURCE_OAUTH_TOKEN_URL=URL, SOURCE_OAUTH_EXTENSIONS="logicalCluster=lkc-1, a=b c"
+    ).source
+    assert (source.oauth.token_url, source.oauth.extensions) == (URL, (("logicalCluster", "lkc-1"), ("a", "b c")))
+    told = faults(**BY_TOKEN, **NO_KEYS, SOURCE_OAUTH_TOKEN_URL=URL)
+    assert [fault.partition(":")[0] for fault in told] == ["SOURCE_API_KEY", "SOURCE_API_SECRET"]
+    source = parsed(**BY_TOKEN, **NO_KEYS, SOURCE_OAUTH_TOKEN_COMMAND="cat '/run/my token'").source
+    assert (source.oauth.command, source.login) == (("cat", "/run/my token"), "SOURCE_OAUTH_TOKEN_COMMAND")
+
+
+@pytest.mark.parametrize("both", [{}, {"SOURCE_OAUTH_TOKEN_URL": URL, "SOURCE_OAUTH_TOKEN_COMMAND": "cat"}])
+def test_tokens_come_from_one_place(both: dict[str, str]) -> None:
+    (fault,) = faults(**BY_TOKEN, **both)
+    assert fault.endswith("expected either SOURCE_OAUTH_TOKEN_URL or SOURCE_OAUTH_TOKEN_COMMAND with it")
+
+
+@pytest.mark.parametrize("url", ["http://idp.example/token", "idp.example", "https://", "https://me@idp.example/"])
+def test_a_token_endpoint_is_reached_by_https_alone(url: str) -> None:
+    (fault,) = faults(**BY_TOKEN, SOURCE_OAUTH_TOKEN_COMMAND="cat", SOURCE_OAUTH_TOKEN_URL=url)
+    assert fault.startswith(f"SOURCE_OAUTH_TOKEN_URL={url}: expected an address that begins with https://")
+
+
+@pytest.mark.parametrize("pairs", ["a", "a=", "auth=x", "a1=x", "=x"])
+def test_an_extension_has_a_name_of_letters_and_a_value(pairs: str) -> None:
+    (fault,) = faults(SOURCE_OAUTH_EXTENSIONS=pairs)
+    assert fault.startswith(f"SOURCE_OAUTH_EXTENSIONS={pairs}: expected name=value")
+
+
+def test_a_command_has_matching_quotes() -> None:
+    (fault,) = faults(**BY_TOKEN, SOURCE_OAUTH_TOKEN_URL=URL, SOURCE_OAUTH_TOKEN_COMMAND="print 'it")
+    assert fault.endswith("expected a program and its arguments, with matching quotes")
+
+
+@pytest.mark.parametrize(
+    ("broker", "region"),
+    [
+        ("b-1.orders.abc123.c2.kafka.us-east-1.amazonaws.com:9098", "us-east-1"),
+        ("boot-abc.c1.kafka-serverless.eu-central-1.amazonaws.com:9098", "eu-central-1"),
+        ("b-1.orders.abc123.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "cn-north-1"),
+    ],
+)
+def test_the_region_is_in_the_names_of_msks_brokers(broker: str, region: str) -> None:
+    assert parsed(**IAM, SOURCE_BROKER_SERVERS=broker).source.region == region
+    assert parsed(**IAM, SOURCE_BROKER_SERVERS=broker, SOURCE_AWS_REGION="eu-west-3").source.region == "eu-west-3"
+
+
+def test_iam_needs_a_region_and_both_of_a_key_and_its_secret_or_neither() -> None:
+    assert faults(**IAM) == (
+        "SOURCE_SASL_MECHANISM=AWS_MSK_IAM: expected SOURCE_AWS_REGION with it: no broker's name has a region",
+    )
+    (fault,) = faults(**IAM | {"SOURCE_AWS_REGION": "eu-west-1", "SOURCE_API_KEY": "AKIA"})
+    assert "expected both of SOURCE_API_KEY and SOURCE_API_SECRET, or neither" in fault
+
+
+def test_a_certificate_needs_no_key_of_sasl(own: dict[str, str]) -> None:
+    source = parsed(**own).source
+    assert source.login == f"SOURCE_SSL_CERTIFICATE_FILE={own['SOURCE_SSL_CERTIFICATE_FILE']}"
+    both = own | {"SOURCE_SECURITY_PROTOCOL": "SASL_SSL", "SOURCE_API_KEY": "key", "SOURCE_API_SECRET": "secret"}
+    assert parsed(**both).source.login == "SOURCE_API_KEY=key"
+
+
+def test_a_certificate_and_its_key_go_together_and_with_tls(own: dict[str, str]) -> None:
+    assert faults(**own | {"SOURCE_SSL_KEY_FILE": ""}) == (
+        "SOURCE_SSL_CERTIFICATE_FILE and SOURCE_SSL_KEY_FILE: expected both files, or neither",
+    )
+    (fault,) = faults(**own | {"SOURCE_SECURITY_PROTOCOL": "PLAINTEXT"})
+    assert fault.endswith("expected SOURCE_SECURITY_PROTOCOL SSL or SASL_SSL with it, not PLAINTEXT")
+
+
+def test_files_that_cannot_be_used_name_their_variable(own: dict[str, str], tmp_path: Path) -> None:
+    key, other = tmp_path / "own.key", Authority().leaf(Side.DESTINATION)
+    key.chmod(0o644)
+    (fault,) = faults(**own)
+    assert fault.startswith(f"SOURCE_SSL_KEY_FILE={key}: expected a file that others cannot read: chmod o= {key}")
+    replace(key, other.key)
+    assert faults(**own) == (
+        f"SOURCE_SSL_KEY_FILE={key}: expected the key of SOURCE_SSL_CERTIFICATE_FILE={tmp_path / 'own.pem'}",
+    )
+    replace(key, b"no key")
+    assert faults(**own) == (f"SOURCE_SSL_KEY_FILE={key}: expected a private key in PEM",)
+    key.unlink()
+    assert faults(**own) == (f"SOURCE_SSL_KEY_FILE={key}: expected a readable PEM file: No such file or directory",)
+    parsed(TUNNEL_ENDS, **own)
+
+
+@pytest.mark.parametrize(("begins", "lasts"), [(-2 * DAY, DAY), (DAY, DAY)])
+def test_a_certificate_is_valid_now(
+    own: dict[str, str], tmp_path: Path, begins: datetime.timedelta, lasts: datetime.timedelta
+) -> None:
+    write(tmp_path, Authority().leaf(Side.DESTINATION, begins=begins, lasts=lasts))
+    (fault,) = faults(**own)
+    assert fault.startswith(f"SOURCE_SSL_CERTIFICATE_FILE={tmp_path / 'own.pem'}: expected a certificate that is valid")
