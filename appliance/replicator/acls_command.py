@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from appliance.errors import SettingsError
+from appliance.kafka.client.client_tls import user_of
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.registry import Registry
@@ -47,7 +48,7 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
         replicas = obeying(known, await states.read()).replicas
         others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
         copies = {r.source_topic: r.destination_topic for r in replicas if r.destination_topic not in others}
-        link = principal_of(settings.destination.api_key)
+        link = principal_of(user_of(settings.destination))
         follower = AclFollower(source, destination, registry, states, link)
         look = await follower.look({topic: copy for topic, copy in copies.items() if chosen.fullmatch(topic)})
     if parsed.json:

@@ -45,13 +45,13 @@ _SHOWN_PAUSE_MAX = 0.1
 
 @dataclass(slots=True)
 class TopicDiscovery:
-    """Looks at both clusters, and keeps the copies' topics like their sources; ``api_key`` is the destination's."""
+    """Looks at both clusters, and keeps the copies' topics like their sources; ``user`` is ours at the destination."""
 
     source: Cluster
     destination: Cluster
     naming: Naming
     topics: TopicSettings
-    api_key: str = ""
+    user: str = ""
     _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     _said_untold: bool = False
@@ -74,7 +74,7 @@ class TopicDiscovery:
             self.destination, self.naming.replicator, self.topics.replication_factor, self.naming.shared
         )
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
-        link = principal_of(self.api_key)
+        link = principal_of(self.user)
         self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
 
     async def look(self) -> DiscoveredTopics:

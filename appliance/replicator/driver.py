@@ -13,6 +13,7 @@ from appliance.errors import ApplianceError, Fenced, LinkRefused, ProcessFailed
 from appliance.failover.group_service import GROUPS, follow_groups
 from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.failover.model.newest_groups import NewestGroups
+from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
@@ -140,8 +141,8 @@ class Replicator:
         making = Establishing(self._settings, self._source, self._destination, self._run)
         self._link = await self._insist(making.establish, "destination")
         topics = self._settings.topics
-        api_key = self._settings.destination.api_key
-        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics, api_key)
+        user = user_of(self._settings.destination)
+        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics, user)
         self._repeat_beside(lambda: self._look(discovery), "discovery", self._settings.engine.discovery_seconds)
         self._run_beside(tell_what_is_missing(self._source, self._destination, self._naming), "maps")
         if self._naming.mirror_formats:

@@ -11,7 +11,15 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from appliance.errors import ApplianceError, CredentialsRefused, IdentityRefused, PeerError, SettingsError, Unreachable
+from appliance.errors import (
+    ApplianceError,
+    CredentialsRefused,
+    IdentityRefused,
+    PeerError,
+    SettingsError,
+    TokenUnavailable,
+    Unreachable,
+)
 from appliance.settings.target import AllowedTargets, Target, is_ip_literal
 
 BROKERS_MAX = 1000
@@ -50,6 +58,7 @@ class Fault(enum.StrEnum):
 _FAULTS = (
     (Unreachable, Fault.UNREACHABLE),
     (CredentialsRefused, Fault.CREDENTIALS),
+    (TokenUnavailable, Fault.CREDENTIALS),
     (IdentityRefused, Fault.IDENTITY),
     (PeerError, Fault.PROTOCOL),
     (SettingsError, Fault.SETTINGS),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.errors import SettingsError
 from appliance.settings.login_checks import certificate_faults
-from appliance.settings.pem_files import Signature, signature_of
+from appliance.settings.pem_files import Signature, certificates, read_pem, signature_of
 from appliance.settings.values import ClusterSettings
 
 log = logging.getLogger("appliance.kafka")
@@ -78,3 +78,18 @@ def certificate_remedy(cluster: ClusterSettings) -> str:
     if cluster.certificate is None:
         return f"set {file} and {cluster.variable('SSL_KEY_FILE')} if it asks for a certificate of ours"
     return f"check {file}={cluster.certificate.file}, and which authorities its listener trusts"
+
+
+def user_of(cluster: ClusterSettings) -> str:
+    """The name that the brokers give our login, unless they have rules of their own: the key's, or the certificate's.
+
+    Raises:
+        SettingsError: the certificate's file cannot be read.
+    """
+    if cluster.protocol.authenticated or cluster.certificate is None:
+        return cluster.api_key
+    try:
+        return certificates(read_pem(cluster.certificate.file))[0].subject.rfc4514_string()
+    except ValueError as error:
+        name = f"{cluster.variable('SSL_CERTIFICATE_FILE')}={cluster.certificate.file}"
+        raise SettingsError([f"{name}: {error}"]) from error

@@ -46,9 +46,9 @@ class AclChanges:
         return bool(self.made or self.removed)
 
 
-def principal_of(api_key: str) -> str:
-    """The principal of a key's owner in a cluster; the cluster may have other rules."""
-    return f"User:{api_key or _ANONYMOUS}"
+def principal_of(user: str) -> str:
+    """The principal of a user in a cluster; the cluster may have other rules."""
+    return f"User:{user or _ANONYMOUS}"
 
 
 def copied_acls(at_source: Iterable[AclBinding], topics: Iterable[str], link: str) -> dict[str, CopiedAcls]:
