@@ -85,6 +85,7 @@ class BrokerChecks:
         """Close all connections."""
         for connection in self._connections.values():
             await connection.close()
+        await self._login.close()
         await self.cluster.close()
 
     async def names(self) -> Finding:
@@ -206,11 +207,11 @@ class BrokerChecks:
         names = ["API_KEY", "API_SECRET", "SASL_MECHANISM"]
         if self._settings.mechanism is SaslMechanism.OAUTHBEARER:
             names.insert(0, "OAUTH_TOKEN_COMMAND" if self._settings.oauth.command else "OAUTH_TOKEN_URL")
-        named = ", ".join(map(variable, names[:-1]))
+        login = f"check {', '.join(map(variable, names[:-1]))} and {variable(names[-1])}"
         return (
             (CertificateRefused, certificate_remedy(self._settings)),
-            (TokenUnavailable, "see the text of the error"),
-            (CredentialsRefused, f"check {named} and {variable(names[-1])}"),
+            (TokenUnavailable, login),
+            (CredentialsRefused, login),
             (BrokerUnsupported, "have the brokers run Kafka 2.8 or newer"),
             (PeerError, secured),
             (Unreachable, secured),

@@ -193,6 +193,6 @@ def _sign(cluster: ClusterSettings) -> tuple[str, int]:
 
     try:
         text, expires = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(cluster.region, Found())
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, ValueError) as error:  # a ValueError tells of empty credentials
         raise TokenUnavailable(f"{cluster.login}: AWS gives no credentials: {type(error).__name__}") from error
     return str(text), int(expires)
