@@ -1,6 +1,7 @@
 """The checks of every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions."""
 
 import asyncio
+import datetime
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from appliance.errors import (
     TokenUnavailable,
     Unreachable,
 )
-from appliance.kafka.client.client_tls import ClientTls, certificate_remedy
+from appliance.kafka.client.client_tls import ClientTls, certificate_remedy, own_certificate
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve, connect
@@ -25,6 +26,8 @@ from appliance.kafka.client.login import Login, agree_versions
 from appliance.kafka.protocol.versions import NEEDED
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism
+from appliance.tls.certificates import days_left
+from appliance.tls.identity import DAYS_WARNING
 
 METADATA_SECONDS = 15.0
 """Seconds that the cluster may take to list its brokers; after that, those of the settings are tried."""
@@ -107,12 +110,23 @@ class BrokerChecks:
             return skipped(f"{settings.variable('SECURITY_PROTOCOL')}={settings.protocol}")
         faults = await self._each(self._open)
         if not faults:
-            return passed(self._all("with a certificate in its own name"))
+            return self._own_certificate() or passed(self._all("with a certificate in its own name"))
         error = next(iter(faults.values()))
         finding = failed(some([str(fault) for fault in faults.values()]), _tls_remedy(error, settings))
         if self._relays_only and not self.logs_in:
             return warning(finding.detail, f"no fault here, this VM only passes connections on; {finding.remedy}")
         return finding
+
+    def _own_certificate(self) -> Finding | None:
+        """A warning when our certificate ends soon."""
+        certificate = own_certificate(self._settings)
+        left = days_left(certificate, datetime.datetime.now(datetime.UTC)) if certificate else DAYS_WARNING
+        if left >= DAYS_WARNING:
+            return None
+        remedy = (
+            f"renew the files of {self._settings.variable('SSL_CERTIFICATE_FILE')} and its key: no restart is needed"
+        )
+        return warning(f"our certificate ends in {left:.0f} days", remedy)
 
     async def sasl(self) -> Finding:
         """Log in to every broker by SASL."""

@@ -18,7 +18,7 @@ from tests.support.oauth import TokenAuthority, token_endpoint
 from tests.support.patience import PATIENCE
 from tests.support.rows import read_rows, until_rows
 
-SESSION = 3.0
+SESSION = 5.0
 CLIENT = ("replicator", "client-secret-of-oauth")
 GRAPE_BY_ADDRESS = replace(GRAPE, nodes=(Node(0, "127.0.5.1", "127.0.5.1"),))
 """The destination's broker advertises its address on the second listener too: no DNS knows its name."""
@@ -72,7 +72,7 @@ async def assert_copied(on: Link, count: int) -> None:
 
 
 async def test_copying_goes_on_across_the_sessions_of_tokens_that_expire_and_no_record_is_lost(tmp_path: Path) -> None:
-    tokens, clients = TokenAuthority(life=8), Authority()
+    tokens, clients = TokenAuthority(life=12), Authority()
     keys, authorities = tokens.write_keys(tmp_path / "keys.json"), tmp_path / "clients.pem"
     authorities.write_bytes(clients.pem)
     plans = taking_tokens(ORANGE, keys, SESSION), asking_for_certificates(GRAPE_BY_ADDRESS, authorities)
@@ -88,7 +88,7 @@ async def test_copying_goes_on_across_the_sessions_of_tokens_that_expire_and_no_
         async with copying(on, changed) as replicator:
             count = 0
             before = endpoint.granted
-            while endpoint.granted < before + 12:  # the gateway, the driver and the task have tokens of their own
+            while endpoint.granted < before + 9:  # the gateway, the driver and the task have tokens of their own
                 for partition in range(2):
                     await asyncio.to_thread(on.produce, "orders", 50, partition)
                 count += 50
@@ -119,6 +119,7 @@ async def test_certificates_log_in_on_both_sides_and_one_that_is_not_trusted_is_
             assert faults(replicator) == []
             code, table = await examined(on, "destination", changed)
             assert code == 0, table
+            assert "our certificate ends in 1 days" in table
             no_file = {f"SOURCE_SSL_{name}_FILE": "/nowhere/own.pem" for name in ("CERTIFICATE", "KEY")}
             code, table = await examined(on, "source", changed | no_file)
             assert code == 0, table

@@ -5,6 +5,8 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+from cryptography import x509
+
 from appliance.errors import SettingsError
 from appliance.settings.login_checks import certificate_faults
 from appliance.settings.pem_files import Signature, certificates, read_pem, signature_of
@@ -80,16 +82,26 @@ def certificate_remedy(cluster: ClusterSettings) -> str:
     return f"check {file}={cluster.certificate.file}, and which authorities its listener trusts"
 
 
+def own_certificate(cluster: ClusterSettings) -> x509.Certificate | None:
+    """The certificate that logs us in; None without one.
+
+    Raises:
+        SettingsError: its file cannot be read.
+    """
+    own = cluster.certificate
+    if own is None or not cluster.protocol.encrypted:
+        return None
+    try:
+        return certificates(read_pem(own.file))[0]
+    except ValueError as error:
+        raise SettingsError([f"{cluster.variable('SSL_CERTIFICATE_FILE')}={own.file}: {error}"]) from error
+
+
 def user_of(cluster: ClusterSettings) -> str:
     """The name that the brokers give our login, unless they have rules of their own: the key's, or the certificate's.
 
     Raises:
         SettingsError: the certificate's file cannot be read.
     """
-    if cluster.protocol.authenticated or cluster.certificate is None:
-        return cluster.api_key
-    try:
-        return certificates(read_pem(cluster.certificate.file))[0].subject.rfc4514_string()
-    except ValueError as error:
-        name = f"{cluster.variable('SSL_CERTIFICATE_FILE')}={cluster.certificate.file}"
-        raise SettingsError([f"{name}: {error}"]) from error
+    certificate = None if cluster.protocol.authenticated else own_certificate(cluster)
+    return certificate.subject.rfc4514_string() if certificate else cluster.api_key

@@ -34,7 +34,7 @@ from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SESSION = 3.0
+SESSION = 4.0
 """Seconds of a session at the brokers."""
 
 USER = ApiKey("USER", Secret("user-secret"))
@@ -194,7 +194,7 @@ async def ask_until(cluster: KafkaCluster, enough: "asyncio.Task[None]") -> None
 async def test_a_token_is_renewed_before_it_expires_and_requests_go_on_on_their_connection(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(brokers.authority, "life", 5)
+    monkeypatch.setattr(brokers.authority, "life", 6)
     before = brokers.endpoint.granted
     async with connected(brokers.oauth()) as cluster:
         await ask_until(cluster, asyncio.create_task(until_granted(brokers.endpoint, before + 3)))
@@ -271,7 +271,7 @@ async def test_a_session_outlives_an_endpoint_that_is_down_for_a_moment(
 ) -> None:
     monkeypatch.setattr(login, "_AGAIN_FROM", 0.0)
     monkeypatch.setattr(login, "_RETRY", 0.1)
-    monkeypatch.setattr(brokers.authority, "life", 5)
+    monkeypatch.setattr(brokers.authority, "life", 6)
 
     async def down_and_up() -> None:
         with answering(brokers.endpoint, 503):
