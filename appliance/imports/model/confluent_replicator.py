@@ -5,7 +5,7 @@ Replicator knows no names of clusters. A copy's name gives the source's where th
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from appliance.errors import SettingsError
 from appliance.imports.model.clients import CONSUMER, PRODUCER, TUNING, client_rules, left_of_a_client
@@ -147,9 +147,13 @@ def _clusters(values: Mapping[str, str], link: LinkBuilder, ledger: Ledger) -> N
         (Side.DESTINATION, ["dest.kafka.", _OVERRIDE], _OVERRIDE, PRODUCER),
     )
     for side, prefixes, own, of_role in ends:
-        types = (values.get(f"{prefix}ssl.truststore.type") for prefix in prefixes)
+
+        def type_of(store: str, prefixes: Sequence[str] = prefixes) -> str:
+            types = (values.get(f"{prefix}ssl.{store}.type") for prefix in prefixes)
+            return next(filter(None, types), "")
+
         link.default(f"{side.value.upper()}_SECURITY_PROTOCOL", "PLAINTEXT")
-        rules = client_rules(side, next(filter(None, types), ""))
+        rules = client_rules(side, type_of)
         named = [([prefix + key for prefix in prefixes], rule) for key, rule in rules.items()]
         for keys, rule in [*named, *(([own + key], rule) for key, rule in of_role.items())]:
             for key in [key for key in keys if key in values][:1]:

@@ -22,34 +22,46 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _OF_C = "01234567abfnrtv"
 """Characters that Java reads as others after a backslash."""
 
-_WITH_PASSWORDS = ("PlainLoginModule", "ScramLoginModule")
+_KEY_AND_SECRET = {
+    "PlainLoginModule": ("username", "password"),
+    "ScramLoginModule": ("username", "password"),
+    "OAuthBearerLoginModule": ("clientId", "clientSecret"),
+}
+"""The options of each login module with a name and its secret."""
+
+_EXTENSION = "extension_"
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordLogin:
-    """A user name with its password."""
+    """A user, or a client of a token endpoint, with its secret; ``scope`` and ``extensions`` are OAuth's."""
 
     user: str
     password: Secret
+    scope: str = ""
+    extensions: tuple[tuple[str, str], ...] = ()
 
 
 def password_login(config: str) -> PasswordLogin:
-    """The login of a SASL PLAIN or SCRAM client.
+    """The login of a SASL client with a name and a secret.
 
     Raises:
-        ValueError: it is another kind of login, or none; with nothing of the password.
+        ValueError: it is another kind of login, or none; with nothing of the secret.
     """
     entry = _ENTRY.fullmatch(config)
     if entry is None:
         raise ValueError("expected one login module with its options, and a semicolon at the end")
     module = entry[1].rpartition(".")[2]
-    if module not in _WITH_PASSWORDS:
+    if module not in _KEY_AND_SECRET:
         raise ValueError(f"{module} is not a login by user name and password")
     options = {name: _unquoted(value) for name, value in _OPTION.findall(entry[2])}
-    missing = [name for name in ("username", "password") if not options.get(name)]
+    names = _KEY_AND_SECRET[module]
+    missing = [name for name in names if not options.get(name)]
     if missing:
         raise ValueError(f"{module} without {' and '.join(missing)}")
-    return PasswordLogin(options["username"], Secret(options["password"]))
+    user, password = (options[name] for name in names)
+    extensions = ((name[len(_EXTENSION) :], value) for name, value in options.items() if name.startswith(_EXTENSION))
+    return PasswordLogin(user, Secret(password), options.get("scope", ""), tuple(extensions))
 
 
 def _unquoted(value: str) -> str:

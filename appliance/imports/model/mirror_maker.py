@@ -112,8 +112,12 @@ class _Reading:
         pair = self._direction.prefix
         own = (f"{pair}{end}.{role}.", f"{pair}{role}.", f"{alias}.{role}.")
         every = (*own, f"{pair}{end}.cluster.", f"{alias}.", "")
-        types = (self._values.get(f"{prefix}ssl.truststore.type") for prefix in every)
-        for key, rule in client_rules(side, next(filter(None, types), "")).items():
+
+        def type_of(store: str) -> str:
+            types = (self._values.get(f"{prefix}ssl.{store}.type") for prefix in every)
+            return next(filter(None, types), "")
+
+        for key, rule in client_rules(side, type_of).items():
             default = "PLAINTEXT" if key == "security.protocol" else None
             self._apply(key, rule, [prefix + key for prefix in every], default)
         for key, rule in of_role.items():

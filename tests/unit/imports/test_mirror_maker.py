@@ -154,6 +154,32 @@ def test_a_new_name_precedes_an_old_one_whatever_its_place() -> None:
             "ssl.truststore.type = PEM\nssl.truststore.location = /a.pem",
             {"SOURCE_CA_FILE": "/a.pem", "DESTINATION_CA_FILE": "/a.pem"},
         ),
+        (
+            "A.ssl.keystore.type = PEM\nA.ssl.keystore.location = /a.pem\nA.ssl.key.password = p w",
+            {
+                "SOURCE_SSL_CERTIFICATE_FILE": "/a.pem",
+                "SOURCE_SSL_KEY_FILE": "/a.pem",
+                "SOURCE_SSL_KEY_PASSWORD": "p w",
+            },
+        ),
+        (
+            "A.sasl.mechanism = OAUTHBEARER\nA.sasl.oauthbearer.token.endpoint.url = https://idp.example/token\n"
+            "A.sasl.jaas.config = o.a.k.OAuthBearerLoginModule required clientId='id' clientSecret='s' scope='kafka' "
+            "extension_logicalCluster='lkc-1';",
+            {
+                "SOURCE_SASL_MECHANISM": "OAUTHBEARER",
+                "SOURCE_OAUTH_TOKEN_URL": "https://idp.example/token",
+                "SOURCE_API_KEY": "id",
+                "SOURCE_API_SECRET": "s",
+                "SOURCE_OAUTH_SCOPE": "kafka",
+                "SOURCE_OAUTH_EXTENSIONS": "logicalCluster=lkc-1",
+            },
+        ),
+        (
+            "A.sasl.mechanism = AWS_MSK_IAM\n"
+            "A.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required;",
+            {"SOURCE_SASL_MECHANISM": "AWS_MSK_IAM"},
+        ),
     ],
 )
 def test_a_key_sets_its_variable(text: str, expected: dict[str, str]) -> None:
@@ -184,6 +210,7 @@ def test_logins_are_those_of_the_consumer_at_the_source_and_of_the_producer_at_t
     ("text", "key", "reason"),
     [
         ("A.ssl.truststore.location = /a.jks", "A.ssl.truststore.location", "convert the authorities to PEM"),
+        ("A.ssl.keystore.location = /a.jks", "A.ssl.keystore.location", "convert key and certificate to PEM"),
         ("A.sasl.mechanism = GSSAPI", "A.sasl.mechanism", "expected one of"),
         ("A.sasl.jaas.config = ${file:/f:k}", "A.sasl.jaas.config", "a config provider looks it up"),
         ("refresh.topics.interval.seconds = 86400", "refresh.topics.interval.seconds", "expected seconds from"),

@@ -132,6 +132,12 @@ def test_files_that_cannot_be_used_name_their_variable(own: dict[str, str], tmp_
     parsed(TUNNEL_ENDS, **own)
 
 
+def test_key_and_certificate_may_be_in_one_file_as_kafka_has_them(own: dict[str, str], tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    replace(both, (tmp_path / "own.key").read_bytes() + (tmp_path / "own.pem").read_bytes())
+    parsed(**own | {"SOURCE_SSL_CERTIFICATE_FILE": str(both), "SOURCE_SSL_KEY_FILE": str(both)})
+
+
 @pytest.mark.parametrize(("begins", "lasts"), [(-2 * DAY, DAY), (DAY, DAY)])
 def test_a_certificate_is_valid_now(
     own: dict[str, str], tmp_path: Path, begins: datetime.timedelta, lasts: datetime.timedelta
