@@ -3,6 +3,7 @@
 - ``jars``, ``installation``, ``rehearsal``: Kafka, fetched once and made quick to start.
 - ``plan``, ``certificates``, ``properties``, ``layout``: a cluster as a plan, and its files.
 - ``broker``, ``cluster``, ``vpc_dns``: the plan, running.
+- ``mirror_maker``: MirrorMaker 2.
 - ``process``, ``tasks``: programs and tasks that never outlive their owner.
 - ``reading``, ``comparison``: both sides read by an independent consumer, record by record.
 """

@@ -7,8 +7,7 @@ LOAD = Load(records=1000, topic="measured", partitions=6)
 
 
 def entries(exactly_once: bool) -> dict[str, str]:
-    text = properties("s:1", "d:2", LOAD, "mirrored7", exactly_once)
-    return dict(line.split("=", 1) for line in text.splitlines())
+    return properties("s:1", "d:2", LOAD, "mirrored7", exactly_once)
 
 
 ENTRIES = entries(exactly_once=False)
