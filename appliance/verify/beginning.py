@@ -1,11 +1,13 @@
 """The search for the first offset at which the comparison of a partition can begin.
 
 Usually both logs begin with the same record. Otherwise one of them lacks its beginning: the source by its retention,
-the destination by its own retention or by REPLICA_TOPICS_START=latest.
+the destination by its own retention or by REPLICA_TOPICS_START=latest. What another program has copied before the link
+adopted the copy may hold doubles: then the comparison begins where the link began, as long as both logs hold that.
 """
 
 from dataclasses import dataclass
 
+from appliance.link.model.claims import Adopted
 from appliance.verify.model.report import CopyState, counted
 from appliance.verify.side import Side
 
@@ -14,20 +16,24 @@ from appliance.verify.side import Side
 class Beginning:
     """The result of comparing the beginnings of both logs.
 
-    ``state`` is the partition's if all later records are equal. If it is a bad one, there is nothing to compare.
+    ``state`` is the partition's if all later records are equal. If it is a bad one, there is nothing to compare. With
+    ``adopted`` it is good even if there are no later records.
     """
 
     state: CopyState = CopyState.EQUAL
     detail: str = ""
     differs_at: int | None = None
+    adopted: bool = False
 
 
-async def begin(source: Side, destination: Side, latest: bool) -> Beginning:
+async def begin(source: Side, destination: Side, latest: bool, adopted: Adopted | None = None) -> Beginning:
     """Move both sides to the first offset to compare; ``latest`` is true with REPLICA_TOPICS_START=latest.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
     """
+    if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
+        return _where_adopted(source, destination, adopted)
     if not await source.more():
         return _of_an_empty_source(source, destination)
     if not await destination.more():
@@ -51,6 +57,13 @@ async def begin(source: Side, destination: Side, latest: bool) -> Beginning:
     if source.log.start and await destination.offset_at(ours.timestamp + 1) is None:
         return Beginning(CopyState.BEHIND, _behind_the_log(source))
     return Beginning(detail="neither side's first records were found on the other side")
+
+
+def _where_adopted(source: Side, destination: Side, adopted: Adopted) -> Beginning:
+    source.restart(adopted.source)
+    destination.restart(adopted.copy)
+    detail = f"source records before offset {adopted.source} were copied by another program, and are not compared"
+    return Beginning(CopyState.EQUAL_IN_PART, detail, adopted=True)
 
 
 def _of_an_empty_source(source: Side, destination: Side) -> Beginning:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
 from appliance.verify.model.comparison import Comparison, Difference
@@ -26,16 +27,21 @@ class Terms:
 
 
 async def verify_every_record(
-    replica: Replica, source: Side, destination: Side, terms: Terms, reached: Reached
+    replica: Replica,
+    source: Side,
+    destination: Side,
+    terms: Terms,
+    reached: Reached,
+    adopted: Adopted | None = None,
 ) -> PartitionResult:
-    """Compare the partition from the offset where both logs meet.
+    """Compare the partition from the offset where both logs meet, or where the link has ``adopted`` it.
 
     The destination's log was measured before the source's, so all its records must be in the source's log.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
     """
-    beginning = await begin(source, destination, terms.latest)
+    beginning = await begin(source, destination, terms.latest, adopted)
     if beginning.state is CopyState.BEHIND:
         return replace(_verdict(replica, CopyState.BEHIND, beginning.detail), behind=await source.count())
     if not beginning.state.well:
@@ -75,7 +81,7 @@ class _Run:
         if surplus:
             detail = f"the destination has {counted(surplus, 'record')} more at its end, from its offset {first} on"
             return replace(verdict, state=CopyState.DIFFERS, detail=detail, differs_at=self._source.log.end)
-        if verdict.state is CopyState.EQUAL_IN_PART and not verdict.records:
+        if verdict.state is CopyState.EQUAL_IN_PART and not verdict.records and not self._beginning.adopted:
             return replace(verdict, state=CopyState.NOT_COMPARED)
         return verdict
 

@@ -25,7 +25,10 @@ Choose = Callable[[list[Batch]], Awaitable[list[Batch]]]
 
 
 class Reader:
-    """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it."""
+    """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it.
+
+    ``aborted`` are the batches of aborted transactions that the last Fetch brought.
+    """
 
     def __init__(
         self, cluster: KafkaCluster, partition: Partition, purpose: str, position: int, choose: Choose | None = None
@@ -36,6 +39,7 @@ class Reader:
         self.partition = partition
         self.position = position
         self.stable_end = position
+        self.aborted: list[Batch] = []
         self._cluster = cluster
         self._purpose = purpose
         self._choose = choose
@@ -104,6 +108,7 @@ class Reader:
         """The committed batches, and the offset that follows all batches."""
         batches = [each for each in batch.split(answer.records) if each.header.last_offset >= self.position]
         self.stable_end = answer.stable_end
+        self.aborted = []
         if not batches:
             if self.position < self.stable_end:  # a quota can make a broker answer with nothing
                 raise Unreachable(f"the leader of {self} brings nothing from offset {self.position} on")
@@ -111,6 +116,9 @@ class Reader:
         found = list(committed(batches, answer.aborted))
         for each in found:
             batch.verify(each)
+        kept = {each.header.base_offset for each in found}
+        others = [each for each in batches if each.header.base_offset not in kept]
+        self.aborted = [each for each in others if not each.header.attributes & batch.CONTROL]
         return found, batches[-1].header.last_offset + 1
 
     def __str__(self) -> str:

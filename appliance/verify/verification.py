@@ -14,7 +14,9 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.batch import Batch
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.origins import Origins
+from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.claims import Adopted
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
@@ -34,12 +36,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A partition with the spans of its logs, and whether a key may have lost older records on either side."""
+    """A partition with the spans of its logs, and whether a key may have lost older records on either side.
+
+    ``adopted`` says where the link began, if another program has filled the copy before.
+    """
 
     replica: Replica
     source: Span
     destination: Span
     compacted: bool
+    adopted: Adopted | None = None
 
 
 class Verification:
@@ -57,6 +63,7 @@ class Verification:
         self._total = 0
         self._newest = asyncio.Lock()
         self._at_source, self._at_destination = Origins(source), Origins(destination)
+        self._registry = Registry(destination, naming.replicator, shares=naming.shared)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
         """Verify the source topics, all when none is named, as they are now.
@@ -70,6 +77,7 @@ class Verification:
         deadline = time.monotonic() + wait
         source, destination = await self._source.metadata(None), await self._destination.metadata(None)
         states = await retry_while_busy(NewestStates(self._destination, self._naming).read)
+        await retry_while_busy(self._registry.refresh)
         wanted = self._wanted(source, topics, states)
         found = discover(source, destination, self._naming)
         verdicts = [self._no_copy(topic.name) for topic in found.missing if topic.name in wanted]
@@ -138,9 +146,15 @@ class Verification:
                 originals[_original(replica)],
                 copies[_copy(replica)],
                 not compacted.isdisjoint((replica.source_topic, replica.destination_topic)),
+                self._adopted(replica),
             )
             for replica in replicas
         ]
+
+    def _adopted(self, replica: Replica) -> Adopted | None:
+        claim = self._registry.claims.get((replica.destination_topic, replica.destination_id))
+        ours = claim.adopted if claim and claim.link == self._registry.link else ()
+        return next((each for each in ours if each.partition == replica.partition), None)
 
     async def _work(self, jobs: Iterable[_Job], terms: Terms) -> list[PartitionResult]:
         waiting = deque(jobs)
@@ -178,7 +192,7 @@ class Verification:
                 async with self._newest:  # one table at a time
                     return await verify_newest_records(replica, source, destination, job.source.end, terms, reached)
             ours, theirs = Side(source, job.source), Side(destination, job.destination, terms.deadline)
-            return await verify_every_record(replica, ours, theirs, terms, reached)
+            return await verify_every_record(replica, ours, theirs, terms, reached, job.adopted)
         except ApplianceError as error:
             if error.retriable:  # only this partition's problem, unless nobody answers any more
                 await self._source.metadata([])

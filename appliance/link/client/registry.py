@@ -6,7 +6,6 @@ the end; then it claims unclaimed copies. So one of two links is always first. I
 claim, the second is void, and withdrawn: each claim keeps its rank.
 """
 
-import operator
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -25,7 +24,16 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
-from appliance.link.model.claims import Claim, Copy, decode_claim, deletion_of, encode_claim, given_up, holding
+from appliance.link.model.claims import (
+    Adopted,
+    Claim,
+    Copy,
+    decode_claim,
+    deletion_of,
+    encode_claim,
+    given_up,
+    holding,
+)
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
@@ -175,6 +183,19 @@ class Registry:
         if await changed():
             await self._write(changed)
 
+    async def note_adopted(self, adopted: Mapping[Copy, tuple[Adopted, ...]]) -> None:
+        """Record the partitions of this link's copies that it has not begun, if they have changed."""
+
+        async def changed() -> Changes:
+            return {
+                (copy, self.link): replace(claim, adopted=adopted[copy])
+                for copy, claim in self.claims.items()
+                if copy in adopted and claim.link == self.link and claim.adopted != adopted[copy]
+            }
+
+        if await changed():
+            await self._write(changed)
+
     @property
     def acls(self) -> dict[str, frozenset[AccessControlEntry]]:
         """The ACLs that this link made, or was about to make, by the copy's name: a recreated topic keeps its ACLs."""
@@ -278,8 +299,7 @@ class Registry:
         held = self._holders.get(copy, {}).get(link)
         if claim is None or held is None:
             return held is claim
-        fields = operator.attrgetter("since", "left_out", "acls", "shares")
-        return bool(fields(held) == fields(claim))
+        return replace(held, rank=claim.rank) == claim
 
     async def _take_id(self) -> Producer:
         self.cluster.forget_coordinator(REGISTRY)

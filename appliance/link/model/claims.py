@@ -4,6 +4,7 @@ import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from appliance.errors import PeerError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
@@ -18,6 +19,14 @@ Copy = tuple[str, uuid.UUID]
 """A destination topic's name and id."""
 
 
+class Adopted(NamedTuple):
+    """A partition of a copy that another program has begun: this link has copied from ``source`` to ``copy`` on."""
+
+    partition: int
+    source: int
+    copy: int
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A copy's link, as ``replicator-<SOURCE_CLUSTER_ID>``; ``since`` in milliseconds.
@@ -26,7 +35,8 @@ class Claim:
     ``rank`` is the offset of the copy's first claim; the link with the lowest has the copy. ``acls`` are the entries
     that the link has made on the copy, or was about to make; releases without ACLs ignore them. ``deleted_by``, with
     its ``why``, is empty except in the claim that records a link's deletion. A link that ``shares`` the copy lets other
-    links that do so write there too.
+    links that do so write there too. ``adopted`` are the partitions that this link has
+    not begun itself; releases without adoptions ignore them.
     """
 
     link: str
@@ -37,6 +47,7 @@ class Claim:
     deleted_by: str = ""
     why: str = ""
     shares: bool = False
+    adopted: tuple[Adopted, ...] = ()
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -81,7 +92,9 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
         left_out, acls = tuple(map(str, value["left_out"])), frozenset(map(_entry, value.get("acls", ())))
         deleted = str(value.get("deleted_by", "")), str(value.get("why", ""))
         shares = bool(value.get("shares", False))
-        return copy, link, Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares)
+        adopted = tuple(Adopted(*map(int, each)) for each in value.get("adopted", ()))
+        claim = Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares, adopted)
+        return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
 
@@ -95,6 +108,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     value |= {"acls": [_words(entry) for entry in sorted(claim.acls)]} if claim.acls else {}
     value |= {"shares": True} if claim.shares else {}
     value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
+    value |= {"adopted": claim.adopted} if claim.adopted else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 
