@@ -15,6 +15,7 @@
 - ``verify``: both sides, read again, and a verdict on each partition.
 - ``doctor``: every step of the path, tried from one VM, becomes a verdict and what to change.
 - ``imports``: settings of MirrorMaker 2 and Confluent Replicator become links.
+- ``adoption``: copies of MirrorMaker 2 become copies of a link, in place.
 - ``client``: translated offsets for programs of others.
 - ``cli``: the commands of ``bin/appliance``.
 - ``errors``: the one taxonomy of errors.

@@ -133,6 +133,12 @@ def _link() -> Command:
     return LINK_COMMAND
 
 
+def _adopt() -> Command:
+    from appliance.adoption.command import ADOPT
+
+    return ADOPT
+
+
 def _failback() -> Command:
     from appliance.replicator.command import FAILBACK
 
@@ -159,6 +165,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "failover": ("promote the copies when the source is lost", _failover),
     "failback": ("bring back what promoted copies took, and copy as before", _failback),
     "reset": ("set where in the source copying goes on", _reset),
+    "adopt": ("go on in place where MirrorMaker 2 has stopped", _adopt),
     "rm-topic": ("stop copying topics for good", _rm_topic),
     "link": ("delete the link", _link),
     "configs": ("show the settings that copies would get", _configs),

@@ -96,7 +96,7 @@ class Establishing:
         await self._make_producers_topics()
         await self._bound()
         for _ in range(_TRIES):
-            topic = await self._look_at_made()
+            topic = await self.look_at_made()
             if fault := await self.fault(topic):
                 raise LinkRefused(fault)
             if topic.link is not None:
@@ -118,7 +118,7 @@ class Establishing:
         checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders))
         return PositionsTopic(name, (policy and policy.value) or "", checkpoints)
 
-    async def _look_at_made(self) -> PositionsTopic:
+    async def look_at_made(self) -> PositionsTopic:
         """The positions topic after ``make_topic``. A broker that lags may not show it at first.
 
         Raises:
@@ -197,14 +197,14 @@ class Establishing:
             raise LinkRefused(f"{self.settings.replicator} is being deleted: `appliance link delete` again ends that")
         await self.make_topic()
         await self._make_producers_topics(anew=True)
-        topic = await self._look_at_made()
+        topic = await self.look_at_made()
         done = await self._forget_misplaced(topic)
         link = await self._link_record(topic)
         await self._remember(topic, 0, [encode_link(link, link.made)])
         registry = Registry(self.destination, self.settings.replicator)
         await registry.refresh()
         await registry.withdraw_deletion()
-        if fault := await self.fault(await self._look_at_made()):
+        if fault := await self.fault(await self.look_at_made()):
             raise LinkRefused(fault)
         return [*done, f"{topic.name}: {link.partitions} partitions, {link.lanes} lanes, source {link.source_cluster}"]
 
