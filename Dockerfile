@@ -58,4 +58,5 @@ LABEL org.opencontainers.image.title="kafka-cloud-replicator" \
 COPY --from=builder /opt/venv /opt/venv
 COPY --from=builder /opt/appliance /opt/appliance
 USER 10001:10001
-CMD ["appliance", "--help"]
+# Without settings, this says which it needs.
+CMD ["appliance", "replicate"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from appliance.errors import ApplianceError
 from appliance.runtime.command import Command, Run, with_settings
-from appliance.settings.env_file import read_settings
+from appliance.settings.env_file import read_settings, usual_file
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -203,9 +203,10 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
         own.add_argument(
             "--env-file",
             type=Path,
-            default=Path("setenv.sh"),
+            default=usual_file(os.environ),
             metavar="PATH",
-            help="the settings (default: ./setenv.sh); the process environment takes precedence",
+            help="the settings (default: ./setenv.sh, which may be absent if they are in the process environment); the "
+            "process environment takes precedence",
         )
         if command and name == chosen:
             own.description = command.description

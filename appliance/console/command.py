@@ -23,6 +23,7 @@ from appliance.runtime.background import in_background
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.bound import Bound
 from appliance.settings.env_file import load, read_settings
+from appliance.settings.one_topic import with_one_topic
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.status.model.snapshot import Snapshot
@@ -55,7 +56,7 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
         stack.push_async_callback(commands.close)
         server = ConsoleServer(
             settings,
-            load(env_file, process),
+            with_one_topic(load(env_file, process))[0],
             watch,
             commands,
             Neighbours(directory, socket),

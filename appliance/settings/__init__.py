@@ -5,6 +5,7 @@
   values, each declared with its variable.
 - ``variable``, ``variables``, ``role``: a declaration, the table of all of them, the roles that read them.
 - ``parse``, ``parsers``: the environment to values, or to every fault.
+- ``one_topic``: kafka-reo's four variables, in the place of ours.
 - ``cross_checks``, ``login_checks``: faults that show only between values, or in the files that they name.
 - ``target``, ``secret``: addresses and logins, and texts that are never shown.
 - ``patterns``, ``strength``: patterns that reach too far, and secrets that are too weak.

@@ -1,20 +1,30 @@
 """The file setenv.sh: lines that a shell and this module read alike, in the grammar of ``shell_lines``."""
 
 import difflib
+import os
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from appliance.errors import SettingsError
+from appliance.settings.one_topic import ONE_TOPIC_NAMES
 from appliance.settings.parse import parse
 from appliance.settings.private_files import is_open_to_group, is_open_to_others
-from appliance.settings.role import Role
+from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings
 from appliance.settings.variables import GONE, NAMES, TABLE
 
 _OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_", "CONTROL_CENTER_")
 _IN_FILES = {variable.name for variable in TABLE if variable.confidential}
+_REQUIRED = (*(name for variable in TABLE if variable.required for name in variable.names), *ONE_TOPIC_NAMES)
+_USUAL = Path("setenv.sh")
+
+
+def usual_file(process: Mapping[str, str]) -> Path:
+    """``setenv.sh`` here; an empty file where there is none, and the environment has settings that a link requires."""
+    in_environment = any(process.get(name, "").strip() for name in _REQUIRED)
+    return Path(os.devnull) if in_environment and not _USUAL.exists() else _USUAL
 
 
 def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
@@ -23,7 +33,7 @@ def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Setting
     Raises:
         SettingsError: with the faults of the file, of its lines and of its values together.
     """
-    faults = _mode_faults(path)
+    faults = _mode_faults(path, role)
     lines = list(read_lines(_text(path)))
     faults += _line_faults(lines)
     unread = tuple(f"{line.name}: missing: " for line in lines if line.fault)
@@ -61,15 +71,26 @@ def assignment(name: str, value: str) -> str:
         raise SettingsError([f"{name}: {error}"]) from error
 
 
-def _mode_faults(path: Path) -> list[str]:
+def _mode_faults(path: Path, role: Role) -> list[str]:
     try:
         status = path.stat()
     except OSError as error:
         cure = f"cp setenv.sh.template {path} && chmod 600 {path}, then fill it in"
+        if path == _USUAL and not role & TUNNEL_ENDS:
+            raise SettingsError(_needed(cure)) from error
         raise SettingsError([f"{path}: {(error.strerror or '').lower()}: {cure}"]) from error
     if stat.S_ISREG(status.st_mode) and (is_open_to_others(status) or is_open_to_group(status)):
         return [f"{path}: holds secrets, and others may read it: chmod 600 {path}"]
     return []
+
+
+def _needed(cure: str) -> list[str]:
+    """The ways to give a replicator its settings; in a container, there may be nothing else to read about them."""
+    return [
+        f"no settings: there is no {_USUAL} here, and the environment has none",
+        f"to copy one topic to one topic, set {', '.join(ONE_TOPIC_NAMES)}",
+        f"to copy more: {cure}, or set its variables in the environment (docs/migrating.md)",
+    ]
 
 
 def _text(path: Path) -> str:
@@ -84,10 +105,10 @@ def _text(path: Path) -> str:
 def _merged(environment: Mapping[str, str], process: Mapping[str, str]) -> dict[str, str]:
     """Drop the file's variables that the environment sets under either of their names."""
     merged = dict(environment)
-    for variable in TABLE:
-        given = {name: process[name] for name in variable.names if name in process}
+    for names in (*(variable.names for variable in TABLE), *((name,) for name in ONE_TOPIC_NAMES)):
+        given = {name: process[name] for name in names if name in process}
         if given:
-            merged = {name: text for name, text in merged.items() if name not in variable.names} | given
+            merged = {name: text for name, text in merged.items() if name not in names} | given
     return merged
 
 

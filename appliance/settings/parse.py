@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from appliance.errors import SettingsError
 from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
+from appliance.settings.one_topic import with_one_topic
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
@@ -45,9 +46,10 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     Raises:
         SettingsError: with all faults, each ``VARIABLE=value: what is expected``.
     """
+    environment, faults = with_one_topic(environment)
     reading = _Reading(environment, role)
     settings = _settings(reading)
-    faults = _gone(environment) + reading.faults + cross_check(settings, role)
+    faults += _gone(environment) + reading.faults + cross_check(settings, role)
     if faults:
         raise SettingsError(faults)
     return settings

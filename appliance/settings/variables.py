@@ -1,5 +1,6 @@
 """The table of all variables of setenv.sh, taken from their declarations at the fields of ``values.Settings``."""
 
+from appliance.settings.one_topic import ONE_TOPIC_NAMES
 from appliance.settings.values import Settings
 from appliance.settings.variable import declared_within
 
@@ -8,7 +9,7 @@ TABLE = tuple(declared_within(Settings))
 
 BY_NAME = {variable.name: variable for variable in TABLE}
 
-NAMES = tuple(name for variable in TABLE for name in variable.names)
+NAMES = (*(name for variable in TABLE for name in variable.names), *ONE_TOPIC_NAMES)
 """Every name that setenv.sh and the environment of a process may have."""
 
 GONE = {

@@ -1,0 +1,116 @@
+"""One topic to one topic, by the four variables of kafka-reo: they alone make a link, without a tunnel and a file.
+
+Each of the four stands for one of ours. The other variables that such a link needs get values here, unless the
+environment has them; so TLS, a login or another number of tasks is one more variable.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from appliance.settings.parsers import listed, topic_name
+from appliance.settings.role import Role, Side
+from appliance.settings.target import Target
+from appliance.settings.variable import Variable
+
+_FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS"
+_TOPIC, _COPY = "KAFKA_CLUSTERS_SOURCE_TOPIC", "KAFKA_CLUSTERS_DESTINATION_TOPIC"
+
+ONE_TOPIC = {
+    "SOURCE_BROKER_SERVERS": Variable(
+        _FROM, "The source's bootstrap brokers: host:port.", Role.REPLICATOR, listed(Target.parse)
+    ),
+    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", Role.REPLICATOR, topic_name),
+    "DESTINATION_BROKER_SERVERS": Variable(
+        _TO, "The destination's bootstrap brokers: host:port.", Role.REPLICATOR, listed(Target.parse)
+    ),
+    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", Role.REPLICATOR, topic_name),
+}
+"""The four variables, each by the name of ours for which it stands."""
+
+ONE_TOPIC_NAMES = tuple(variable.name for variable in ONE_TOPIC.values())
+
+_VALID = {_FROM: "source:9092", _TOPIC: "topic", _TO: "destination:9092", _COPY: "topic"}
+"""Stand in for faulty values, so that all other faults are found too."""
+
+_SHOWN_MAX = 40
+"""Characters of a topic's name in the name of a link, at most."""
+
+
+def with_one_topic(environment: Mapping[str, str]) -> tuple[Mapping[str, str], list[str]]:
+    """The environment with ours in the place of the four variables, and the faults of the four.
+
+    It is unchanged where none of them is set.
+    """
+    own = {name: text.strip() for name, text in environment.items() if text.strip()}
+    if not any(name in own for name in ONE_TOPIC_NAMES):
+        return environment, []
+    found: dict[str, str] = {}
+    faults = []
+    for ours, variable in ONE_TOPIC.items():
+        found[ours] = own.get(variable.name) or own.get(ours, "")
+        if fault := _fault(variable, ours, own):
+            faults.append(fault)
+            found[ours] = _VALID[variable.name]
+    faults = faults or _faults_together(found, own)
+    further = {name: text for name, text in _of_such_a_link(found, own).items() if name not in own}
+    return {**environment, **further, **found}, faults
+
+
+def _fault(variable: Variable[object], ours: str, own: Mapping[str, str]) -> str:
+    text, other = own.get(variable.name, ""), own.get(ours, "")
+    if not (text or other):
+        return f"{variable.name}: missing: {variable.reason}"
+    if text and other not in ("", text):
+        return f"{variable.name}={text}, {ours}={other}: expected one of them, not both"
+    try:
+        variable.parse(text or other)
+    except ValueError as error:
+        return f"{variable.name if text else ours}={text or other}: {error}"
+    return ""
+
+
+def _faults_together(found: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
+    faults = []
+    if found["SOURCE_BROKER_SERVERS"] == found["DESTINATION_BROKER_SERVERS"]:
+        topic, copy = found["REPLICA_TOPICS_SOURCE_REGEX"], found["REPLICA_TOPICS_DEST_NAME"]
+        if topic == copy:
+            faults.append(f"{_COPY}={copy}: expected another topic than {_TOPIC} in the same cluster")
+    naming = own.get("REPLICA_TOPICS_NAMING", "exact")
+    if naming.lower() != "exact":
+        faults.append(f"REPLICA_TOPICS_NAMING={naming}: expected exact, or nothing, with {_COPY}")
+    return faults
+
+
+def _of_such_a_link(found: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The other variables of a link of one topic; a topic that is named is copied whatever it is called."""
+    return {
+        "SOURCE_CLUSTER_ID": link_name(found["REPLICA_TOPICS_SOURCE_REGEX"], found["REPLICA_TOPICS_DEST_NAME"]),
+        "SOURCE_ROUTE": "direct",
+        "DESTINATION_CLUSTER_ID": _plain(found["DESTINATION_BROKER_SERVERS"].partition(",")[0]),
+        "REPLICA_TOPICS_NAMING": "exact",
+        "REPLICA_TOPICS_INTERNAL_REGEX": "(?!)",
+        "TASKS": "2",
+        **{f"{side.upper()}_SECURITY_PROTOCOL": protocol for side in Side if (protocol := _protocol(side, own))},
+    }
+
+
+def link_name(topic: str, copy: str) -> str:
+    """The short name of the source in a link of one topic: the same for the same two topics, and for no others.
+
+    It leaves out the brokers, which may move: the link remembers its source cluster by the cluster's own id.
+    """
+    digest = hashlib.sha256(f"{topic}/{copy}".encode()).hexdigest()[:12]
+    return f"{_plain(topic)}-to-{_plain(copy)}-{digest}"
+
+
+def _plain(text: str) -> str:
+    """Letters, digits and hyphens: legal in a cluster's short name, which has no separator of a topic's name then."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text)[:_SHOWN_MAX].strip("-")
+
+
+def _protocol(side: Side, own: Mapping[str, str]) -> str:
+    """Plain text, or TLS with a given authority; empty with a login, for which the usual default is right."""
+    if any(name.startswith((f"{side.upper()}_API_", f"{side.upper()}_SASL_")) for name in own):
+        return ""
+    return "SSL" if f"{side.upper()}_CA_FILE" in own else "PLAINTEXT"
