@@ -9,6 +9,7 @@ _PACKAGES = {
     "iptables": "iptables",
     "ip": "iproute2",
     "nsenter": "util-linux",
+    "podman": "podman catatonit",
 }
 """The Debian package of each program."""
 

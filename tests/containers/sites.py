@@ -4,12 +4,13 @@
     10.1.0.10, .11    10.1.0.2              10.2.0.2        10.2.0.10
     DNS 10.1.0.53     203.0.113.7  203.0.113.9              DNS 10.2.0.53
 
-A VM is a network namespace with a Docker engine in it. No route leads to the machine that runs the tests.
+A VM is a network namespace with a Docker engine in it. No route leads to the machine that runs the tests. In grape's
+VPC there are two more clusters, in plain text, for a link without a tunnel.
 """
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
@@ -49,7 +50,7 @@ class Side:
 
     @property
     def user(self) -> ApiKey:
-        """The user for the login."""
+        """The user for the login; a cluster in plain text has none."""
         return self.plan.api_keys[0]
 
 
@@ -64,6 +65,23 @@ ORANGE = Side(
 )
 GRAPE = Side(_plan("grape", ["10.2.0.10"], 9092), Target("10.2.0.53", 53), "203.0.113.9", vm_in_vpc="10.2.0.2")
 SIDES = {side.name: side for side in (ORANGE, GRAPE)}
+
+
+def _neighbour(name: str, address: str) -> Side:
+    """A cluster of one broker in grape's VPC, in plain text and with its own name alone."""
+    plan = ClusterPlan(name, (Node(0, address, name),), SecurityProtocol.PLAINTEXT, vpc_port=9092)
+    return replace(GRAPE, plan=plan)
+
+
+PLAIN_SOURCE = _neighbour("source-kafka-cluster", "10.2.0.20")
+PLAIN_DESTINATION = _neighbour("destination-kafka-cluster", "10.2.0.21")
+NEIGHBOURS = {side.name: side for side in (PLAIN_SOURCE, PLAIN_DESTINATION)}
+
+
+def names_in_vpc(side: Side) -> dict[str, str]:
+    """The names that the DNS server of a VPC knows, with their addresses."""
+    others = NEIGHBOURS.values() if side is GRAPE else ()
+    return {name: address for each in (side, *others) for name, address in each.names.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +99,9 @@ def machines() -> Iterator[dict[str, Machines]]:
         both = {name: Machines(*made[2 * number : 2 * number + 2]) for number, name in enumerate(SIDES)}
         for name, side in SIDES.items():
             here = both[name]
-            _cable(here.vpc, "vpc", [*side.names.values(), side.dns.host], here.vm, "vpc", [side.vm_in_vpc])
-            here.vpc.configure(side.names, side.dns.host)
+            names = names_in_vpc(side)
+            _cable(here.vpc, "vpc", [*names.values(), side.dns.host], here.vm, "vpc", [side.vm_in_vpc])
+            here.vpc.configure(names, side.dns.host)
             here.vm.configure({}, side.dns.host)
         _cable(both["orange"].vm, "link", [ORANGE.vm], both["grape"].vm, "link", [GRAPE.vm])
         yield both

@@ -13,7 +13,8 @@ from testbed.process import OwnedProcess
 from testbed.properties import client_configuration
 from testbed.rehearsal import kafka_installation
 from tests.containers.engine import Engine, engine
-from tests.containers.sites import SIDES, Machines, Side, machines
+from tests.containers.sites import GRAPE, NEIGHBOURS, SIDES, Machines, Side, machines
+from tests.support.namespace import Namespace
 
 SECONDS = 240.0
 
@@ -52,18 +53,24 @@ class Vpcs:
         arguments = ("produce", topic, who, str(count), str(seconds))
         return await OwnedProcess.start("producer", self._command(side, *arguments), log_file, self.environment)
 
+    def vpc(self, side: Side) -> Namespace:
+        """The VPC of a cluster."""
+        return self.machines[GRAPE.name if side.name in NEIGHBOURS else side.name].vpc
+
     def _client(self, side: Side, *arguments: str) -> str:
         command = self._command(side, *arguments)
-        return self.machines[side.name].vpc.say(*command[4:], environment=self.environment)
+        return self.vpc(side).say(*command[4:], environment=self.environment)
 
     def _command(self, side: Side, *arguments: str) -> list[str]:
         configuration = self.directory / f"{side.name}.json"
         if not configuration.exists():
-            entries = client_configuration(side.plan, (side.bootstrap,), self.ca_file(side), side.user)
+            ca_file = self.ca_file(side) if side.plan.security.encrypted else None
+            user = next(iter(side.plan.api_keys), None)
+            entries = client_configuration(side.plan, (side.bootstrap,), ca_file, user)
             configuration.touch(0o600)
             configuration.write_text(json.dumps(entries))
         program = [sys.executable, "-m", "tests.containers.programs.client", str(configuration)]
-        return self.machines[side.name].vpc.command(*program, *arguments)
+        return self.vpc(side).command(*program, *arguments)
 
 
 @contextlib.asynccontextmanager
@@ -74,15 +81,24 @@ async def vpcs(directory: Path) -> AsyncIterator[Vpcs]:
         async with contextlib.AsyncExitStack() as undo:
             engines = {name: await undo.enter_async_context(engine(here.vm)) for name, here in both.items()}
             made = Vpcs(both, engines, directory)
-            started = [await _start_vpc(made, name) for name in SIDES]
-            for process in started:
-                undo.push_async_callback(process.stop)
-            for process in started:
-                await process.wait_for_line("^ready$", SECONDS)
+            await undo.enter_async_context(clusters(made, SIDES))
             yield made
 
 
-async def _start_vpc(made: Vpcs, name: str) -> OwnedProcess:
+@contextlib.asynccontextmanager
+async def clusters(made: Vpcs, sides: Mapping[str, Side]) -> AsyncIterator[None]:
+    """The clusters of these sides, ready, each in its VPC."""
+    async with contextlib.AsyncExitStack() as undo:
+        started = [await _start_cluster(made, side) for side in sides.values()]
+        for process in started:
+            undo.push_async_callback(process.stop)
+        for process in started:
+            await process.wait_for_line("^ready$", SECONDS)
+        yield
+
+
+async def _start_cluster(made: Vpcs, side: Side) -> OwnedProcess:
+    name = side.name
     program = [sys.executable, "-m", "tests.containers.programs.vpc", name, str(made.directory)]
-    command = made.machines[name].vpc.command(*program)
-    return await OwnedProcess.start(f"{name} VPC", command, made.directory / f"{name}-vpc.log", made.environment)
+    log_file = made.directory / f"{name}-vpc.log"
+    return await OwnedProcess.start(f"{name} VPC", made.vpc(side).command(*program), log_file, made.environment)

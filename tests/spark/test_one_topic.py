@@ -36,7 +36,7 @@ def four(pair: Pair, topic: str) -> dict[str, str]:
 async def start(name: str, variables: Mapping[str, str], directory: Path, *options: str) -> OwnedProcess:
     """A command in a directory without settings, with these in its environment."""
     line = ["env", f"--chdir={directory}", sys.executable, "-m", "appliance.cli", name, *options]
-    environment = process_environment(os.environ, directory) | variables
+    environment = {**process_environment(os.environ, directory), **variables}
     return await OwnedProcess.start(name, line, directory / f"{name}.log", environment)
 
 

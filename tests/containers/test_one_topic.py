@@ -1,0 +1,109 @@
+"""kafka-reo's four variables, and nothing else, run the image: by Docker, docker-compose and Podman."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from tests.containers.conftest import Running
+from tests.containers.engine import Engine
+from tests.containers.link import CHECKOUT, Link
+from tests.containers.podman import podman
+from tests.containers.programs.vpc import TOPICS
+from tests.containers.sites import GRAPE, NEIGHBOURS, PLAIN_DESTINATION, PLAIN_SOURCE
+from tests.containers.vpcs import SECONDS, Vpcs, clusters
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+COPY = "destination-topic"
+RECORDS = 500
+FOUR = {
+    "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS": str(PLAIN_SOURCE.bootstrap),
+    "KAFKA_CLUSTERS_SOURCE_TOPIC": TOPICS[PLAIN_SOURCE.name],
+    "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS": str(PLAIN_DESTINATION.bootstrap),
+    "KAFKA_CLUSTERS_DESTINATION_TOPIC": COPY,
+}
+
+
+def documented(word: str, image: str) -> str:
+    """The example in the documents that has this word, with the image's name replaced."""
+    examples = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs" / "migrating.md").read_text(), re.DOTALL)
+    [found] = [example for example in examples if word in example]
+    return re.sub(r"(?<=image: ).*", image, found)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def plain(link: Link) -> AsyncIterator[Vpcs]:
+    """Both clusters in plain text, beside those of the link whose image is run."""
+    async with clusters(link.vpcs, NEIGHBOURS):
+        yield link.vpcs
+
+
+@pytest.fixture
+def engine(link: Link) -> Engine:
+    """The engine of the destination VM, which has the image."""
+    return link.vpcs.engines[GRAPE.name]
+
+
+async def more_is_copied(vpcs: Vpcs, who: str) -> None:
+    """Produce more records, and wait until the copy has all, each once and in order."""
+    producer = await vpcs.produce(PLAIN_SOURCE, TOPICS[PLAIN_SOURCE.name], who, RECORDS, seconds=0)
+    assert await producer.wait(60) == 0
+    original = vpcs.records(PLAIN_SOURCE, TOPICS[PLAIN_SOURCE.name])
+    deadline = time.monotonic() + SECONDS
+    copied = []
+    while sum(map(len, copied)) < sum(map(len, original)):
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.5)
+        copied = vpcs.records(PLAIN_DESTINATION, COPY) if COPY in vpcs.topics(PLAIN_DESTINATION) else []
+    assert copied == original
+
+
+async def test_docker_run_with_four_variables_copies_a_topic(link: Link, engine: Engine, plain: Vpcs) -> None:
+    variables = [part for name, text in FOUR.items() for part in ("-e", f"{name}={text}")]
+    container = engine.docker("run", "--detach", "--dns", GRAPE.dns.host, *variables, link.image).splitlines()[-1]
+    try:
+        await more_is_copied(plain, "docker run")
+        assert "lag" in engine.docker("exec", container, "appliance", "status")
+        engine.docker("kill", container)
+        engine.docker("start", container)
+        await more_is_copied(plain, "docker start")
+        engine.docker("stop", container)
+        assert engine.docker("inspect", "--format", "{{.State.ExitCode}}", container) == "0"
+    finally:
+        engine.docker("rm", "--force", container)
+
+
+async def test_docker_run_without_settings_says_which_it_needs(link: Link, engine: Engine) -> None:
+    said = engine.run("docker", "run", "--rm", link.image)
+    assert said.returncode == 2
+    assert all(name in said.stderr for name in FOUR)
+    assert "docs/migrating.md" in said.stderr
+
+
+async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
+    link: Link, engine: Engine, plain: Vpcs, tmp_path: Path
+) -> None:
+    (tmp_path / "docker-compose.yml").write_text(documented("services:", link.image))
+    adapted = {"services": {"replicator": {"dns": [GRAPE.dns.host]}}}
+    (tmp_path / "docker-compose.override.yml").write_text(yaml.safe_dump(adapted))
+    engine.compose(tmp_path, "up", "-d")
+    try:
+        await more_is_copied(plain, "docker-compose")
+    finally:
+        engine.compose(tmp_path, "down")
+
+
+async def test_its_kubernetes_deployment_with_the_images_name_replaced_copies_a_topic(
+    running: Running, plain: Vpcs, tmp_path: Path
+) -> None:
+    (tmp_path / "deployment.yml").write_text(documented("Deployment", f"localhost/{running.link.image}"))
+    async with podman(plain.machines[GRAPE.name].vm, GRAPE.dns) as own:
+        own.podman("load", "--input", str(running.archive))
+        own.podman("kube", "play", str(tmp_path / "deployment.yml"))
+        await more_is_copied(plain, "podman")
