@@ -30,11 +30,11 @@ ONE_TOPIC = {
 
 ONE_TOPIC_NAMES = tuple(variable.name for variable in ONE_TOPIC.values())
 
-_VALID = {_FROM: "source:9092", _TOPIC: "topic", _TO: "destination:9092", _COPY: "topic"}
+_VALID = {_FROM: "source:9092", _TOPIC: "topic", _TO: "destination:9092", _COPY: "copy"}
 """Stand in for faulty values, so that all other faults are found too."""
 
 _SHOWN_MAX = 40
-"""Characters of a topic's name in the name of a link, at most."""
+"""Characters of a host or a topic in the short name of a cluster, at most."""
 
 
 def with_one_topic(environment: Mapping[str, str]) -> tuple[Mapping[str, str], list[str]]:
@@ -49,10 +49,12 @@ def with_one_topic(environment: Mapping[str, str]) -> tuple[Mapping[str, str], l
     faults = []
     for ours, variable in ONE_TOPIC.items():
         found[ours] = own.get(variable.name) or own.get(ours, "")
-        if fault := _fault(variable, ours, own):
+        if fault := _fault(variable, ours, own) or _fault_of_copy(ours, found):
             faults.append(fault)
             found[ours] = _VALID[variable.name]
-    faults = faults or _faults_together(found, own)
+    naming = own.get("REPLICA_TOPICS_NAMING", "exact")
+    if naming.lower() != "exact":
+        faults.append(f"REPLICA_TOPICS_NAMING={naming}: expected exact, or nothing, with {_COPY}")
     further = {name: text for name, text in _of_such_a_link(found, own).items() if name not in own}
     return {**environment, **further, **found}, faults
 
@@ -70,24 +72,22 @@ def _fault(variable: Variable[object], ours: str, own: Mapping[str, str]) -> str
     return ""
 
 
-def _faults_together(found: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
-    faults = []
-    if found["SOURCE_BROKER_SERVERS"] == found["DESTINATION_BROKER_SERVERS"]:
-        topic, copy = found["REPLICA_TOPICS_SOURCE_REGEX"], found["REPLICA_TOPICS_DEST_NAME"]
-        if topic == copy:
-            faults.append(f"{_COPY}={copy}: expected another topic than {_TOPIC} in the same cluster")
-    naming = own.get("REPLICA_TOPICS_NAMING", "exact")
-    if naming.lower() != "exact":
-        faults.append(f"REPLICA_TOPICS_NAMING={naming}: expected exact, or nothing, with {_COPY}")
-    return faults
+def _fault_of_copy(ours: str, found: Mapping[str, str]) -> str:
+    """The fault of a topic that would be copied onto itself; the copy's name is looked at last."""
+    if ours != "REPLICA_TOPICS_DEST_NAME" or found[ours] != found["REPLICA_TOPICS_SOURCE_REGEX"]:
+        return ""
+    if _first(found["SOURCE_BROKER_SERVERS"]) != _first(found["DESTINATION_BROKER_SERVERS"]):
+        return ""
+    return f"{_COPY}={found[ours]}: expected another topic than {_TOPIC} in the same cluster"
 
 
 def _of_such_a_link(found: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The other variables of a link of one topic; a topic that is named is copied whatever it is called."""
+    topic, copy = found["REPLICA_TOPICS_SOURCE_REGEX"], found["REPLICA_TOPICS_DEST_NAME"]
     return {
-        "SOURCE_CLUSTER_ID": link_name(found["REPLICA_TOPICS_SOURCE_REGEX"], found["REPLICA_TOPICS_DEST_NAME"]),
+        "SOURCE_CLUSTER_ID": cluster_name(found["SOURCE_BROKER_SERVERS"], topic, copy),
         "SOURCE_ROUTE": "direct",
-        "DESTINATION_CLUSTER_ID": _plain(found["DESTINATION_BROKER_SERVERS"].partition(",")[0]),
+        "DESTINATION_CLUSTER_ID": cluster_name(found["DESTINATION_BROKER_SERVERS"], copy, topic),
         "REPLICA_TOPICS_NAMING": "exact",
         "REPLICA_TOPICS_INTERNAL_REGEX": "(?!)",
         "TASKS": "2",
@@ -95,13 +95,20 @@ def _of_such_a_link(found: Mapping[str, str], own: Mapping[str, str]) -> dict[st
     }
 
 
-def link_name(topic: str, copy: str) -> str:
-    """The short name of the source in a link of one topic: the same for the same two topics, and for no others.
+def cluster_name(servers: str, topic: str, other: str) -> str:
+    """The short name of a cluster in the link between its ``topic`` and the ``other`` cluster's.
 
-    It leaves out the brokers, which may move: the link remembers its source cluster by the cluster's own id.
+    No two links have the same for their sources, so none takes the positions of another. Of two opposite links, each
+    has the other's names, so that they are known for a circle. Only the first of the ``servers`` matters: others may
+    come and go.
     """
-    digest = hashlib.sha256(f"{topic}/{copy}".encode()).hexdigest()[:12]
-    return f"{_plain(topic)}-to-{_plain(copy)}-{digest}"
+    first = _first(servers)
+    digest = hashlib.sha256(f"{first}/{topic}/{other}".encode()).hexdigest()[:12]
+    return "-".join(filter(None, (_plain(first.rpartition(":")[0]), _plain(topic), digest)))
+
+
+def _first(servers: str) -> str:
+    return servers.partition(",")[0].strip().lower()
 
 
 def _plain(text: str) -> str:

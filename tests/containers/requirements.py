@@ -9,7 +9,8 @@ _PACKAGES = {
     "iptables": "iptables",
     "ip": "iproute2",
     "nsenter": "util-linux",
-    "podman": "podman catatonit",
+    "podman": "podman",
+    "catatonit": "catatonit",
 }
 """The Debian package of each program."""
 

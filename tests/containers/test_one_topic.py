@@ -1,4 +1,7 @@
-"""kafka-reo's four variables, and nothing else, run the image: by Docker, docker-compose and Podman."""
+"""kafka-reo's four variables, and nothing else, run the image: by Docker, docker-compose and Podman.
+
+It is the same link each time: the next container goes on where the one before it has stopped.
+"""
 
 import asyncio
 import re
@@ -70,9 +73,6 @@ async def test_docker_run_with_four_variables_copies_a_topic(link: Link, engine:
     try:
         await more_is_copied(plain, "docker run")
         assert "lag" in engine.docker("exec", container, "appliance", "status")
-        engine.docker("kill", container)
-        engine.docker("start", container)
-        await more_is_copied(plain, "docker start")
         engine.docker("stop", container)
         assert engine.docker("inspect", "--format", "{{.State.ExitCode}}", container) == "0"
     finally:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from appliance.errors import SettingsError
 from appliance.link.model.naming import Naming
 from appliance.settings.env_file import load, read_settings, usual_file
-from appliance.settings.one_topic import ONE_TOPIC_NAMES, link_name, with_one_topic
+from appliance.settings.one_topic import ONE_TOPIC_NAMES, cluster_name, with_one_topic
 from appliance.settings.parse import parse
 from appliance.settings.parsers import identifier
 from appliance.settings.role import EVERY_ROLE, Role
@@ -24,6 +24,8 @@ FOUR = {
     "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS": "destination-kafka-cluster:9092",
     "KAFKA_CLUSTERS_DESTINATION_TOPIC": "destination-topic",
 }
+TOPICS = ("KAFKA_CLUSTERS_SOURCE_TOPIC", "KAFKA_CLUSTERS_DESTINATION_TOPIC")
+HOSTS = st.from_regex(r"[a-z0-9_][a-z0-9_.-]{0,80}", fullmatch=True)
 NAMES = st.text("abz019AZ._-", min_size=1, max_size=249)
 
 
@@ -57,24 +59,33 @@ def test_the_topic_is_copied_whatever_its_name_is_and_no_other_for_it(topic: str
     assert naming.copies("sourceXtopic", internal=False) == (topic == "sourceXtopic")
 
 
-@given(st.lists(st.tuples(NAMES, NAMES), min_size=2, max_size=2, unique=True))
-def test_links_have_legal_names_and_two_pairs_of_topics_never_the_same(pairs: list[tuple[str, str]]) -> None:
-    one, other = (link_name(*pair) for pair in pairs)
+@given(st.lists(st.tuples(HOSTS, NAMES, NAMES), min_size=2, max_size=2, unique=True))
+def test_clusters_have_legal_names_and_two_links_never_the_same(links: list[tuple[str, str, str]]) -> None:
+    one, other = (cluster_name(f"{host}:9092", topic, copy) for host, topic, copy in links)
     assert one != other
-    assert identifier(one) == one == link_name(*pairs[0])
+    assert identifier(one) == one
     assert "." not in one
 
 
-def test_a_link_keeps_its_name_when_its_brokers_move() -> None:
-    moved = settings(KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS="b0.elsewhere:9093,b1.elsewhere:9093")
+def test_a_link_keeps_its_name_when_brokers_are_added() -> None:
+    assert settings().replicator.startswith("replicator-source-kafka-cluster-source-topic-")
+    moved = settings(KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS="Source-Kafka-Cluster:9092, b1.elsewhere:9093")
     assert moved.replicator == settings().replicator
-    assert settings(KAFKA_CLUSTERS_DESTINATION_TOPIC="other").replicator != moved.replicator
-    assert moved.replicator.startswith("replicator-source-topic-to-destination-topic-")
 
 
-def test_links_from_one_source_to_two_destinations_fail_back_under_different_names() -> None:
-    elsewhere = settings(KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS="lime:9092")
-    assert Naming.of(elsewhere).failback.replicator != Naming.of(settings()).failback.replicator
+@pytest.mark.parametrize(("name", "other"), [(name, text.replace("-", "x")) for name, text in FOUR.items()])
+def test_another_link_has_other_positions_here_and_when_it_fails_back(name: str, other: str) -> None:
+    one, another = Naming.of(settings()), Naming.of(settings(**{name: other}))
+    assert one.failback.positions_topic != another.failback.positions_topic
+    if "DESTINATION_BOOT" not in name:
+        assert one.positions_topic != another.positions_topic
+
+
+def test_two_opposite_links_know_each_other_for_a_circle() -> None:
+    names = (name.replace("SOURCE", "X").replace("DESTINATION", "SOURCE").replace("X", "DESTINATION") for name in FOUR)
+    back = Naming.of(parse(dict(zip(names, FOUR.values(), strict=True)), Role.REPLICATOR))
+    assert back.opposite == Naming.of(settings()).replicator
+    assert Naming.of(settings()).opposite == back.replicator
 
 
 @pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
@@ -140,6 +151,7 @@ def test_a_topic_is_not_copied_onto_itself() -> None:
         "same cluster",
     )
     assert parse(same, Role.REPLICATOR)
+    assert settings(**dict.fromkeys(TOPICS, "t"), KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS="source-kafka-cluster:1")
 
 
 def test_another_naming_is_refused() -> None:
