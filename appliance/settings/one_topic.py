@@ -8,10 +8,11 @@ import hashlib
 import re
 from collections.abc import Mapping
 
+from appliance.settings.clusters import ClusterSettings
 from appliance.settings.parsers import listed, topic_name
 from appliance.settings.role import Role, Side
 from appliance.settings.target import Target
-from appliance.settings.variable import Variable
+from appliance.settings.variable import Variable, declared_within
 
 _FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS"
 _TOPIC, _COPY = "KAFKA_CLUSTERS_SOURCE_TOPIC", "KAFKA_CLUSTERS_DESTINATION_TOPIC"
@@ -32,6 +33,10 @@ ONE_TOPIC_NAMES = tuple(variable.name for variable in ONE_TOPIC.values())
 
 _VALID = {_FROM: "source:9092", _TOPIC: "topic", _TO: "destination:9092", _COPY: "copy"}
 """Stand in for faulty values, so that all other faults are found too."""
+
+_LOGIN = ("API_", "SASL_", "OAUTH_", "AWS_")
+_TLS = ("CA_FILE", "SSL_")
+"""Beginnings of variables that a login, or TLS, needs, behind SOURCE_ or DESTINATION_."""
 
 _SHOWN_MAX = 40
 """Characters of a host or a topic in the short name of a cluster, at most."""
@@ -117,7 +122,12 @@ def _plain(text: str) -> str:
 
 
 def _protocol(side: Side, own: Mapping[str, str]) -> str:
-    """Plain text, or TLS with a given authority; empty with a login, for which the usual default is right."""
-    if any(name.startswith((f"{side.upper()}_API_", f"{side.upper()}_SASL_")) for name in own):
+    """Plain text, or TLS where a file for it is given; empty with a login, for which the usual default is right.
+
+    Only our own names count: Kubernetes sets SOURCE_API_PORT for a service ``source-api``.
+    """
+    names = {name for variable in declared_within(ClusterSettings, side) for name in variable.names}
+    given = {name.removeprefix(f"{side.upper()}_") for name in names & own.keys()}
+    if any(name.startswith(_LOGIN) for name in given):
         return ""
-    return "SSL" if f"{side.upper()}_CA_FILE" in own else "PLAINTEXT"
+    return "SSL" if any(name.startswith(_TLS) for name in given) else "PLAINTEXT"

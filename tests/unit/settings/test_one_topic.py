@@ -161,7 +161,7 @@ def test_another_naming_is_refused() -> None:
 
 
 def test_a_service_of_kubernetes_with_such_a_name_is_no_setting() -> None:
-    assert settings(KAFKA_CLUSTERS_SOURCE_SERVICE_HOST="10.0.0.7", KAFKA_CLUSTERS_SOURCE_PORT="tcp://x:1") == settings()
+    assert settings(KAFKA_CLUSTERS_SOURCE_SERVICE_HOST="10.0.0.7", SOURCE_API_PORT="tcp://x:1") == settings()
 
 
 def test_the_environment_alone_is_enough_and_wins_over_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
