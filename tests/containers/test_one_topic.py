@@ -6,7 +6,7 @@ It is the same link each time: the next container goes on where the one before i
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -53,15 +53,15 @@ def engine(link: Link) -> Engine:
     return link.vpcs.engines[GRAPE.name]
 
 
-async def more_is_copied(vpcs: Vpcs, who: str) -> None:
-    """Produce more records, and wait until the copy has all, each once and in order."""
+async def more_is_copied(vpcs: Vpcs, who: str, logs: Callable[[], str]) -> None:
+    """Produce more records, and wait until the copy has all, each once and in order; ``logs`` tell why it has not."""
     producer = await vpcs.produce(PLAIN_SOURCE, TOPICS[PLAIN_SOURCE.name], who, RECORDS, seconds=0)
     assert await producer.wait(60) == 0
     original = vpcs.records(PLAIN_SOURCE, TOPICS[PLAIN_SOURCE.name])
     deadline = time.monotonic() + SECONDS
     copied = []
     while sum(map(len, copied)) < sum(map(len, original)):
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, logs()
         await asyncio.sleep(0.5)
         copied = vpcs.records(PLAIN_DESTINATION, COPY) if COPY in vpcs.topics(PLAIN_DESTINATION) else []
     assert copied == original
@@ -71,7 +71,7 @@ async def test_docker_run_with_four_variables_copies_a_topic(link: Link, engine:
     variables = [part for name, text in FOUR.items() for part in ("-e", f"{name}={text}")]
     container = engine.docker("run", "--detach", "--dns", GRAPE.dns.host, *variables, link.image).splitlines()[-1]
     try:
-        await more_is_copied(plain, "docker run")
+        await more_is_copied(plain, "docker-run", lambda: engine.docker("logs", container))
         assert "lag" in engine.docker("exec", container, "appliance", "status")
         engine.docker("stop", container)
         assert engine.docker("inspect", "--format", "{{.State.ExitCode}}", container) == "0"
@@ -94,7 +94,7 @@ async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
     (tmp_path / "docker-compose.override.yml").write_text(yaml.safe_dump(adapted))
     engine.compose(tmp_path, "up", "-d")
     try:
-        await more_is_copied(plain, "docker-compose")
+        await more_is_copied(plain, "docker-compose", lambda: engine.compose(tmp_path, "logs"))
     finally:
         engine.compose(tmp_path, "down")
 
@@ -106,4 +106,4 @@ async def test_its_kubernetes_deployment_with_the_images_name_replaced_copies_a_
     async with podman(plain.machines[GRAPE.name].vm, GRAPE.dns) as own:
         own.podman("load", "--input", str(running.archive))
         own.podman("kube", "play", str(tmp_path / "deployment.yml"))
-        await more_is_copied(plain, "podman")
+        await more_is_copied(plain, "podman", lambda: own.podman("pod", "logs", "--latest"))
