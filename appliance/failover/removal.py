@@ -100,10 +100,11 @@ class GivingUp:
         return self.copies(copies)
 
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
-        """The future of a copy; another link's copy stays unchanged."""
-        known = self.there.topics.get(copy)
+        """The future of a copy; another link's stays unchanged, and so does a shared one, with others' records."""
+        known, shared = self.there.topics.get(copy), self.operation.naming.shared
         claim = self.registry.claims.get((copy, known.id)) if known else None
-        ours = claim is not None and claim.link == self.registry.link and self._is_accounted_for(topic, copy)
+        ours = claim is not None and claim.link == self.registry.link and not (shared or claim.shares)
+        ours = ours and self._is_accounted_for(topic, copy)
         promoted = self._was_promoted(topic)
         records = copied_records(self.operation.link.checkpoints, self.operation.naming).get(copy)
         return GivenUpCopy(topic, copy, known is not None, self.deletes and ours, promoted, records)

@@ -85,6 +85,10 @@ class Producers:
             )
         return lane is not None
 
+    def of(self, transactional_id: str) -> list[RegisteredProducer]:
+        """The producer ids that a lane has had."""
+        return [lane for lane in self.lanes.values() if lane.transactional_id == transactional_id]
+
     def of_link(self, link: str) -> Collection[int]:
         """The producer ids of a link's lanes."""
         return {number for number, lane in self.lanes.items() if lane.link == link}

@@ -15,10 +15,12 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata, Partition, is_another
+from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import StartOffsets, start_offset
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
+from appliance.link.model.producers import link_of
 from appliance.link.model.replicas import Replica
-from appliance.replicator.write.copies import NEVER_WRITTEN, CopyEnds, LookedTo, examine_copies
+from appliance.replicator.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyEnds, LookedTo, examine_copies
 from appliance.replicator.write.lane import Lane
 
 
@@ -70,7 +72,14 @@ class Admitting:
         fit = [replica for replica in replicas if replica not in admission.waiting]
         remembered = self._remembered_ends(fit, known)
         shared = self.lane.shares_copies
-        copies = await examine_copies(self.destination, metadata, remembered, producer.id, self.looked_to, shared)
+        former_ids = frozenset[int]()
+        if shared and any(replica not in known for replica in fit):
+            former_ids = await self._former_ids(producer)
+            new = {replica.copy: OTHERS_ONLY for replica in fit if replica not in known}
+            remembered |= new if former_ids else {}
+        copies = await examine_copies(
+            self.destination, metadata, remembered, producer.id, self.looked_to, shared, former_ids
+        )
         admission.ends = copies.ends
         failures = await self._find_begins(admission, fit, known)
         for replica in fit:
@@ -79,15 +88,30 @@ class Admitting:
                 _admit_known(admission, replica, known[replica], copies)
                 if failure and isinstance(admission.stops.get(replica), GapFound):
                     admission.waiting[replica] = failure
-            elif refusal := failure or copies.refused.get(replica.copy):
+                continue
+            refusal = failure or copies.refused.get(replica.copy)
+            held = self.lane.checkpoint.positions.get(replica.source)
+            if isinstance(refusal, PartitionStopped):
+                _stop_new(admission, replica, held, refusal)
+            elif refusal:
                 admission.waiting[replica] = refusal
             else:
                 empty = (
                     None if shared else CopyEnd(0, metadata.leader_epoch(*replica.copy), producer.id, producer.epoch)
                 )
-                held = self.lane.checkpoint.positions.get(replica.source)
                 _admit_new(admission, replica, admission.begins[replica.source], held, empty)
         return admission
+
+    async def _former_ids(self, producer: Producer) -> frozenset[int]:
+        """The producer ids under which this link may have written to a copy before; none if the lane is in its first
+        epoch: only a lane writes the copies of its partitions.
+        """
+        origins = Origins(self.destination)
+        await origins.refresh()
+        lane = [each.producer_id for each in origins.producers.of(producer.transactional_id)]
+        if producer.epoch == 0 and lane == [producer.id]:
+            return frozenset()
+        return frozenset(origins.producers.of_link(link_of(producer.transactional_id)))
 
     async def _find_begins(
         self, admission: Admission, replicas: Iterable[Replica], known: Mapping[Replica, Position]
@@ -189,11 +213,16 @@ def _admit_new(
             f"{replica.name} is copied there: choose by `appliance resume --topic {replica.source_topic} --partition "
             f"{replica.partition} --from` earliest, latest or an offset of the source"
         )
-        admission.stops[replica] = stop
-        position = (held or replace(position, next_offset=UNKNOWN, copy_end=None)).stop(
-            str(stop), time.time_ns() // 1_000_000
-        )
-    if position is not held:
+        _stop_new(admission, replica, held, stop)
+    elif position != held:
+        admission.positions[replica] = position
+
+
+def _stop_new(admission: Admission, replica: Replica, held: Position | None, stop: PartitionStopped) -> None:
+    """Remember that nothing is known of the progress of a copy, and why it stops."""
+    unknown = held or Position(replica.source_id, replica.destination_id, UNKNOWN)
+    admission.stops[replica] = stop
+    if (position := unknown.stop(str(stop), time.time_ns() // 1_000_000)) is not held:
         admission.positions[replica] = position
 
 

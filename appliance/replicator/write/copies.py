@@ -32,6 +32,9 @@ from appliance.link.model.position import ANYBODY, LOST, NOBODY, UNACCOUNTED, Co
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a recreated copy: its records are not those written to the one before (invariant H)."""
 
+OTHERS_ONLY = CopyEnd(0, UNKNOWN_EPOCH, NOBODY, UNKNOWN_EPOCH)
+"""The end of a shared copy without a position: whatever it holds must be others'."""
+
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
 _FETCHES_MAX = 64
 """Most Fetches of that size in one look at a copy."""
@@ -63,11 +66,12 @@ async def examine_copies(
     producer_id: int,
     looked_to: LookedTo,
     shared: bool = False,
+    former_ids: frozenset[int] = frozenset(),
 ) -> CopyEnds:
     """Find the end of each copy, given its remembered end; refuse copies that hold less, or more.
 
     The caller, whose producer has that id, has fenced all earlier writers, so no write is in flight, except others' in
-    ``shared`` copies. ``looked_to`` is kept from look to look.
+    ``shared`` copies. ``looked_to`` is kept from look to look. ``former_ids`` are further producer ids of its link.
     """
     ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
     stable_ends, unknown = await try_offsets(cluster, metadata, ends, Bound.STABLE_END)
@@ -85,10 +89,11 @@ async def examine_copies(
         if copy in refused:
             continue
         examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to, shared)
+        writers = _writers(end, producer_id, shared) | former_ids
         try:
             if not await examined.is_whole(held.get(copy)):
                 refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
-            elif (unaccounted := await examined.first_past_the_end(_writers(end, producer_id, shared))) is not None:
+            elif (unaccounted := await examined.first_past_the_end(writers)) is not None:
                 what = f"holds records from offset {unaccounted} on"
                 left = end.producer_id == ANYBODY and end != NEVER_WRITTEN
                 refused[copy] = _written_after_failback(copy, what) if left else _unaccounted(copy, what)

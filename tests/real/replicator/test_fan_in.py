@@ -8,7 +8,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.replicator.resume import adopt_positions
 from appliance.status.watcher import Watcher
+from tests.real.failover.test_removal import removed, restored
 from tests.support.administration import make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.mesh import copy_all
@@ -119,3 +121,39 @@ async def test_a_link_that_begins_to_share_lets_the_other_in(pair: Pair) -> None
             await engine.prepare()
         await copy_all(engines)
     assert numbers(first, topic, 0) == {link.link: list(range(10)) for link in (first, second)}
+
+
+async def test_case_350_a_shared_copy_is_not_deleted_with_one_of_its_links(pair: Pair) -> None:
+    # `rm-topic --delete-copies` deleted the records of the other links, and with identical names those of producers.
+    both = links(pair, True, True)
+    topic = make(both, 1, 1)
+    for link in both:
+        produce(link, topic, 0, 0, 10)
+        async with link.engine() as engine:
+            await engine.copy_all()
+    report = await removed(both[0], topic, delete_copies=True)
+    assert [each.deleted for each in report.removed] == [False]
+    assert numbers(both[0], topic, 0) == {link.link: list(range(10)) for link in both}
+
+
+@pytest.mark.parametrize("lost", ["the position", "all positions"])
+async def test_case_351_what_a_link_has_copied_to_a_shared_copy_is_not_copied_again_without_a_position(
+    pair: Pair, lost: str
+) -> None:
+    # A shared copy that is not empty was taken for others': without a position everything was copied once more.
+    link, _ = links(pair, True, True)
+    topic = link.topic("orders")
+    produce(link, topic, 0, 0, 10)
+    async with link.engine() as engine:
+        await engine.copy_all()
+    if lost == "the position":
+        await removed(link, topic)
+        await restored(link, topic)
+    else:
+        link.delete_positions()
+        assert await adopt_positions(link.settings(), lambda _: None)
+    async with link.engine() as engine:
+        await engine.prepare()
+        reason = await engine.until_all_stopped(topic, 1)
+    assert "no position accounts for" in reason
+    assert numbers(link, topic, 0) == {link.link: list(range(10))}
