@@ -172,10 +172,22 @@ class Establishing:
             return fault
         if registry.deletion:
             return was_deleted(registry.link, registry.deletion)
+        if fault := await self._producers_policy_fault():
+            return fault
         own = registry.own(await self.destination.metadata(None))
         source = await self.source.metadata([PRODUCERS] if self.naming.is_identical else [])
         fault = link_fault(topic, source.cluster_id, own, self.naming)
         return fault or producers_fault(topic.link, source.topics.get(PRODUCERS), self.naming)
+
+    async def _producers_policy_fault(self) -> str:
+        """The fault of a topic of producers, at either side, whose names may be deleted; empty if none is known."""
+        sides = {self.destination: self.naming.shared, self.source: self.naming.is_identical}
+        for cluster in (cluster for cluster, wanted in sides.items() if wanted):
+            described, _ = await try_describe(cluster, [PRODUCERS], (POLICY,))
+            policy = described.get(PRODUCERS, {}).get(POLICY)
+            if fault := policy_fault(PRODUCERS, (policy and policy.value) or ""):
+                return fault
+        return ""
 
     async def adopt(self) -> list[str]:
         """Adopt the positions topic as it is now, and forget the positions in the wrong lanes' partitions.

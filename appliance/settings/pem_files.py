@@ -1,15 +1,18 @@
 """PEM files of certificates and private keys: read, and checked for what an other end would refuse without a reason."""
 
+from __future__ import annotations
+
 import datetime
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from typing import TYPE_CHECKING
 
 from appliance.settings.private_files import read_private
 from appliance.settings.secret import Secret
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 Signature = tuple[tuple[int, int, int, int] | None, ...]
 
@@ -41,6 +44,8 @@ def read_pem(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> byt
 
 def certificates(content: bytes) -> list[x509.Certificate]:
     """The certificates in PEM, at least one; raises ValueError."""
+    from cryptography import x509  # takes a megabyte, and most links have no certificate of their own
+
     try:
         return x509.load_pem_x509_certificates(content)
     except ValueError as error:
@@ -53,6 +58,8 @@ def private_key(content: bytes, password: Secret | None = None, remedy: str = ""
     Raises:
         ValueError: there is none, or the password is not its own.
     """
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
     given = password.reveal().encode() if password else None
     try:
         return load_pem_private_key(content, given)
@@ -66,6 +73,8 @@ def private_key(content: bytes, password: Secret | None = None, remedy: str = ""
 
 def is_pair(key: PrivateKeyTypes, certificate: x509.Certificate) -> bool:
     """True if the certificate is for that key."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
     public = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
     return key.public_key().public_bytes(*public) == certificate.public_key().public_bytes(*public)
 

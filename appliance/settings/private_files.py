@@ -4,16 +4,18 @@ SSH keys are Ed25519 alone, as ``ssh-keygen -t ed25519`` makes them: every OpenS
 offers nothing to choose.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
+from typing import TYPE_CHECKING
 
 from appliance.settings.shell_lines import check_one_line
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _SECRET_MAX = 4096
 """Largest secret in a file, in bytes."""
@@ -91,6 +93,10 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     Raises:
         ValueError: with what is expected.
     """
+    from cryptography.exceptions import UnsupportedAlgorithm  # takes megabytes, and few links have SSH keys
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
+
     content = _content(path, _PRIVATE, read_private)
     try:
         key = load_ssh_private_key(content, None)
@@ -117,6 +123,10 @@ def read_public_keys(path: Path) -> tuple[Ed25519PublicKey, ...]:
 
 
 def _public_key(line: bytes) -> Ed25519PublicKey:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
     try:
         key = load_ssh_public_key(line)
     except (ValueError, UnsupportedAlgorithm) as error:

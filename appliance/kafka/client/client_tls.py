@@ -1,16 +1,20 @@
 """TLS to the brokers of one cluster: the authorities that we trust, and the certificate that we show."""
 
+from __future__ import annotations
+
 import logging
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-
-from cryptography import x509
+from typing import TYPE_CHECKING
 
 from appliance.errors import SettingsError
 from appliance.settings.login_checks import certificate_faults
 from appliance.settings.pem_files import Signature, certificates, read_pem, signature_of
 from appliance.settings.values import ClusterSettings
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 log = logging.getLogger("appliance.kafka")
 

@@ -34,6 +34,7 @@ from appliance.verify.model.report import CopyState
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from tests.conftest import plain
+from tests.support.administration import configure
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import failed_back
 from tests.support.mesh import Mesh, copy_all
@@ -298,3 +299,18 @@ async def test_the_doctor_sees_that_a_cluster_keeps_the_producer_id_of_a_batch(t
         finding = await Destination(forth.settings(), engine.destination, no_topics).transactions()
     assert finding.verdict is Verdict.PASSED
     assert finding.detail.endswith(".doctor, its producer id is kept")
+
+
+async def test_case_353_a_topic_of_producers_that_may_lose_names_is_refused(three: Mesh) -> None:
+    # Only the positions topic and the registry were looked at.
+    forth = next(link for link in three.links if link.grape is three.clusters["lime"])
+    three.topic("orders")
+    async with forth.engine() as engine:
+        await engine.establish()
+    configure(three.clusters["lime"], PRODUCERS, **{"cleanup.policy": "delete"})
+    try:
+        async with forth.engine() as engine:
+            with pytest.raises(LinkRefused, match="replicator-producers has cleanup"):
+                await engine.establish()
+    finally:
+        configure(three.clusters["lime"], PRODUCERS, **{"cleanup.policy": "compact"})
