@@ -195,7 +195,7 @@ class GapFound(PartitionStopped):
 
 
 class ProducersLost(PartitionStopped):
-    """What links wrote into a source cluster can no longer be told from what others wrote there."""
+    """Records that links wrote into a source cluster can no longer be told from others' there."""
 
 
 class CopyRefused(BrokerRefused):

@@ -36,7 +36,7 @@ Add = Callable[[Record], None]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a partition is compared: ``whole`` from the source's first record on.
+    """The terms of the comparison of a partition: ``whole`` from the source's first record on.
 
     ``timed``: the copy has the source's timestamps; ``compacted``: only the newest record of each key counts. The
     source's open transactions may end until ``deadline``, in the event loop's time.
@@ -72,7 +72,7 @@ class Comparing:
     terms: Terms
 
     async def beginning(self) -> Beginning:
-        """Where copying goes on.
+        """The offset at which copying goes on, or the reason that it must not.
 
         Raises:
             PartitionStopped: the source has an open transaction, or the logs cannot be compared.

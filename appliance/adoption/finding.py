@@ -180,7 +180,7 @@ class Adoption:
         ]
 
     async def _terms(self, replicas: list[Replica]) -> dict[str, Terms]:
-        """How each source topic is compared."""
+        """The terms of the comparison of each source topic."""
         copies, keys = {each.source_topic: each.destination_topic for each in replicas}, (POLICY, _TIMESTAMPS)
         at_source, _ = await try_describe(self.operation.source, list(copies), keys)
         at_destination, failures = await try_describe(self.operation.destination, list(copies.values()), keys)

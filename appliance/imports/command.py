@@ -96,7 +96,7 @@ def _with_secret(link: ImportedLink) -> ImportedLink:
 
 
 def _faults(link: ImportedLink) -> tuple[str, ...]:
-    """What the appliance would still refuse in these settings."""
+    """The faults that the appliance would still find in these settings."""
     roles = Role.REPLICATOR | Role.CONSOLE if link.route is Route.DIRECT else EVERY_ROLE
     try:
         parse(_with_secret(link).variables, roles)

@@ -141,7 +141,9 @@ class TopicDiscovery:
         else:
             others = await self._registry.claim(copies, still=active)
             # A link in the other direction may have been made since the look: of two, the later one sees the other's.
-            found = without(found, await self._rules.unfit(self._known[0].topics.values() if self._known else ()))
+            known = self._known[0].topics if self._known else {}
+            topics = {replica.source_topic for replica in found.replicas}
+            found = without(found, await self._rules.circles(known[name] for name in topics & known.keys()))
         if not others:
             return found
         refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}

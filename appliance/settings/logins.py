@@ -76,7 +76,7 @@ class ClientCertificate:
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
-    """Where the tokens of OAUTHBEARER come from: ``token_url`` or ``command``. ``ca_file`` None: the system's."""
+    """The origin of the tokens of OAUTHBEARER: ``token_url`` or ``command``. ``ca_file`` None: the system's."""
 
     token_url: Annotated[
         str,

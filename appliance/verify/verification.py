@@ -62,7 +62,8 @@ class Verification:
         self._done: dict[Partition, int] = {}
         self._total = 0
         self._newest = asyncio.Lock()
-        self._at_source, self._at_destination = Origins(source), Origins(destination)
+        self._at_source = Origins(source)
+        self._at_destination = Origins(destination, api_key="DESTINATION_API_KEY")
         self._registry = Registry(destination, naming.replicator, shares=naming.shared)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:

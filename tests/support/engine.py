@@ -91,7 +91,7 @@ def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = No
 
 
 _INTERNAL = Naming.of(parse(REQUIRED, EVERY_ROLE)).internal
-"""What the default of REPLICA_TOPICS_INTERNAL_REGEX matches."""
+"""The default of REPLICA_TOPICS_INTERNAL_REGEX."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Where copying goes on in what MirrorMaker 2 has copied; no IO.
+"""The offsets at which copying goes on in what MirrorMaker 2 has copied; no IO.
 
 - ``connect_offsets``: the offsets that Kafka Connect stores for it.
 - ``alignment``: what the copy holds of its source, and its doubles.

@@ -1,4 +1,4 @@
-"""How far a copy that was made at least once holds its source, and which of its records are more than that.
+"""The extent to which a copy that was made at least once holds its source, and which of its records are more than that.
 
 MirrorMaker 2 copies a partition in order. After a crash it goes back to the offset that it committed last, and copies
 from there once more. So the source's records from one that was copied on, as far as they were copied, are a subsequence
@@ -56,7 +56,7 @@ class Originals:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """What the copy holds: ``held`` records of the window from index ``begin`` on.
+    """The content of the copy: ``held`` records of the window from index ``begin`` on.
 
     ``doubles`` are extras of these; the offsets ``missing`` are not in the copy though a later record is, up to
     ``ahead_to``, past the last record in it; 0 if none is. ``reordered`` counts records that are ahead though nothing

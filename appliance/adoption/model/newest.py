@@ -1,4 +1,4 @@
-"""How far the copy of a compacted topic holds its source: there, only the newest record of each key counts.
+"""The extent to which the copy of a compacted topic holds its source: there, only the newest record of each key counts.
 
 Compaction takes records from either log in its own time, so that nothing follows from a record that is missing. And a
 copy that MirrorMaker 2 went back in may end with an older record of a key than it held before. So copying goes on from

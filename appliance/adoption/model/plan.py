@@ -1,4 +1,4 @@
-"""Where copying goes on in one partition that MirrorMaker 2 has copied, or the reason that it must not."""
+"""The offset at which copying goes on in a partition that MirrorMaker 2 has copied, or the reason that it must not."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where copying goes on, ``offset``, and how that was found; ``refusal`` is the reason that it must not.
+    """The ``offset`` at which copying goes on, and how that was found; ``refusal`` is the reason that it must not.
 
     From source offset ``compared`` on, the records of both logs were compared; the first one that the copy holds is
     ``begins``; both are -1 if none was. ``doubles`` are records that the copy holds again; ``aborted`` counts those of

@@ -79,7 +79,7 @@ def _context(cluster: ClusterSettings) -> ssl.SSLContext:
 
 
 def certificate_remedy(cluster: ClusterSettings) -> str:
-    """Where to look when a broker does not accept our certificate, or wants one."""
+    """The settings to look at when a broker does not accept our certificate, or wants one."""
     file = cluster.variable("SSL_CERTIFICATE_FILE")
     if cluster.certificate is None:
         return f"set {file} and {cluster.variable('SSL_KEY_FILE')} if it asks for a certificate of ours"

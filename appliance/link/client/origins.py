@@ -31,10 +31,14 @@ _LIMITS = FetchLimits(1024 * 1024, wait=0.1, committed=False)
 
 @dataclass(slots=True)
 class Origins:
-    """The lanes that wrote into ``cluster``; ``topic_id`` is that of its topic of producers when the link was made."""
+    """The lanes that wrote into ``cluster``; ``topic_id`` is that of its topic of producers when the link was made.
+
+    ``api_key`` is the variable of the key that reads it.
+    """
 
     cluster: Cluster
     topic_id: uuid.UUID | None = None
+    api_key: str = "SOURCE_API_KEY"
     producers: Producers = field(default_factory=lambda: Producers(""))
     _read_to: int = -1
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -86,7 +90,7 @@ class Origins:
 
     def _require_same(self, topic: Topic | None) -> None:
         if topic is not None:
-            check(topic.error, f"look who wrote a batch: grant SOURCE_API_KEY Describe and Read on {PRODUCERS}")
+            check(topic.error, f"look who wrote a batch: grant {self.api_key} Describe and Read on {PRODUCERS}")
         if self.topic_id is not None and (topic is None or topic.id != self.topic_id):
             raise ProducersLost(f"{PRODUCERS} was deleted{' and made anew' if topic else ''}")
 
@@ -110,7 +114,7 @@ class Origins:
 
     async def _keeps_to_itself(self, link: str) -> bool:
         """True of a link that shares no copy in this cluster: its lanes leave no names, and its copies are copied."""
-        registry = Registry(self.cluster, link, api_key="SOURCE_API_KEY")
+        registry = Registry(self.cluster, link, api_key=self.api_key)
         await registry.refresh()
         own = [claim for claim in registry.claims.values() if claim.link == link]
         return bool(own) and not any(claim.shares for claim in own)

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable
 from appliance.kafka.client.acls import AccessControlEntry
@@ -172,26 +173,17 @@ class Registry:
 
     async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
         """Record the settings that copies of this link lack, if they have changed."""
-
-        async def changed() -> Changes:
-            return {
-                (copy, self.link): replace(claim, left_out=left_out[copy])
-                for copy, claim in self.claims.items()
-                if copy in left_out and claim.link == self.link and claim.left_out != left_out[copy]
-            }
-
-        if await changed():
-            await self._write(changed)
+        await self._note({copy: {"left_out": settings} for copy, settings in left_out.items()})
 
     async def note_adopted(self, adopted: Mapping[Copy, tuple[Adopted, ...]]) -> None:
         """Record the partitions of this link's copies that it has not begun, if they have changed."""
+        await self._note({copy: {"adopted": partitions} for copy, partitions in adopted.items()})
 
+    async def _note(self, fields: Mapping[Copy, Mapping[str, Any]]) -> None:
         async def changed() -> Changes:
-            return {
-                (copy, self.link): replace(claim, adopted=adopted[copy])
-                for copy, claim in self.claims.items()
-                if copy in adopted and claim.link == self.link and claim.adopted != adopted[copy]
-            }
+            own = {copy: claim for copy, claim in self.claims.items() if copy in fields and claim.link == self.link}
+            wanted = {copy: replace(claim, **fields[copy]) for copy, claim in own.items()}
+            return {(copy, self.link): claim for copy, claim in wanted.items() if claim != own[copy]}
 
         if await changed():
             await self._write(changed)

@@ -12,6 +12,8 @@ from appliance.link.model.naming import Naming
 from appliance.settings.values import TopicNaming
 
 _COMPACT = "compact"
+_WITHOUT_ORIGIN = (TopicNaming.EXACT, TopicNaming.IDENTICAL)
+"""The kinds of names that do not show where a copy came from."""
 
 
 @dataclass(slots=True)
@@ -32,13 +34,20 @@ class SourceRules:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
-        if self.naming.kind not in (TopicNaming.EXACT, TopicNaming.IDENTICAL):
+        if self.naming.kind not in _WITHOUT_ORIGIN:
             return {}
         wanted = [topic for topic in topics if self.naming.copies(topic.name, topic.internal)]
         compacted = await self._compacted(wanted) if self.naming.is_identical and not self.one_writer else {}
-        return compacted | await self._circles(wanted)
+        return compacted | await self.circles(wanted)
 
-    async def _circles(self, topics: Iterable[Topic]) -> dict[str, str]:
+    async def circles(self, topics: Iterable[Topic]) -> dict[str, str]:
+        """The same, of the topics whose records would travel in circles.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+        """
+        if self.naming.kind not in _WITHOUT_ORIGIN:
+            return {}
         await self._registry.refresh()
         found = {
             topic.name: would_travel_in_circles(topic.name, self._registry.holders((topic.name, topic.id)), self.naming)

@@ -60,7 +60,7 @@ def values(cluster: Cluster, topic: str) -> list[bytes | None]:
 
 
 async def planned(pair: Pair, allowed: Allowed | None = None, **choice: bool) -> Beginning:
-    """Where the only partition goes on."""
+    """The beginning that is planned for the only partition."""
     (found,) = (await adopted(pair, DRY, allowed, **choice)).beginnings
     return found
 

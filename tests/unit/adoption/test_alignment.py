@@ -1,4 +1,4 @@
-"""Where copies end that MirrorMaker 2 makes: it crashes, goes back to what it committed, and copies again."""
+"""The ends of copies that MirrorMaker 2 makes: it crashes, goes back to what it committed, and copies again."""
 
 from collections import Counter
 from collections.abc import Sequence

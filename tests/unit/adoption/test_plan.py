@@ -1,4 +1,4 @@
-"""Where a partition goes on that MirrorMaker 2 has copied, and what is refused."""
+"""The offset at which a partition goes on that MirrorMaker 2 has copied, and the refusals."""
 
 import uuid
 
