@@ -69,16 +69,13 @@ SUITES = (
         *TWO_TESTS_AT_ONCE,
         fills=True,
     ),
-    _suite(
-        "spark", 11, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *THREE_FILES_AT_ONCE, waits=True
-    ),
+    _suite("spark", 11, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *THREE_FILES_AT_ONCE),
     _suite(
         "outages",
         3,
         3,
         "brokers that die, move, fall silent or throttle; killed failbacks",
         *THREE_FILES_AT_ONCE,
-        waits=True,
     ),
     _suite(
         "console",
