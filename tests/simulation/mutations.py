@@ -91,9 +91,11 @@ def map_that_counts_no_aborted_copies(patch: pytest.MonkeyPatch) -> None:
     """The map of offsets goes on where the copies end, whatever aborted ones lie between (invariant L)."""
     copied_tail = lane.copied_tail
 
-    def unbroken(before: Position, chunks: Sequence[Chunk], begin: int, end: int) -> OffsetTail:
+    def unbroken(
+        before: Position, chunks: Sequence[Chunk], begin: int, end: int, begins: Sequence[int] = ()
+    ) -> OffsetTail:
         aborted = begin - before.tail.copy_to if before.tail else 0
-        return copied_tail(before, chunks, begin - aborted, end - aborted)
+        return copied_tail(before, chunks, begin - aborted, end - aborted, begins)
 
     patch.setattr(lane, "copied_tail", unbroken)
 

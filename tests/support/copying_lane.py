@@ -2,6 +2,7 @@
 
 import random
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.kafka.records.outgoing import Outgoing
@@ -50,30 +51,33 @@ class CopyingLane:
         """Commit a transaction; other writers may write between its copies."""
         end = self.chance.randint(self.held.next_offset, len(self.source))
         taken = [offset for offset in range(self.held.next_offset, end) if self.source[offset]]
-        begin = expected = len(self.copy)
+        begin = len(self.copy)
         batches: list[Outgoing] = []
+        begins: list[int] = []
         while taken:
             size = self.chance.randint(1, len(taken))
             part, taken = taken[:size], taken[size:]
             if strangers:
                 self.copy += [None] * self.chance.randint(0, 2)
+            begins.append(len(self.copy))
             self.copy += part
-            expected += len(part)
             batches.append(outgoing(part))
         if batches:
             self.copy.append(None)  # the marker
-        self._commit(tuple(batches), end, begin, len(self.copy))
+        self._commit(tuple(batches), end, begin, len(self.copy), begins)
 
     def abort_some(self) -> None:
         """Abort a transaction, whose records and marker take offsets of the copy."""
         self.copy += [None] * self.chance.randint(1, 5)
         self.restart()
 
-    def _commit(self, batches: tuple[Outgoing, ...], next_offset: int, begin: int, end: int) -> None:
+    def _commit(
+        self, batches: tuple[Outgoing, ...], next_offset: int, begin: int, end: int, begins: Sequence[int] = ()
+    ) -> None:
         chunk = Chunk(REPLICA, batches, next_offset, 0)
         after = advanced(self.held, [chunk])
         if batches:
-            tail = copied_tail(self.held, [chunk], begin, end)
+            tail = copied_tail(self.held, [chunk], begin, end, begins)
             after = replace(after, copy_end=CopyEnd(end, 0, 1, 0), tail=tail)
         else:
             after = replace(after, tail=read_tail(self.held, next_offset))

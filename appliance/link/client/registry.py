@@ -278,7 +278,7 @@ class Registry:
         metadata = await self.cluster.metadata([REGISTRY])
         records = [encode_claim(copy, link, claim, _now()) for (copy, link), claim in changes.items()]
         writer = Writer(self.cluster, producer, _PARTITION, metadata, _TRANSACTION_TIMEOUT)
-        await writer.write((), lambda _: {_PARTITION: records})
+        await writer.write((), lambda *_: {_PARTITION: records})
         await retry_while_busy(lambda: self._see(changes))
 
     async def _see(self, changes: "Changes") -> None:

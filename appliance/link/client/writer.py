@@ -34,8 +34,12 @@ Round = Sequence[tuple[Partition, Outgoing]]
 Remembered = Mapping[Partition, Sequence[Record]]
 """Records of ours, by their partition."""
 
-Remember = Callable[[Mapping[Partition, int]], Remembered]
-"""Returns the records to remember, from the ends of the copies after the transaction."""
+Begins = Mapping[Partition, Sequence[int]]
+"""The offsets of a transaction's batches in each copy, in their order."""
+
+Remember = Callable[[Mapping[Partition, int], Begins], Remembered]
+"""Returns the records to remember, from the ends of the copies after the transaction and the begins of its batches;
+there are none if every batch follows the one before it."""
 
 
 class Writer:
@@ -99,16 +103,17 @@ class Writer:
         ends = {copy: end + _MARKER for copy, end in ends.items()}
         remembered: Remembered = {}
         if not self._shared:
-            remembered = remember(ends)
+            remembered = remember(ends, {})
             if remembered.keys() == {self._positions}:
                 sent += await self._send_remembered(coordinator, remembered)
                 remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
-        further = await _all_written(sent)
+        begins = await _all_written(sent)
+        further = _further(sent, begins)
         if further:
             await self._require_ours({copy: shift.first_offset for copy, shift in further.items()}, first_of_the_epoch)
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
         if further or self._shared:
-            remembered = remember(ends)
+            remembered = remember(ends, begins)
         await _all_written(await self._send_remembered(coordinator, remembered))
         await end_transaction(coordinator, self.producer, self._timeout)
         self.in_transaction = False
@@ -218,16 +223,23 @@ class _Shift(NamedTuple):
     distance: int
 
 
-async def _all_written(sent: Collection[_Sent]) -> dict[Partition, _Shift]:
-    """Wait for all; the copies whose batches lie further on than expected."""
-    first_offsets: dict[Partition, int] = {}
-    further: dict[Partition, _Shift] = {}
+async def _all_written(sent: Collection[_Sent]) -> dict[Partition, list[int]]:
+    """Wait for all; the offsets of each partition's batches."""
+    begins: dict[Partition, list[int]] = {}
     for each in sent:
-        for copy, offset in (await _offsets(each)).items():
-            first_offsets.setdefault(copy, offset)
-            if distance := offset - each.bases.get(copy, offset):
-                further[copy] = _Shift(first_offsets[copy], distance)  # later batches lie further on
-    return further
+        for partition, offset in (await _offsets(each)).items():
+            begins.setdefault(partition, []).append(offset)
+    return begins
+
+
+def _further(sent: Collection[_Sent], begins: Begins) -> dict[Partition, _Shift]:
+    """The copies whose batches lie further on than expected; the last ones lie the furthest."""
+    expected = {copy: base for each in sent for copy, base in each.bases.items()}
+    return {
+        copy: _Shift(begins[copy][0], begins[copy][-1] - base)
+        for copy, base in expected.items()
+        if begins[copy][-1] != base
+    }
 
 
 async def _offsets(sent: _Sent) -> dict[Partition, int]:

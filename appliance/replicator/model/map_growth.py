@@ -46,18 +46,20 @@ class Grown:
     damaged: Mapping[Partition, str] = field(default_factory=dict)
 
 
-def copied_tail(before: Position, chunks: Sequence[Chunk], begin: int, end: int) -> OffsetTail:
+def copied_tail(
+    before: Position, chunks: Sequence[Chunk], begin: int, end: int, begins: Sequence[int] = ()
+) -> OffsetTail:
     """The tail after a transaction that wrote these chunks to the copy from ``begin`` on; ``end`` is past its marker.
 
-    With foreign records between the batches, the offset of each batch is unknown: a new tail begins past them, and the
-    map has a hole.
+    ``begins`` are the offsets of the batches in the copy; they are needed only where somebody else wrote between them.
     """
     batches = [batch for chunk in chunks for batch in chunk.batches]
-    others = strange(chunks, begin, end)
-    if others and len(batches) > 1:
-        return OffsetTail.begin(chunks[-1].next_offset, end)
-    tail = _tail(before, begin)
-    return tail.copied(batches, begin + others, chunks[-1].next_offset, end)
+    tail, source_to = _tail(before, begin), chunks[-1].next_offset
+    if not strange(chunks, begin, end):
+        return tail.copied(batches, begin, source_to, end)
+    for batch, at in zip(batches, begins, strict=True):
+        tail = tail.copied([batch], at, batch.next_offset, at + batch.records)
+    return tail._replace(source_to=source_to, copy_to=end)
 
 
 def strange(chunks: Sequence[Chunk], begin: int, end: int) -> int:

@@ -20,7 +20,7 @@ from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
 from appliance.link.client.retry import is_loading, retry_while_busy
-from appliance.link.client.writer import Remember, Round, Writer
+from appliance.link.client.writer import Begins, Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
 from appliance.link.model.checkpoint_records import (
     encode_forgotten,
@@ -199,7 +199,7 @@ class Lane:
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
-        await self._write((), lambda _: {self._positions: records})
+        await self._write((), lambda *_: {self._positions: records})
 
     async def forget(self, partitions: Collection[Partition], segments: Collection[SegmentKey]) -> None:
         """Forget these positions and map segments; leaves the owner's name, in the same transaction.
@@ -211,7 +211,7 @@ class Lane:
         records = [encode_forgotten(partition, now) for partition in partitions]
         records.append(encode_owner(self.index, self._owner, now))
         dropped = [encode_dropped(key, now) for key in segments]
-        await self._write((), lambda _: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
+        await self._write((), lambda *_: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
         """Write segments of the maps of the lane's partitions, in their own transaction.
@@ -220,7 +220,7 @@ class Lane:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
         records = [encode_segment(partition, segment, _now()) for partition, segment in segments]
-        await self._write((), lambda _: {self._offsets: records})
+        await self._write((), lambda *_: {self._offsets: records})
 
     @property
     def offsets(self) -> Partition:
@@ -245,7 +245,7 @@ class Lane:
         records = [encode_dropped(key, _now()) for key in keys]
         try:
             if records:
-                await self._write((), lambda _: {self._offsets: records})
+                await self._write((), lambda *_: {self._offsets: records})
         except ApplianceError:
             self._do_without_segments()
             raise
@@ -280,9 +280,9 @@ class Lane:
         if not records and not advance:
             return
 
-        def remembered(ends: Mapping[Partition, int]) -> dict[Partition, list[Record]]:
+        def remembered(ends: Mapping[Partition, int], begins: Begins) -> dict[Partition, list[Record]]:
             nonlocal grown
-            ended = self._with_ends(before, advance, taken, ends)
+            ended = self._with_ends(before, advance, taken, ends, begins)
             grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
@@ -328,6 +328,7 @@ class Lane:
         after: Mapping[Replica, Position],
         taken: Mapping[Replica, Sequence[Chunk]],
         ends: Mapping[Partition, int],
+        begins: Begins,
     ) -> dict[Replica, Position]:
         """The positions, with the new ends of written copies, and the maps of the copied records."""
         assert self._writer is not None
@@ -339,7 +340,7 @@ class Lane:
                 epoch = metadata.leader_epoch(*copy)
                 end = CopyEnd(ends[copy], epoch, producer.id, producer.epoch)
                 self._require_own(replica, before[replica], chunks, end.offset)
-                tail = copied_tail(before[replica], chunks, self._writer.ends[copy], end.offset)
+                tail = copied_tail(before[replica], chunks, self._writer.ends[copy], end.offset, begins.get(copy, ()))
                 ended[replica] = held.written(end, tail)
             else:
                 ended[replica] = replace(held, tail=read_tail(before[replica], held.next_offset))
@@ -381,7 +382,7 @@ class Lane:
             if metadata.leader(PRODUCERS, 0) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the destination has no leader now", "LEADER_NOT_AVAILABLE")
             remembered[PRODUCERS, 0] = [encode_producer(metadata.cluster_id, producer, self._naming, now)]
-        await self._writer.write((), lambda _: remembered)
+        await self._writer.write((), lambda *_: remembered)
         checkpoint = LaneCheckpoint()
         await read_checkpoint(self._cluster, topic, mark, checkpoint)
         return checkpoint

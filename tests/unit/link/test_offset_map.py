@@ -29,7 +29,10 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_of_a_copy_that_nothing_befell_every_offset_is_known(seed: int) -> None:
     lane = CopyingLane(random.Random(seed))
-    events = (lane.produce, lane.copy_some, lane.copy_some, lane.abort_some, lane.restart, lane.thin, lane.expire)
+    events = (
+        *(lane.produce, lane.copy_some, lambda: lane.copy_some(strangers=True)),
+        *(lane.abort_some, lane.restart, lane.thin, lane.expire),
+    )
     for _ in range(STEPS):
         lane.chance.choice(events)()
     assert_exact(lane, complete=lane.held.tail is not None)
