@@ -9,6 +9,7 @@ from appliance.failover.group_sync import Follows, GroupSync
 from appliance.failover.mirror_formats import MirrorCheckpoints
 from appliance.failover.model.group_plan import GroupPlan, checkpoints
 from appliance.failover.model.newest_groups import NewestGroups, told
+from appliance.failover.shared_offsets import SharedOffsets
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.offset_maps import OffsetMaps
@@ -42,7 +43,9 @@ def group_sync(
         now = await newest.read()
         return lambda topic: effective(now, topic) in states
 
-    return GroupSync(source, destination, naming, settings.groups, OffsetMaps(destination, naming), follows)
+    own = OffsetMaps(destination, naming)
+    translator = SharedOffsets(source, destination, naming) if naming.is_identical else own
+    return GroupSync(source, destination, naming, settings.groups, translator, follows)
 
 
 async def follow_groups(

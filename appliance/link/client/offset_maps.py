@@ -72,6 +72,12 @@ class OffsetMaps:
         await asyncio.gather(*(self._read_lane(metadata, lane, wanted) for lane in range(lanes)))
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
 
+    @property
+    def source_cluster(self) -> str:
+        """The id of the link's source cluster; empty if it is unknown."""
+        link = self._checkpoints[0].link if self._checkpoints else None
+        return link.source_cluster if link else ""
+
     def failure(self, partition: Partition) -> ApplianceError | None:
         """The reason that nothing is known of a source partition now; None if it was read.
 

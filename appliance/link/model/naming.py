@@ -102,6 +102,10 @@ class Naming:
         """True for the name of a positions topic of any link."""
         return topic.startswith(_REPLICATOR) and topic.endswith(_POSITIONS)
 
+    def of_link(self, positions: str) -> "Naming":
+        """The names of another link with identical names, by its positions topic."""
+        return replace(self, replicator=positions.removesuffix(_POSITIONS))
+
     @property
     def heartbeats_topic(self) -> str:
         """MirrorMaker 2's topic of the heartbeats from the source."""

@@ -133,7 +133,7 @@ class OffsetMap:
         if tail is not None:
             self._known = overlaid(self._known, Segment(position.source_id, position.destination_id, tail))
         self._next_source = position.next_offset
-        self._next_copy = tail.copy_to if tail else end.offset if end else UNKNOWN
+        self._next_copy = UNKNOWN if end is None else tail.copy_to if tail else end.offset
 
     @property
     def segments(self) -> Sequence[Segment]:

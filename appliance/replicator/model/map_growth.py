@@ -69,7 +69,7 @@ def strange(chunks: Sequence[Chunk], begin: int, end: int) -> int:
 
 def read_tail(before: Position, next_offset: int) -> OffsetTail | None:
     """The tail after uncopied source offsets; None as long as the copy's end is unknown."""
-    if before.tail is None and before.copy_end is None:
+    if before.copy_end is None and (before.tail is None or before.tail.source_to != before.next_offset):
         return None
     return _tail(before).read_to(next_offset)
 

@@ -17,6 +17,7 @@ from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata, Partition, is_another
 from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import StartOffsets, start_offset
+from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
 from appliance.link.model.producers import link_of
 from appliance.link.model.replicas import Replica
@@ -201,11 +202,13 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
 def _admit_new(
     admission: Admission, replica: Replica, begin: int, held: Position | None, empty: CopyEnd | None
 ) -> None:
-    """Remember where a new copy begins, and that it is ``empty``; None for a shared one: others' may be there.
+    """Remember where a new copy begins, and that it is ``empty``; None for a shared one: others' may be there, but
+    nothing of ours, as its map of offsets says.
 
     Any other copy with records but without a position is left alone (invariant H).
     """
-    position = Position(replica.source_id, replica.destination_id, begin, copy_end=empty)
+    tail = None if empty else OffsetTail.begin(begin, 0)
+    position = Position(replica.source_id, replica.destination_id, begin, copy_end=empty, tail=tail)
     end = admission.ends[replica.copy]
     if end > 0 and empty is not None:
         stop = PartitionStopped(

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.step import Verdict
 from appliance.errors import LinkRefused
+from appliance.failover.shared_offsets import SharedOffsets
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.partition_reader import fetch_partition
@@ -39,6 +40,7 @@ from tests.support.engine import Engine, Pair
 from tests.support.failing_back import failed_back
 from tests.support.mesh import Mesh, copy_all
 from tests.support.patience import PATIENCE
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -159,6 +161,51 @@ async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off
         outgoing = [held[link.link] for link in three.links if link.orange is three.clusters[name]]
         copied = sum(position.records for position in incoming if position)
         assert [position.dropped for position in outgoing if position] == [copied, copied], f"seed {seed}"
+
+
+async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh) -> None:
+    topic = three.topic("orders")
+    chance = random.Random(seed := random.randrange(2**32))
+    for links in (3, 6):
+        async with three.engines() as engines:
+            for engine in engines:
+                await engine.prepare()
+            for name in three.clusters:
+                three.produce(name, topic, chance.randint(1, 30), abort=None)
+                three.produce(name, topic, chance.randint(1, 30), abort=False)
+            await copy_all(chance.sample(engines, links))
+            held = {cluster.plan.name: offsets(cluster, topic) for cluster in three.clusters.values()}
+            for engine in engines:
+                here, there = held[engine.pair.orange.plan.name], held[engine.pair.grape.plan.name]
+                translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
+                assert await translator.refresh([(topic, 0)]) == {}
+                for offset in range(end(engine.pair.orange, topic, 0) + 1):
+                    unread = [there[value] for value, at in here.items() if at >= offset and value in there]
+                    found = translator.translate((topic, 0), offset).offset
+                    known = f"seed {seed}: {offset} of {engine.pair.link}: {found}, {sorted(unread)}"
+                    assert found is not None, known
+                    if unread and links < len(engines):
+                        assert found <= min(unread), known
+                    elif links == len(engines):
+                        assert found == min(unread) if unread else found > max(there.values()), known
+
+
+def offsets(cluster: Cluster, topic: str) -> dict[bytes, int]:
+    """The offset of each committed record of a topic's first partition, by its value."""
+    found: dict[bytes, int] = {}
+    consumer = Consumer(
+        {**cluster.client_configuration(), "group.id": "unused", "isolation.level": "read_committed"}
+        | {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while (message := consumer.poll(PATIENCE)) is not None and not (error := message.error()):
+            found[bytes(message.value() or b"")] = message.offset() or 0
+        assert message is not None, "the end was not reached"
+        assert error.code() == KafkaError._PARTITION_EOF, error
+    finally:
+        consumer.close()
+    return found
 
 
 async def test_what_a_lane_wrote_before_its_producer_id_expired_is_still_known(three: Mesh) -> None:
