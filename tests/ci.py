@@ -3,8 +3,9 @@
 Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-The suites that leave processors idle run first, two at once; then the other steps run one after the other. The
-longest is first in both. Beside all of them, at the lowest priority, run those that only compute. A step's output is
+The suites that mostly wait run first, three at once; then those that keep one processor busy, two at once; then the
+other steps, one after the other. The longest is first in each. Beside all of them, at the lowest priority, run those
+that only compute. A step's output is
 kept, and printed when the step ends. The summary shows the minutes of each step and its processor minutes; the rest
 of two cores' time was spent waiting.
 
@@ -25,12 +26,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.__main__ import CHECKOUT, CHECKS, run
-from tests.suites import DEFAULT, SUITES, Suite
+from tests.suites import DEFAULT, SUITES, Load, Suite
 
-WAITING_AT_ONCE = 2
-"""Number of simultaneous suites among those that wait. Any other suite has the processors for itself: beside another
-one on two cores, the lanes of the faults exceed the transaction timeout of five seconds, and start again with more to
-copy."""
+AT_ONCE = {Load.WAITS: 3, Load.HALF: 2, Load.WHOLE: 1}
+"""Number of simultaneous steps, in the order in which they run. The faults run alone: beside another suite on two
+cores, their lanes exceed the transaction timeout of five seconds, and start again with more to copy."""
 
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
@@ -46,21 +46,17 @@ TESTS_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``.
-
-    ``waits`` and ``fills`` are as in ``Suite``.
-    """
+    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``."""
 
     name: str
     module: Sequence[str]
     failures: Path | None = None
-    waits: bool = False
-    fills: bool = False
+    load: Load = Load.WHOLE
 
     @property
     def command(self) -> list[str]:
         """Its command line."""
-        priority = ["nice", "-n", "19"] if self.fills else []
+        priority = ["nice", "-n", "19"] if self.load is Load.FILLS else []
         options = ["--failures-to", str(self.failures)] if self.failures else []
         return [*priority, sys.executable, "-m", *self.module, *options]
 
@@ -110,9 +106,8 @@ def everything(directory: Path, release: bool) -> list[Step]:
     options = SLOWEST if release else (*SLOWEST, *EACH_SUBMISSION)
 
     def step(suite: Suite) -> Step:
-        return Step(
-            suite.flag or "bin/test", run(suite, options), directory / f"failed{suite.flag}", suite.waits, suite.fills
-        )
+        failures = directory / f"failed{suite.flag}"
+        return Step(suite.flag or "bin/test", run(suite, options), failures, suite.load)
 
     suites = sorted((suite for suite in minutes if minutes[suite]), key=lambda suite: -minutes[suite])
     return [*(Step(" ".join(check), check) for check in CHECKS), *map(step, suites)]
@@ -121,9 +116,9 @@ def everything(directory: Path, release: bool) -> list[Step]:
 def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
     """Run all steps; yield each outcome when its step ends."""
     with ThreadPoolExecutor(1) as pool:
-        filling = [pool.submit(perform, step) for step in todo if step.fills]
-        yield from beside_each_other([step for step in todo if step.waits], WAITING_AT_ONCE)
-        yield from beside_each_other([step for step in todo if not (step.waits or step.fills)], 1)
+        filling = [pool.submit(perform, step) for step in todo if step.load is Load.FILLS]
+        for load, at_once in AT_ONCE.items():
+            yield from beside_each_other([step for step in todo if step.load is load], at_once)
         yield from (each.result() for each in filling)
 
 

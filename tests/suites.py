@@ -1,5 +1,6 @@
 """The test suites: their subjects, directories and durations."""
 
+import enum
 from dataclasses import dataclass
 
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
@@ -12,15 +13,22 @@ FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
 
+class Load(enum.Enum):
+    """The part of two processors that a suite keeps busy, and so its company in CI."""
+
+    WHOLE = "runs alone"
+    HALF = "runs beside another such suite"
+    WAITS = "runs beside two other such suites"
+    FILLS = "only computes: runs beside any, at the lowest priority"
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """A test suite.
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
-    than Python and Java, and some also root; its ``requirements.py`` lists them. A suite that ``waits`` leaves
-    processors idle, so that another such suite can run beside it. One that ``fills`` only computes: at the lowest
-    priority it can run beside any.
+    than Python and Java, and some also root; its ``requirements.py`` lists them.
     """
 
     name: str
@@ -30,8 +38,7 @@ class Suite:
     directories: tuple[str, ...]
     options: tuple[str, ...] = ()
     needs_programs: bool = False
-    waits: bool = False
-    fills: bool = False
+    load: Load = Load.WHOLE
 
     @property
     def flag(self) -> str:
@@ -46,10 +53,9 @@ def _suite(
     purpose: str,
     *options: str,
     programs: bool = False,
-    waits: bool = False,
-    fills: bool = False,
+    load: Load = Load.WHOLE,
 ) -> Suite:
-    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, waits, fills)
+    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, load)
 
 
 DEFAULT = Suite(
@@ -67,15 +73,23 @@ SUITES = (
         1,
         "random histories of crashes and late answers, without a broker",
         *TWO_TESTS_AT_ONCE,
-        fills=True,
+        load=Load.FILLS,
     ),
-    _suite("spark", 11, 3, "the replicator with its Spark, Spark clusters, Kubernetes", *THREE_FILES_AT_ONCE),
+    _suite(
+        "spark",
+        11,
+        4,
+        "the replicator with its Spark, Spark clusters, Kubernetes",
+        *THREE_FILES_AT_ONCE,
+        load=Load.HALF,
+    ),
     _suite(
         "outages",
         3,
         3,
         "brokers that die, move, fall silent or throttle; killed failbacks",
         *THREE_FILES_AT_ONCE,
+        load=Load.HALF,
     ),
     _suite(
         "console",
@@ -84,7 +98,7 @@ SUITES = (
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
-        waits=True,
+        load=Load.WAITS,
     ),
     _suite(
         "start",
@@ -92,20 +106,20 @@ SUITES = (
         2,
         "bin/demo, the prepare scripts, Python environments, first starts",
         *TWO_FILES_AT_ONCE,
-        waits=True,
+        load=Load.WAITS,
     ),
-    _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, waits=True),
+    _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
     _suite("faults", 20, 4, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),
-    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", waits=True),
+    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", load=Load.WAITS),
     _suite(
         "networks",
         3,
         3,
         "both VPCs as network namespaces, firewalls, other clients; needs root",
         programs=True,
-        waits=True,
+        load=Load.WAITS,
     ),
-    _suite("containers", 6, 4, "both VMs with Docker; needs root", programs=True, waits=True),
+    _suite("containers", 6, 4, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

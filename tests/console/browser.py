@@ -39,12 +39,11 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def click(self, words: str) -> None:
-        """Click the button or link with these words."""
-        (element,) = [each for each in self.find("a, button") if each.text == words][:1]
-        element.click()
+        """Click the button or link with these words, once it is there."""
+        self.wait(words, lambda: [each for each in self.find("a, button") if each.text == words])[0].click()
 
     def fill(self, selector: str, text: str) -> None:
-        (field,) = self.find(selector)
+        (field,) = self.wait(selector, lambda: self.find(selector))
         field.clear()
         field.send_keys(text)
 

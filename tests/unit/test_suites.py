@@ -9,6 +9,7 @@ import pytest
 
 from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
 from tests.ci import (
+    AT_ONCE,
     EACH_SUBMISSION,
     TRIED_AGAIN_MAX,
     Outcome,
@@ -18,7 +19,7 @@ from tests.ci import (
     perform,
     tried_again,
 )
-from tests.suites import DEFAULT, FOUR_FILES_AT_ONCE, SUITES
+from tests.suites import DEFAULT, FOUR_FILES_AT_ONCE, SUITES, Load
 
 MEETING = """
 import os, signal, sys
@@ -99,15 +100,16 @@ def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_p
     assert len({step.failures for step in found}) == len(taken) + 1
 
 
-def test_suites_that_share_the_processors_well_say_so_and_the_faults_are_not_among_them(tmp_path: Path) -> None:
-    waiting = {step.name for step in everything(tmp_path, release=True) if step.waits}
-    assert waiting == {suite.flag for suite in SUITES if suite.waits}
-    assert {"--containers", "--networks"} <= waiting
-    assert not {"--faults", "--simulation", "bin/test"} & waiting
+def test_every_suite_has_its_company_and_the_faults_have_none(tmp_path: Path) -> None:
+    loads = {step.name: step.load for step in everything(tmp_path, release=True)}
+    assert loads["--faults"] is loads["bin/test"] is loads["mypy"] is Load.WHOLE
+    assert loads["--containers"] is loads["--networks"] is Load.WAITS
+    assert {suite.flag: suite.load for suite in SUITES}.items() <= loads.items()
+    assert {*AT_ONCE, Load.FILLS} == set(Load)
 
 
 def test_the_simulation_yields_the_processors_to_every_other_suite(tmp_path: Path) -> None:
-    filling = {step.name: step.command[:3] for step in everything(tmp_path, release=False) if step.fills}
+    filling = {step.name: step.command[:3] for step in everything(tmp_path, release=False) if step.load is Load.FILLS}
     assert filling == {"--simulation": ["nice", "-n", "19"]}
 
 

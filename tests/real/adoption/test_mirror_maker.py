@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.adoption.mirror_maker import MirrorMaker, committed_offsets
 from appliance.adoption.model.plan import Beginning
 from appliance.adoption.model.report import AdoptionReport
 from appliance.errors import LinkRefused
@@ -94,6 +95,15 @@ async def until_copied(pair: Pair, plain: str, transactional: str, more: int = 2
                 await asyncio.sleep(0.1)
 
 
+async def until_committed(pair: Pair, plain: str, transactional: str) -> None:
+    """Wait until MirrorMaker 2 has committed an offset of each partition."""
+    async with asyncio.timeout(PATIENCE), pair.engine() as engine:
+        while not set(partitions(plain, transactional)) <= set(
+            await committed_offsets(engine.destination, MirrorMaker(pair.naming.source)) or ()
+        ):
+            await asyncio.sleep(0.1)
+
+
 def by_partition(report: AdoptionReport) -> dict[tuple[str, int], Beginning]:
     return {each.logs.replica.source: each for each in report.beginnings}
 
@@ -111,6 +121,7 @@ async def test_after_two_kills_of_mirror_maker_everything_is_there_once_but_the_
     with written(pair, *topics):
         async with running(pair, tmp_path):
             await until_copied(pair, *topics)
+            await until_committed(pair, *topics)
             with pytest.raises(LinkRefused, match=r"MirrorMaker 2 still runs: its group .*-mm2 has members"):
                 await adopted(pair, Choice(dry_run=True))
         for _ in range(2):
@@ -144,6 +155,7 @@ async def test_after_two_kills_of_mirror_maker_everything_is_there_once_but_the_
     assert not (await adopted(pair)).beginnings
 
 
+@pytest.mark.release
 async def test_where_mirror_maker_copies_exactly_once_there_are_no_doubles_and_its_transactions_must_have_ended(
     pair: Pair, tmp_path: Path
 ) -> None:

@@ -137,7 +137,7 @@ async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off
     topic = three.topic("orders", 2)
     seed = random.randrange(2**32)
     chance = random.Random(seed)
-    for turn in range(6):
+    for turn in range(4):
         for name in three.clusters:
             three.produce(name, topic, 50, turn % 2, abort=None)
             three.produce(name, topic, 20, abort=False)
