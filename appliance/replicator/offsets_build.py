@@ -36,7 +36,7 @@ from appliance.settings.values import Settings
 from appliance.verify.beginning import begin
 from appliance.verify.model.pairing import Pairing, Run
 from appliance.verify.model.report import Span
-from appliance.verify.reader import Reader
+from appliance.verify.reader import Reader, Written
 from appliance.verify.side import Side
 
 log = logging.getLogger("appliance.replicator")
@@ -136,6 +136,7 @@ class _Building:
         self._source = source
         self._destination = destination
         self._tell = tell
+        self._written = Written(source, destination, self.naming)
         self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
@@ -228,8 +229,10 @@ class _Building:
         """
         partition, hole = missing.partition, missing.hole
         copy_of = self.naming.destination(partition[0]), partition[1]
-        source = Side(Reader(self._source, partition, "build", missing.source.start), missing.source)
-        copy = Side(Reader(self._destination, copy_of, "build", missing.copy.start), missing.copy)
+        reader = Reader(self._source, partition, "build", missing.source.start, self._written.at_source)
+        source = Side(reader, missing.source)
+        reader = Reader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
+        copy = Side(reader, missing.copy)
         if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
             beginning = await begin(source, copy, latest=True)
             if not beginning.state.well:

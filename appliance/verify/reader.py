@@ -12,7 +12,9 @@ from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
+from appliance.link.client.origins import Origins
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.naming import Naming
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _DELETED = "OFFSET_OUT_OF_RANGE"
@@ -22,6 +24,26 @@ Answer = TypeVar("Answer")
 
 Choose = Callable[[list[Batch]], Awaitable[list[Batch]]]
 """Returns those of some batches that are to be compared."""
+
+
+class Written:
+    """Chooses what a link copies, and what it has copied, where other links write too; ``None`` chooses everything."""
+
+    def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
+        self._at_source = Origins(source)
+        self._at_destination = Origins(destination, api_key="DESTINATION_API_KEY")
+        self._link = naming.replicator
+        self.at_source: Choose | None = self._not_of_links if naming.is_identical else None
+        self.in_copy: Choose | None = self._of_this_link if naming.shared else None
+
+    async def _not_of_links(self, batches: list[Batch]) -> list[Batch]:
+        await self._at_source.learn([each.header for each in batches])
+        return [each for each in batches if not self._at_source.producers.is_copy(each.header)]
+
+    async def _of_this_link(self, batches: list[Batch]) -> list[Batch]:
+        await self._at_destination.learn([each.header for each in batches])
+        ours = self._at_destination.producers.of_link(self._link)
+        return [each for each in batches if each.header.producer_id in ours]
 
 
 class Reader:

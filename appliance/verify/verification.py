@@ -11,9 +11,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
-from appliance.kafka.records.batch import Batch
 from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.origins import Origins
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import Adopted
@@ -24,7 +22,7 @@ from appliance.link.model.replicas import Replica, discover
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.partition import Terms, verify_every_record
-from appliance.verify.reader import Reader
+from appliance.verify.reader import Reader, Written
 from appliance.verify.side import Side
 
 _WORKERS = 4
@@ -62,8 +60,7 @@ class Verification:
         self._done: dict[Partition, int] = {}
         self._total = 0
         self._newest = asyncio.Lock()
-        self._at_source = Origins(source)
-        self._at_destination = Origins(destination, api_key="DESTINATION_API_KEY")
+        self._written = Written(source, destination, naming)
         self._registry = Registry(destination, naming.replicator, shares=naming.shared)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
@@ -180,10 +177,9 @@ class Verification:
 
     async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> PartitionResult:
         replica = job.replica
-        choose = self._not_of_links if self._naming.is_identical else None
-        source = Reader(self._source, _original(replica), purpose, job.source.start, choose)
-        choose = self._of_this_link if self._naming.shared else None
-        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start, choose)
+        choose = self._written.at_source, self._written.in_copy
+        source = Reader(self._source, _original(replica), purpose, job.source.start, choose[0])
+        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start, choose[1])
 
         def reached(offset: int) -> None:
             self._reached(job, offset)
@@ -199,17 +195,6 @@ class Verification:
                 await self._source.metadata([])
                 await self._destination.metadata([])
             return _not_compared(replica, str(error))
-
-    async def _not_of_links(self, batches: list[Batch]) -> list[Batch]:
-        """Those that no link wrote at the source: the others are not copied."""
-        await self._at_source.learn([each.header for each in batches])
-        return [each for each in batches if not self._at_source.producers.is_copy(each.header)]
-
-    async def _of_this_link(self, batches: list[Batch]) -> list[Batch]:
-        """Those that this link wrote at the destination."""
-        await self._at_destination.learn([each.header for each in batches])
-        ours = self._at_destination.producers.of_link(self._naming.replicator)
-        return [each for each in batches if each.header.producer_id in ours]
 
     def _reached(self, job: _Job, offset: int) -> None:
         self._done[_original(job.replica)] = min(offset, job.source.end) - job.source.start

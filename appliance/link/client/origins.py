@@ -58,13 +58,14 @@ class Origins:
                     return
                 await self._refresh()
                 unknown = self.producers.unknown(headers)
-                if not (lost := await self._lost(unknown)):
-                    if len(self.producers.others) > _OTHERS_MAX:
-                        self.producers.others.clear()  # known ones are looked up again
-                    self.producers.others |= self.producers.unknown(headers)
+                lost = await self._lost(unknown)
+                if len(self.producers.others) > _OTHERS_MAX:
+                    self.producers.others.clear()  # known ones are looked up again
+                self.producers.others |= unknown - lost.keys()
+                if not lost:
                     return
                 if pause is None:
-                    raise ProducersLost(f"{PRODUCERS} lacks {lost}")
+                    raise ProducersLost(f"{PRODUCERS} lacks {next(iter(lost.values()))}")
                 await asyncio.sleep(pause)
 
     async def refresh(self) -> None:
@@ -104,13 +105,12 @@ class Origins:
             following = each.header.last_offset + 1
         self._read_to = following
 
-    async def _lost(self, unknown: Iterable[int]) -> str:
-        """A lane whose name is missing though one of these producer ids is its own; empty if there is none."""
+    async def _lost(self, unknown: Iterable[int]) -> dict[int, str]:
+        """The lanes whose names are missing though one of these producer ids is their own."""
         found = await transactional_ids(self.cluster, set(unknown))
-        for producer_id, transactional_id in found.items():
-            if (link := link_of(transactional_id)) and not await self._keeps_to_itself(link):
-                return f"producer id {producer_id} of {transactional_id}"
-        return ""
+        lanes = {producer_id: link for producer_id, name in found.items() if (link := link_of(name))}
+        alone = {link for link in set(lanes.values()) if await self._keeps_to_itself(link)}
+        return {key: f"producer id {key} of {found[key]}" for key, link in lanes.items() if link not in alone}
 
     async def _keeps_to_itself(self, link: str) -> bool:
         """True of a link that shares no copy in this cluster: its lanes leave no names, and its copies are copied."""

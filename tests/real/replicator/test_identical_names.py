@@ -245,6 +245,25 @@ async def test_a_lane_whose_name_was_lost_stops_the_partition_instead_of_a_loop(
     assert back.rows(two.clusters["orange"], topic, 1) == [[]]
 
 
+async def test_case_354_a_lost_name_stops_no_other_partition(two: Mesh) -> None:
+    # Before, no partition with an unknown producer id in the same Fetch was copied either.
+    topic = two.topic("orders", 2)
+    two.produce("grape", topic, 10, 1, abort=False)
+    lost = {"transactional.id": f"replicator-lost-{two.tag}.lane-3"}
+    producer = Producer({**two.clusters["grape"].client_configuration(), **lost})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce(topic, b"a copy", partition=0)
+    producer.commit_transaction(PATIENCE)
+    _, back = two.links
+    async with back.engine() as engine:
+        await engine.prepare()
+        await engine.until_stopped(topic, 0)
+        held = engine.held(topic, 1)
+    assert held is not None
+    assert (held.records, held.stopped) == (10, "")
+
+
 async def test_a_registered_producer_id_on_a_batch_that_no_lane_wrote_stops_the_partition(two: Mesh) -> None:
     topic = two.topic("orders")
     forth, back = two.links

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
 
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint_records import encode_position
@@ -16,7 +17,8 @@ from appliance.link.model.translation import Translation, TranslationState
 from appliance.replicator.model import map_growth
 from appliance.replicator.offsets_build import Missing, _Building, build, tell_what_is_missing
 from appliance.replicator.resume import Choice, resume
-from tests.support.administration import delete_before
+from appliance.settings.values import TopicNaming
+from tests.support.administration import delete_before, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -120,6 +122,24 @@ async def test_case_204_a_map_that_was_read_is_not_written_where_something_is_kn
         assert await translations(engine, pair, topic) == grown
 
 
+async def test_case_355_the_map_of_a_shared_copy_is_built_by_what_the_link_has_written_there(pair: Pair) -> None:
+    # Before, the records of the destination's own producers were taken for wrong copies.
+    shared = replace(pair, kind=TopicNaming.IDENTICAL)
+    topic = shared.topic("shared")
+    make_topic(shared.grape, NewTopic(topic, 1, 1))
+    ours, others = shared.producer(), Producer(shared.grape.client_configuration())
+    async with shared.engine() as engine:
+        for _ in range(3):
+            produce(others, topic, 7)
+            produce(ours, topic, 20)
+            await engine.copy_all()
+        grown = await translations(engine, shared, topic)
+        await forget_maps(engine, shared, topic)
+        failed, (line,) = await built(shared, topic)
+        assert (failed, line.endswith("have a map now")) == (0, True), line
+        assert (await translations(engine, shared, topic))[0] == grown[0]
+
+
 async def test_case_112_a_copy_that_differs_from_its_source_gets_no_map(pair: Pair) -> None:
     topic = pair.topic("skipped")
     produce(pair.producer(), topic, 20)
@@ -167,6 +187,6 @@ async def forget_maps(engine: Engine, pair: Pair, topic: str) -> None:
     dropped = [encode_dropped((replica.source, each.stretch.copy_from), 1) for each in segments]
     position = replace(lane.checkpoint.positions[replica.source], tail=None)
     records = {lane._positions: [encode_position(replica.source, position, 1)], lane._offsets: dropped}
-    await lane._write((), lambda _: records if dropped else {lane._positions: records[lane._positions]})
+    await lane._write((), lambda *_: records if dropped else {lane._positions: records[lane._positions]})
     lane.checkpoint.positions[replica.source] = position
     await engine._until_decided()
