@@ -52,10 +52,7 @@ async def failback(operation: Operation) -> FailbackReport:
     """
     link, choice = operation.link, operation.choice
     if operation.naming.shared:
-        raise LinkRefused(
-            "the copies of this link are shared: other records lie between its own, and none is brought back; with "
-            "REPLICA_TOPICS_NAMING=identical, the link in the other direction has copied what was produced there"
-        )
+        return await _share_again(operation)
     await link.read()
     run = _Run(operation)
     known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
@@ -83,6 +80,25 @@ async def failback(operation: Operation) -> FailbackReport:
     groups = await _return_groups(operation, {each.topic for each in partitions})
     await link.change(failing, CopyEvent.RETURNED)
     return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept, partitions, groups)
+
+
+async def _share_again(operation: Operation) -> FailbackReport:
+    """Let promoted shared copies follow again: others may always write there, and nothing is brought back."""
+    link, run = operation.link, _Run(operation)
+    await link.read()
+    known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
+    subjects = operation.choice.subjects(known)
+    planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)
+    if operation.choice.dry_run:
+        would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
+        return FailbackReport(operation.naming.replicator, True, would, planned.kept)
+    if planned.records:
+        names = ", ".join(record.subject for record in planned.records)
+        await operation.consent(f"copy {names} again; the copies are shared, so nothing is brought back of them")
+    await link.change(subjects, CopyEvent.FAIL_BACK)
+    failing = run.failing(subjects)
+    await link.change(failing, CopyEvent.RETURNED)
+    return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept)
 
 
 async def _return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:

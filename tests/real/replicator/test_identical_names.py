@@ -19,11 +19,15 @@ from appliance.errors import LinkRefused
 from appliance.failover.shared_offsets import SharedOffsets
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.transactions import Producer as LaneProducer
+from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import key_and_value
+from appliance.link.client.checkpoint_log import read_records
 from appliance.link.model.checkpoint import LinkRecord
+from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
@@ -35,9 +39,9 @@ from appliance.verify.model.report import CopyState
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from tests.conftest import plain
-from tests.support.administration import configure
+from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine, Pair
-from tests.support.failing_back import failed_back
+from tests.support.failing_back import failed_back, promoted, states
 from tests.support.mesh import Mesh, copy_all
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
@@ -229,6 +233,66 @@ async def test_what_a_lane_wrote_before_its_producer_id_expired_is_still_known(t
     three.require_all(topic)
 
 
+async def test_names_outlast_the_compaction_of_their_topic(two: Mesh) -> None:
+    topic = two.topic("orders")
+    forth = next(two.links)
+    two.produce("orange", topic, 10)
+    configured = {name: value for name, value in COMPACTED.items() if name != "cleanup.policy"}
+    async with forth.engine() as engine:
+        await engine.copy_all()
+        (runner,) = engine.runners
+        key, written = b'"producer": %d}' % runner.lane.producer.id, 1
+        runner.lane.begin_anew()
+        configure(forth.grape, PRODUCERS, **configured)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while sum(name.endswith(key) for name in await names(engine.destination)) == written:
+                    await runner.lane.start()  # in a new epoch: the name is written again, by the same key
+                    runner.lane.begin_anew()
+                    written += 1
+                    await asyncio.sleep(0.3)
+        finally:
+            configure(forth.grape, PRODUCERS, **dict.fromkeys(configured))
+    two.produce("grape", topic, 10, abort=False)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+    two.require_all(topic)
+
+
+@pytest.mark.release
+async def test_what_a_lane_wrote_before_its_epochs_were_used_up_is_still_known(two: Mesh) -> None:
+    topic = two.topic("orders")
+    forth, _ = two.links
+    two.produce("orange", topic, 10)
+    ids = set[int]()
+    async with forth.engine() as engine:
+        await engine.copy_all()
+        (runner,) = engine.runners
+        ids.add(runner.lane.producer.id)
+        name = forth.naming.transactional_id(runner.lane.index)
+        while len(ids) == 1:
+            coordinator = await engine.destination.coordinator(name)
+            ids.add((await init_producer_id(coordinator, name, 30.0)).id)
+    two.produce("orange", topic, 10)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+    two.require_all(topic)
+
+
+async def names(cluster: KafkaCluster) -> list[bytes]:
+    """The keys in the topic of producers, as often as they are there."""
+    metadata = await cluster.metadata([PRODUCERS])
+    found, at, last = list[bytes](), 0, (await list_offsets(cluster, metadata, [(PRODUCERS, 0)], Bound.STABLE_END))
+    while at < last[PRODUCERS, 0]:
+        records, at = await read_records(cluster, metadata, (PRODUCERS, 0), at)
+        found += [key_and_value(record.body)[0] or b"" for record in records]
+    return found
+
+
 async def test_a_lane_whose_name_was_lost_stops_the_partition_instead_of_a_loop(two: Mesh) -> None:
     topic = two.topic("orders")
     lane = f"replicator-lost-{two.tag}.lane-3"
@@ -346,14 +410,25 @@ async def test_of_two_exact_links_in_opposite_directions_one_is_refused(two: Mes
     assert "its records would travel in circles" in second.unfit[topic]
 
 
-async def test_a_failback_of_shared_copies_is_refused(two: Mesh) -> None:
+async def test_a_promoted_shared_copy_follows_again_and_nothing_is_brought_back(two: Mesh) -> None:
     topic = two.topic("orders")
     forth, _ = two.links
     two.produce("orange", topic, 10)
     async with forth.engine() as engine:
         await engine.copy_all()
-    with pytest.raises(LinkRefused, match="the link in the other direction has copied"):
-        await failed_back(forth)
+    await promoted(forth)
+    two.produce("orange", topic, 5)
+    two.produce("grape", topic, 5)
+    assert await states(forth, topic) == {CopyStates.PROMOTED}
+    report = await failed_back(forth)
+    assert report.returned == ("",)
+    assert await states(forth, topic) == {CopyStates.ACTIVE}
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+    two.require_all(topic)
+    assert not (await failed_back(forth)).returned
 
 
 async def test_the_doctor_sees_that_a_cluster_keeps_the_producer_id_of_a_batch(two: Mesh) -> None:
