@@ -110,6 +110,14 @@ SUITES = (
     ),
     _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
     _suite("faults", 20, 4, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),
+    _suite(
+        "mirrormaker",
+        4,
+        2,
+        "MirrorMaker 2 itself: its copies adopted, its settings imported, its Java client",
+        *TWO_FILES_AT_ONCE,
+        load=Load.WAITS,
+    ),
     _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", load=Load.WAITS),
     _suite(
         "networks",

@@ -41,6 +41,7 @@ async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles
         await service.wait_until("healthy")
 
 
+@pytest.mark.release
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_control_centers_of_two_links_to_one_vm_show_each_other(link: Link) -> None:
     """The other link's source VM is not set up: its gateway and its control center run, as when a link is new."""

@@ -24,7 +24,7 @@ _SOURCE, _COPIED = numbered(0, 60), (50, 41)
 _COPY = {number: [*_SOURCE[:end], *_SOURCE[30 : end - 5]] for number, end in enumerate(_COPIED)}
 
 
-@pytest.fixture(params=[6, pytest.param(1, marks=pytest.mark.release)])
+@pytest.fixture(params=[12, pytest.param(1, marks=pytest.mark.release)])
 def each(request: pytest.FixtureRequest) -> int:
     """Every so many kills are tried."""
     return int(request.param)
