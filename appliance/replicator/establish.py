@@ -16,6 +16,7 @@ from appliance.kafka.client.configs import POLICY, Setting, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
@@ -277,7 +278,10 @@ class Establishing:
             await self._make_producers_topic(self.source)
 
     async def _make_producers_topic(self, cluster: Cluster) -> None:
-        if PRODUCERS in (await cluster.metadata([PRODUCERS])).topics:
+        known = (await cluster.metadata([PRODUCERS])).topics.get(PRODUCERS)
+        if known is not None:
+            key = "SOURCE_API_KEY" if cluster is self.source else "DESTINATION_API_KEY"
+            check(known.error, f"look for {PRODUCERS}: grant {key} Create, Describe, Read and Write on it")
             return
         await self._make(producers_topic(self.settings.topics.replication_factor), cluster)
         made = (await cluster.metadata([PRODUCERS])).topics.get(PRODUCERS)

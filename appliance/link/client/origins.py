@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from appliance.errors import ProducersLost
+from appliance.errors import BrokerRefused, ProducersLost
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -96,7 +96,11 @@ class Origins:
             raise ProducersLost(f"{PRODUCERS} was deleted{' and made anew' if topic else ''}")
 
     async def _read_some(self, metadata: Metadata, end: int) -> None:
-        fetched = await fetch_partition(self.cluster, metadata, _PARTITION, self._read_to, "positions", _LIMITS)
+        try:
+            fetched = await fetch_partition(self.cluster, metadata, _PARTITION, self._read_to, "positions", _LIMITS)
+        except BrokerRefused as error:
+            text = f"look who wrote a batch: grant {self.api_key} Describe and Read on {PRODUCERS}: {error.code}"
+            raise BrokerRefused(text, error.code) from error
         following = end  # compaction has taken the rest
         for each in batch.split(fetched.records):
             if not each.header.attributes & CONTROL:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
+from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
@@ -379,6 +380,8 @@ class Lane:
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
         remembered: dict[Partition, Sequence[Record]] = {self._positions: [encode_mark(mark, now), *name]}
         if self._naming.shared:
+            if (names := metadata.topics.get(PRODUCERS)) is not None:
+                check(names.error, f"leave a lane's name: grant DESTINATION_API_KEY Describe and Write on {PRODUCERS}")
             if metadata.leader(PRODUCERS, 0) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the destination has no leader now", "LEADER_NOT_AVAILABLE")
             remembered[PRODUCERS, 0] = [encode_producer(metadata.cluster_id, producer, self._naming, now)]

@@ -13,11 +13,12 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Verdict
-from appliance.link.model.naming import REGISTRY
+from appliance.link.model.naming import PRODUCERS, REGISTRY
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from bench.lib.running import OWN_ADDRESS, free_port
+from testbed.cluster import Cluster
 from testbed.plan import ApiKey
 from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
 from tests.support.administration import denied, permit, permitted, topics
@@ -267,7 +268,7 @@ async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the
                 made = [line for line in lines(replicator) if "topic made" in line and "orders.copy" in line]
         assert made == []
     finally:
-        delete_topics(path, path.topics(path.grape))
+        delete_topics(path.grape, path.topics(path.grape))
 
 
 async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_being_copied(path: Link) -> None:
@@ -283,11 +284,11 @@ async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_
                 await until_rows(path.grape, "orders-eu.copy", 10)
         assert read_rows(path.grape, "orders.copy", 0) == []
     finally:
-        delete_topics(path, path.topics(path.grape))
+        delete_topics(path.grape, path.topics(path.grape))
 
 
-def delete_topics(on: Link, names: set[str]) -> None:
-    admin = AdminClient(on.grape.client_configuration())
+def delete_topics(cluster: Cluster, names: set[str]) -> None:
+    admin = AdminClient(cluster.client_configuration())
     for deletion in admin.delete_topics(sorted(names)).values():
         deletion.result(PATIENCE)
 
@@ -449,7 +450,37 @@ async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_on
             remove_acls(path.grape, copy)
         for cluster in (path.orange, path.grape):
             remove_acls(cluster, ON_CLUSTER[1], kind=ON_CLUSTER[0], prefixed=True)
-        delete_topics(path, path.topics(path.grape))
+        delete_topics(path.grape, path.topics(path.grape))
+
+
+async def test_with_identical_names_nothing_is_copied_while_the_lanes_names_at_the_source_cannot_be_read(
+    path: Link,
+) -> None:
+    producer = Producer({**path.orange.client_configuration(), "transactional.id": "an-application"})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    producer.produce("orders", b"a copy, for all that is known", partition=0)
+    producer.commit_transaction(PATIENCE)
+    identical = {**LIMITED, "REPLICA_TOPICS_NAMING": "identical"}
+    kind, op = ResourceType.TOPIC, AclOperation
+    try:
+        for side, cluster, key in (("DESTINATION", path.grape, WRITER), ("SOURCE", path.orange, READER)):
+            async with path.running("replicate", **identical) as replicator:
+                await replicator.wait_for_line(f"grant {side}_API_KEY Create, Describe, Read and Write on it", PATIENCE)
+            permit(cluster, key, kind, PRODUCERS, op.CREATE, op.DESCRIBE, op.WRITE)
+        permit(path.grape, WRITER, kind, PRODUCERS, op.READ)
+        async with path.running("replicate", **identical) as replicator:
+            await replicator.wait_for_line(f"grant SOURCE_API_KEY Describe and Read on {REGISTRY}", PATIENCE)
+            path.produce(PRODUCERS, 1)  # a name that a link in the other direction has left
+            permit(path.orange, READER, kind, REGISTRY, op.DESCRIBE, op.READ)
+            await replicator.wait_for_line(f"grant SOURCE_API_KEY Describe and Read on {PRODUCERS}", PATIENCE)
+        assert not read_rows(path.grape, "orders", 0)
+    finally:
+        for cluster in (path.orange, path.grape):
+            remove_acls(cluster, PRODUCERS, prefixed=True)
+        remove_acls(path.orange, REGISTRY, prefixed=True)
+        delete_topics(path.grape, path.topics(path.grape))
+        delete_topics(path.orange, {PRODUCERS, REGISTRY} & path.topics(path.orange))
 
 
 def read_as(on: Link, key: ApiKey | None, topic: str) -> int:
