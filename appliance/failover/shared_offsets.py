@@ -8,21 +8,26 @@ lowest place of a record that it has not read, whatever its origin: it skips non
 - The destination's own ones are found by the map of the link from the destination to the source, backwards.
 - Those of a further cluster are found by the map of its link to the source, backwards, and of that to the destination.
 
-What it has not read and what is not there yet will lie past the copy's last stable offset, which is read before the
-maps. Maps may be older than the group's offset: they then lead to a lower place, never to a higher one.
+What it has not read and what is not there yet will lie past the destination's last stable offset. That is read first,
+and then the positions at the destination as far as they had been written by then, with all transactions decided. The
+maps at the source may be older than the group's offset: they then lead to a lower place, never to a higher one.
+
+Nothing is guessed: where a link that writes there has no position of the topic, has stopped, or cannot be read, or
+where topics were made anew, the place is not known. A cluster without a link to the source has no part in a group.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.errors import ApplianceError
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
-from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
-from appliance.link.model.position import Position
+from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.translation import Translation, TranslationState, not_known
 
 
@@ -30,11 +35,13 @@ class SharedOffsets:
     """Translates the offsets of topics with identical names, as of the last ``refresh``."""
 
     def __init__(self, source: Cluster, destination: Cluster, naming: Naming) -> None:
-        self._own = OffsetMaps(destination, naming)
-        self._to_source = _MapsInto(source, naming)
-        self._to_destination = _MapsInto(destination, naming)
+        self._naming = naming
         self._destination = destination
-        self._stable_ends: Mapping[Partition, int] = {}
+        self._at_source = _Links(source, naming, "SOURCE_API_KEY", settled=False)
+        self._at_destination = _Links(destination, naming, "DESTINATION_API_KEY", settled=True)
+        self._starts: Mapping[Partition, int] = {}
+        self._ends: Mapping[Partition, int] = {}
+        self._ids: Mapping[str, UUID] = {}
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
         """Read the newest maps on both sides; the failures of unreadable ones, each with a name for it.
@@ -42,115 +49,148 @@ class SharedOffsets:
         Raises:
             ApplianceError: the destination does not answer.
         """
-        here = await self._destination.metadata(sorted({topic for topic, _ in wanted or ()}))
-        self._stable_ends, _ = await try_offsets(self._destination, here, wanted or (), Bound.STABLE_END)
-        failures = {**await self._own.refresh(wanted), **await self._to_destination.refresh(wanted)}
+        asked = list(wanted or ())
+        here = await self._destination.metadata(sorted({topic for topic, _ in asked}))
+        self._ids = {topic.name: topic.id for topic in here.topics.values()}
+        self._starts, _ = await try_offsets(self._destination, here, asked, Bound.START)
+        self._ends, _ = await try_offsets(self._destination, here, asked, Bound.STABLE_END)
+        failures = await self._at_destination.refresh(asked)
         try:
-            failures |= await self._to_source.refresh(wanted)
+            failures |= await self._at_source.refresh(asked)
         except ApplianceError as error:
             failures["the offset maps at the source"] = error
         return failures
 
     def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
         """The lowest place at the destination of a record that a group with this offset has not read."""
-        if self._to_source.cluster_id is None:
-            return not_known("the offset maps at the source were not read yet")
-        own = self._translated(self._own, partition, offset, source_id)
-        if own.offset is None:
-            return own
-        lowest = own.offset
-        for link in self._to_source.links.values():
-            place = self._of(link, partition, offset, source_id)
+        copy_id = self._ids.get(partition[0], NOWHERE)
+        own = self._at_destination.links.get(self._naming.replicator)
+        if own is None or self._at_source.cluster_id is None or partition not in self._ends or copy_id == NOWHERE:
+            return not_known("the maps of the links on both sides are not known yet")
+        if fault := _fault(own, partition, source_id, copy_id):
+            return not_known(fault)
+        place = self._place(own, partition, offset)
+        for link in self._at_source.of_identical_names(partition[0]):
             if place.offset is None:
                 return place
-            lowest = min(lowest, place.offset)
-        return replace(own, offset=lowest)
+            found = self._of(link, partition, offset, source_id, copy_id)
+            if found is not None:
+                place = found if found.offset is None else replace(place, offset=min(place.offset, found.offset))
+        start = self._starts.get(partition, 0)
+        return place if place.offset is None else replace(place, offset=max(place.offset, start))
 
-    def _of(self, link: OffsetMaps, partition: Partition, offset: int, source_id: UUID) -> Translation:
-        """The place of the first record at or after an offset of the source that this link has copied there."""
-        here = _reversed(link, partition, offset, source_id)
-        if here is None:
-            return self._end(partition, 0)
-        if here.offset is None or link.source_cluster == self._to_destination.cluster_id:
+    def _of(
+        self, link: OffsetMaps, partition: Partition, offset: int, source_id: UUID, copy_id: UUID
+    ) -> Translation | None:
+        """The place of the first record at or after an offset of the source that this link has copied there.
+
+        None if the records of its origin do not come to the destination.
+        """
+        home = link.source_cluster == self._at_destination.cluster_id
+        if fault := _fault(link, partition, copy_id if home else NOWHERE, source_id):
+            return not_known(fault)
+        here = _reversed(link, partition, offset)
+        held = link.position(partition)
+        if home or here.offset is None or held is None:
             return here
-        if not link.source_cluster:
-            return not_known("a link to the source does not say which cluster it copies from")
-        held = self._own.position(partition)
-        there = self._to_destination.of(link.source_cluster, partition, held.destination_id if held else NOWHERE)
-        return self._translated(there, partition, here.offset, NOWHERE) if there else self._end(partition, 0)
+        places: list[Translation] = []
+        for there in self._at_destination.of_identical_names(partition[0]):
+            if there.source_cluster == link.source_cluster:
+                fault = _fault(there, partition, held.source_id, copy_id)
+                places.append(not_known(fault) if fault else self._place(there, partition, here.offset))
+        return min(places, key=lambda each: -1 if each.offset is None else each.offset, default=None)
 
-    def _translated(self, maps: OffsetMaps, partition: Partition, offset: int, source_id: UUID) -> Translation:
-        """The copy's offset of the first copied record at or after a source offset; the copy's end if there is none."""
-        held = maps.position(partition)
-        found = self._end(partition, 0) if _has_none(maps, partition) else maps.translate(partition, offset, source_id)
-        if found.state is TranslationState.AHEAD:
-            return replace(found, offset=self._end(partition, _copied_to(held)).offset)
-        at_end = found.offset is not None and found.offset == _copied_to(held)
-        return self._end(partition, found.offset or 0) if at_end else found
-
-    def _end(self, partition: Partition, least: int) -> Translation:
-        """The place of what is not there yet."""
-        if partition not in self._stable_ends:
-            return not_known("the end of the copy is not known")
-        return Translation(max(least, self._stable_ends[partition]), TranslationState.EXACT)
+    def _place(self, maps: OffsetMaps, partition: Partition, offset: int) -> Translation:
+        """The copy's offset of the first copied record at or after a source offset; its end if there is none yet."""
+        held, end = maps.position(partition), self._ends[partition]
+        assert held is not None  # it has no fault
+        if held.records == 0:
+            return Translation(end, TranslationState.EXACT)
+        found = maps.translate(partition, offset)
+        copied_to = held.tail.copy_to if held.tail else end
+        if found.state is TranslationState.AHEAD or found.offset == copied_to:
+            state = TranslationState.AHEAD if found.behind else TranslationState.EXACT
+            return Translation(max(copied_to, end), state, found.behind)
+        return found
 
 
 @dataclass(slots=True)
-class _MapsInto:
-    """The maps of all links to a cluster, by their positions topics; ``cluster_id`` is None before the first read."""
+class _Links:
+    """The maps of all links to a cluster that share copies there, by the registry; ``cluster_id`` is None before it was
+    read. With ``settled`` they hold all that was written when their reading began.
+    """
 
     cluster: Cluster
     naming: Naming
+    api_key: str
+    settled: bool
     cluster_id: str | None = None
-    links: dict[str, OffsetMaps] = field(default_factory=dict)
+    links: Mapping[str, OffsetMaps] = field(default_factory=dict)
+    registry: Registry = field(init=False)
 
-    async def refresh(self, wanted: Collection[Partition] | None) -> dict[str, ApplianceError]:
+    def __post_init__(self) -> None:
+        self.registry = Registry(self.cluster, self.naming.replicator, api_key=self.api_key)
+
+    async def refresh(self, wanted: Collection[Partition]) -> dict[str, ApplianceError]:
         """Read the newest maps; the failures of unreadable ones.
 
         Raises:
-            ApplianceError: the cluster does not answer.
+            ApplianceError: the cluster does not answer; everything is as before.
         """
-        metadata = await self.cluster.metadata(None)
-        names = set(filter(self.naming.is_positions, metadata.topics))
-        self.links = {
-            name: self.links.get(name) or OffsetMaps(self.cluster, self.naming.of_link(name)) for name in names
+        cluster_id = (await self.cluster.metadata([])).cluster_id
+        await self.registry.refresh()
+        links = {
+            name: self.links.get(name) or OffsetMaps(self.cluster, self.naming.of_link(name), settled=self.settled)
+            for name in self.registry.sharing
         }
         failures: dict[str, ApplianceError] = {}
-        for name, maps in self.links.items():
-            failures |= {f"{what} in {name}": error for what, error in (await maps.refresh(wanted)).items()}
-        self.cluster_id = metadata.cluster_id
+        for name, maps in links.items():
+            read = await maps.refresh(wanted)
+            failures |= {f"{what} of {name}": error for what, error in read.items()}
+        self.cluster_id, self.links = cluster_id, links
         return failures
 
-    def of(self, source_cluster: str, partition: Partition, copy_id: UUID) -> OffsetMaps | None:
-        """The maps of the link from a cluster with this id that copies a partition to the topic with that id."""
-        for maps in self.links.values():
-            held = maps.position(partition) if maps.source_cluster == source_cluster else None
-            if held is not None and copy_id in (NOWHERE, held.destination_id):
-                return maps
-        return None
+    def of_identical_names(self, topic: str) -> Iterable[OffsetMaps]:
+        """The maps of the links that may write to a topic the records of topics with its name."""
+        for name, maps in self.links.items():
+            claimed = self.registry.copies_of(name)
+            positions = list(maps.positions())
+            same = any((topic, held.destination_id) in claimed for (topic, _), held in positions)
+            if same or not positions or any(copy == topic for copy, _ in claimed):
+                yield maps
 
 
-def _reversed(maps: OffsetMaps, partition: Partition, offset: int, copy_id: UUID) -> Translation | None:
-    """The source offset of the first record copied at or after an offset of the copy with this id, or of the first
-    uncopied one; None if the link does not copy to that topic.
-    """
+def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID) -> str:
+    """The reason that a link's map of a partition says nothing of these topics; empty if it does."""
+    name, held = maps.name, maps.position(partition)
+    if failure := maps.failure(partition):
+        return str(failure)
+    if held is None or held.next_offset == UNKNOWN or not maps.source_cluster:
+        return f"{name} has no position of {partition[0]}-{partition[1]} yet"
+    if held.stopped:
+        return f"{name} has stopped at {partition[0]}-{partition[1]}: {held.stopped}"
+    if is_another(held.destination_id, copy_id) or is_another(held.source_id, source_id):
+        return f"{name} knows another topic {partition[0]}: it was made anew"
+    if held.records == 0 and not _is_whole(held):
+        return f"{name} has copied nothing of {partition[0]}-{partition[1]} since its position was set"
+    return ""
+
+
+def _is_whole(held: Position) -> bool:
+    """True of a position whose map says that nothing has ever been copied below it."""
+    return held.tail is not None and held.tail.is_empty and held.tail.copy_from == 0
+
+
+def _reversed(maps: OffsetMaps, partition: Partition, offset: int) -> Translation:
+    """The lowest source offset of a record that is copied at or after an offset of the copy, or is not copied yet."""
     held = maps.position(partition)
-    if held is not None and copy_id not in (NOWHERE, held.destination_id):
-        return None
-    if _has_none(maps, partition):
-        return None if held is None else Translation(held.next_offset, TranslationState.EXACT)
+    assert held is not None  # it has no fault
+    if held.records == 0:
+        return Translation(held.next_offset, TranslationState.EXACT)
     found = maps.reverse(partition, offset)
-    return maps.reverse(partition, offset - found.behind) if found.state is TranslationState.AHEAD else found
-
-
-def _has_none(maps: OffsetMaps, partition: Partition) -> bool:
-    """True when all is read, and a link has copied no record of a partition."""
-    held = maps.position(partition)
-    return not maps.failure(partition) and (held is None or held.records == 0)
-
-
-def _copied_to(held: Position | None) -> int:
-    """The end of what a link has copied."""
-    if held is None or held.copy_end is None:
-        return 0
-    return held.tail.copy_to if held.tail else held.copy_end.offset
+    if found.state is TranslationState.AHEAD:
+        return Translation(held.next_offset, TranslationState.EXACT)
+    if found.offset is None:
+        return found
+    later = (each.stretch.source_from for each in maps.segments(partition) if each.stretch.copy_from >= offset)
+    return replace(found, offset=min(found.offset, held.next_offset, *later))

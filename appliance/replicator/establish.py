@@ -212,6 +212,10 @@ class Establishing:
         await self._make_producers_topics(anew=True)
         topic = await self.look_at_made()
         done = await self._forget_misplaced(topic)
+        if self.naming.shared:
+            # No lane may take itself for one that has never written: a position may be lost of what another has copied.
+            for index in range(topic.lanes):
+                await self._lane(topic, index).start()
         link = await self._link_record(topic)
         await self._remember(topic, 0, [encode_link(link, link.made)])
         registry = Registry(self.destination, self.settings.replicator)

@@ -88,6 +88,8 @@ async def _share_again(operation: Operation) -> FailbackReport:
     await link.read()
     known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
     subjects = operation.choice.subjects(known)
+    if begun := [each.subject for each in link.states.values() if BEGUN in each.details]:
+        raise LinkRefused(f"a failback of {begun[0]} has begun: end it with REPLICA_FAN_IN=no, then share the copies")
     planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)
     if operation.choice.dry_run:
         would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))

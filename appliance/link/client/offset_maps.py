@@ -34,13 +34,15 @@ _SILENCE = 5.0
 class OffsetMaps:
     """The maps of a link's partitions, as of the last ``refresh``.
 
-    ``failures`` are those of unreadable lanes, by lane.
+    ``failures`` are those of unreadable lanes, by lane. With ``settled``, a ``refresh`` waits until all is decided that
+    was written before it; a lane with a transaction that stays open is unreadable.
     """
 
-    def __init__(self, destination: Cluster, naming: Naming) -> None:
+    def __init__(self, destination: Cluster, naming: Naming, *, settled: bool = False) -> None:
         self.failures: dict[int, ApplianceError] = {}
         self._cluster = destination
         self._naming = naming
+        self._settled = settled
         self._ids: tuple[UUID | None, ...] = ()
         self._checkpoints: tuple[LaneCheckpoint, ...] = ()
         self._logs: tuple[SegmentLog, ...] = ()
@@ -71,6 +73,11 @@ class OffsetMaps:
             self.failures, self._lanes, self._maps, self._copies = {}, {}, {}, None
         await asyncio.gather(*(self._read_lane(metadata, lane, wanted) for lane in range(lanes)))
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
+
+    @property
+    def name(self) -> str:
+        """The link's name."""
+        return self._naming.replicator
 
     @property
     def source_cluster(self) -> str:
@@ -145,10 +152,10 @@ class OffsetMaps:
 
     async def _read_lane(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
         """Read a lane's positions, then its segments; its failure ends once it has been read."""
-        checkpoint, topic = self._checkpoints[lane], self._naming.positions_topic
+        checkpoint = self._checkpoints[lane]
         try:
             await _while_progressing(
-                lambda: peek_checkpoint(self._cluster, topic, lane, checkpoint), lambda: checkpoint.read_to
+                lambda: self._read_positions(metadata, lane, checkpoint), lambda: checkpoint.read_to
             )
             held = {partition: number for partition, number in self._lanes.items() if number != lane}
             self._lanes, self._copies = held | dict.fromkeys(checkpoint.positions, lane), None
@@ -162,6 +169,18 @@ class OffsetMaps:
             self.failures[lane] = error
         else:
             self.failures.pop(lane, None)
+
+    async def _read_positions(self, metadata: Metadata, lane: int, checkpoint: LaneCheckpoint) -> None:
+        topic, written = self._naming.positions_topic, 0
+        if self._settled:
+            written = (await list_offsets(self._cluster, metadata, [(topic, lane)], Bound.END))[topic, lane]
+
+        async def read() -> None:
+            await peek_checkpoint(self._cluster, topic, lane, checkpoint)
+            if checkpoint.read_to < written:
+                raise BrokerBusy(f"a transaction is open in {topic}-{lane}", "CONCURRENT_TRANSACTIONS")
+
+        await retry_while_busy(read)
 
     async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
         """Read up to the log's end; an open transaction there has to end first."""

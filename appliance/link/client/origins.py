@@ -61,7 +61,7 @@ class Origins:
                 lost = await self._lost(unknown)
                 if len(self.producers.others) > _OTHERS_MAX:
                     self.producers.others.clear()  # known ones are looked up again
-                self.producers.others |= unknown - lost.keys()
+                self.producers.others |= self.producers.unknown(headers) - lost.keys()
                 if not lost:
                     return
                 if pause is None:

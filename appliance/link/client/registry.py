@@ -104,6 +104,15 @@ class Registry:
         return holding(claims.values()) if claims else []
 
     @property
+    def sharing(self) -> set[str]:
+        """The links that share copies."""
+        return {claim.link for copy in self._holders for claim in self.holders(copy) if claim.shares}
+
+    def copies_of(self, link: str) -> set[Copy]:
+        """The copies that a link holds."""
+        return {copy for copy in self._holders if any(claim.link == link for claim in self.holders(copy))}
+
+    @property
     def deletion(self) -> Claim | None:
         """The record that this link was deleted; None if it was not."""
         claim = self.claims.get(deletion_of(self.link))

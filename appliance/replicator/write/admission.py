@@ -92,6 +92,9 @@ class Admitting:
                 continue
             refusal = failure or copies.refused.get(replica.copy)
             held = self.lane.checkpoint.positions.get(replica.source)
+            if shared and held is not None and held.stopped and held.destination_id == replica.destination_id:
+                # What was found may be deleted by now, but only the operator can say where copying goes on.
+                refusal = PartitionStopped(held.stopped)
             if isinstance(refusal, PartitionStopped):
                 _stop_new(admission, replica, held, refusal)
             elif refusal:

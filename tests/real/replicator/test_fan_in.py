@@ -157,3 +157,20 @@ async def test_case_351_what_a_link_has_copied_to_a_shared_copy_is_not_copied_ag
         reason = await engine.until_all_stopped(topic, 1)
     assert "no position accounts for" in reason
     assert numbers(link, topic, 0) == {link.link: list(range(10))}
+
+
+async def test_case_356_a_lane_that_is_new_after_an_adoption_copies_nothing_twice(pair: Pair) -> None:
+    # The partition had moved to a lane in its first epoch, which took itself for one that had never written.
+    link, _ = links(pair, True, True)
+    topic = make([link], 16)
+    for partition in range(16):
+        produce(link, topic, partition, 0, 3)
+    async with link.engine() as engine:
+        await engine.copy_all()
+    link.delete_positions()
+    assert await adopt_positions(link.settings(LANES="8"), lambda _: None)
+    async with link.engine() as engine:
+        await engine.prepare()
+        await engine.until_all_stopped(topic, 16)
+    found = [numbers(link, topic, partition)[link.link] for partition in range(16)]
+    assert found == [list(range(3))] * 16

@@ -179,19 +179,49 @@ async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh) ->
                 three.produce(name, topic, chance.randint(1, 30), abort=False)
             await copy_all(chance.sample(engines, links))
             held = {cluster.plan.name: offsets(cluster, topic) for cluster in three.clusters.values()}
+            ids = {
+                each.pair.orange.plan.name: (await each.source.metadata([topic])).topics[topic].id for each in engines
+            }
             for engine in engines:
                 here, there = held[engine.pair.orange.plan.name], held[engine.pair.grape.plan.name]
                 translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
                 assert await translator.refresh([(topic, 0)]) == {}
                 for offset in range(end(engine.pair.orange, topic, 0) + 1):
-                    unread = [there[value] for value, at in here.items() if at >= offset and value in there]
-                    found = translator.translate((topic, 0), offset).offset
+                    read = {value for value, at in here.items() if at < offset}
+                    unread = [at for value, at in there.items() if value not in read]
+                    found = translator.translate((topic, 0), offset, ids[engine.pair.orange.plan.name])
                     known = f"seed {seed}: {offset} of {engine.pair.link}: {found}, {sorted(unread)}"
-                    assert found is not None, known
-                    if unread and links < len(engines):
-                        assert found <= min(unread), known
-                    elif links == len(engines):
-                        assert found == min(unread) if unread else found > max(there.values()), known
+                    if links < len(engines):
+                        assert found.offset is None or found.offset <= min(unread, default=found.offset), known
+                    else:
+                        assert found.offset is not None, known
+                        assert found.offset == min(unread) if unread else found.offset > max(there.values()), known
+
+
+async def test_case_357_a_group_is_not_moved_past_records_of_a_link_that_has_not_begun(two: Mesh) -> None:
+    # A link without a position was taken for one that had nothing to copy.
+    first = two.topic("payments")
+    two.produce("orange", first, 5)
+    two.produce("grape", first, 5)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+            await engine.copy_until(asyncio.create_task(engine.until_copied(first, 5)))
+        forth, _ = engines
+        topic = two.topic("orders")
+        await forth.assign()
+        two.produce("grape", topic, 5)
+        two.produce("orange", topic, 5)
+        await forth.copy_until(asyncio.create_task(forth.until_copied(topic, 5)))
+        translator = SharedOffsets(forth.source, forth.destination, forth.pair.naming)
+        assert await translator.refresh([(topic, 0), (first, 0)]) == {}
+        ids = (await forth.source.metadata([first, topic])).topics
+        unknown = translator.translate((topic, 0), 0, ids[topic].id)
+        known = translator.translate((first, 0), 0, ids[first].id)
+        other = translator.translate((first, 0), 0, uuid.uuid4())
+    assert (known.offset, known.reason) == (0, "")
+    assert unknown.reason == f"{next(reversed(list(two.links))).naming.replicator} has no position of {topic}-0 yet"
+    assert "it was made anew" in other.reason
 
 
 def offsets(cluster: Cluster, topic: str) -> dict[bytes, int]:
