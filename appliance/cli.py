@@ -79,6 +79,12 @@ def _reset() -> Command:
     return RESET
 
 
+def _lanes() -> Command:
+    from appliance.replicator.lanes_command import LANES
+
+    return LANES
+
+
 def _configs() -> Command:
     from appliance.replicator.configs_command import CONFIGS
 
@@ -165,6 +171,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "failover": ("promote the copies when the source is lost", _failover),
     "failback": ("bring back what promoted copies took, and copy as before", _failback),
     "reset": ("set where in the source copying goes on", _reset),
+    "lanes": ("show the lanes and their load, and change their number", _lanes),
     "adopt": ("go on in place where MirrorMaker 2 has stopped", _adopt),
     "rm-topic": ("stop copying topics for good", _rm_topic),
     "link": ("delete the link", _link),

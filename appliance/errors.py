@@ -152,6 +152,16 @@ class Fenced(ApplianceError):
     """Another process has fenced this lane's transactional id: invariant B."""
 
 
+class LayoutChanged(ApplianceError):
+    """A lane is not of the link's layout any more, or not yet: whoever wants to write reads the link record again."""
+
+
+class LayoutChanging(LayoutChanged):
+    """The link's layout is being changed, and is known soon."""
+
+    retriable = True
+
+
 class TransactionTimedOut(ApplianceError):
     """The coordinator aborted a transaction that was not finished in time. A smaller one follows."""
 

@@ -80,7 +80,7 @@ async def _write(run: Adoption) -> None:
         await run.establishing.establish()
         await _claim(run)
         there = await _unchanged(run)
-        for index, owned in lanes_of(planned, len(link.checkpoints)).items():
+        for index, owned in lanes_of(planned, link.layout).items():
 
             def moves(held: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
                 return _moves({each: planned[each] for each in owned}, there, held)

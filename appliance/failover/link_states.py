@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError, Fenced, LinkRefused, OutcomeUnknown
+from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
@@ -31,6 +31,7 @@ from appliance.link.model.copy_states import (
     change,
     no_details,
 )
+from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
@@ -65,8 +66,8 @@ class LinkStates:
     """The states of one link, and its positions, for one run of a command.
 
     ``stamp`` says by whom and why states are changed, and its ``change`` is the run's id. ``checkpoints`` are those of
-    the lanes, as far as they were read. ``require`` gets the valid states once a lane is fenced, and raises if nothing
-    may be changed.
+    the lanes of the ``layout``, as far as they were read. ``require`` gets the valid states once a lane is fenced, and
+    raises if nothing may be changed.
     """
 
     destination: Cluster
@@ -75,6 +76,7 @@ class LinkStates:
     stamp: StateRecord
     require: Callable[[States], None] = _any
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
+    layout: Layout = field(default_factory=lambda: Layout(0))
 
     @property
     def states(self) -> States:
@@ -103,9 +105,13 @@ class LinkStates:
                 await peek_checkpoint(self.destination, name, lane, checkpoint)
             topic = PositionsTopic(name, "", checkpoints)
             await self._check(topic)
+            self.layout = topic.layout
             self.checkpoints = checkpoints[: topic.lanes]
         for lane, checkpoint in enumerate(self.checkpoints):
             await peek_checkpoint(self.destination, name, lane, checkpoint)
+        link = self.checkpoints[0].link
+        if (link.number if link else 0) != self.layout.number:
+            raise LayoutChanged(f"the lanes of {self.naming.replicator} were changed meanwhile: run this again")
 
     async def _check(self, topic: PositionsTopic) -> None:
         """Check the link as far as the destination knows.
@@ -235,7 +241,8 @@ class LinkStates:
 
     async def take(self, index: int) -> Lane:
         """Fence a lane's owner, and read the lane's checkpoint."""
-        lane = Lane(index, self.destination, self.naming, self._owner(), self.transaction_timeout)
+        owner, number = self._owner(), self.layout.number
+        lane = Lane(index, self.destination, self.naming, owner, self.transaction_timeout, number)
         await lane.start()
         return lane
 

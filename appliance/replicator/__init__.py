@@ -11,6 +11,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``failback_link``, ``failback_beginning``: the link in reverse, and where it begins.
 - ``failback_diverged``, ``failback_positions``: uncopied records, kept elsewhere; the positions of the link afterwards.
 - ``reset``: ``appliance reset``.
+- ``lanes``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.
 - ``read``: from Fetch to buffered batches.

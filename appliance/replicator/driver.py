@@ -6,6 +6,7 @@ import functools
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
@@ -103,7 +106,7 @@ class Replicator:
         self._found = DiscoveredTopics()
         self._said_nothing_matches = False
         self._run = uuid.uuid4().hex[:12]
-        self._link = Established(0, 0)
+        self._link = Established(Layout(0), 0)
         self._tasks = 0
         self._failures = 0
         self._refused: LinkRefused | None = None
@@ -208,20 +211,37 @@ class Replicator:
         where = str(at) if isinstance(at, Path) else (at.host, at.port)
         endpoint = DriverEndpoint(where, self._control.token, self._run, self._link.generation)
         while not self._stopping.is_set() and not self._reports.fenced.is_set():
+            if self._reports.layout_changed.is_set() and not await unless_stopped(self._stopping, self._lay_out()):
+                continue
             if room := await unless_stopped(self._stopping, self._room(spark)):
                 await self._one_job(spark, endpoint, room)
+
+    async def _lay_out(self) -> bool:
+        """Read the link's new layout, once its change has ended; False if a newer replicator has taken over."""
+        making = Establishing(self._settings, self._source, self._destination, self._run)
+        found = await self._insist(making.establish, "destination")
+        self._reports.layout_changed.clear()
+        own = Owner(self._run, "driver", "", 0, self._link.generation)
+        others = [each for each in found.owners if each.run not in (OPERATOR, self._run) and each.is_newer_than(own)]
+        if others:
+            self._reports.fenced_from = f"the lanes by {max(others, key=lambda each: each.generation)}"
+            self._reports.fenced.set()
+            return False
+        self._link = replace(found, generation=self._link.generation)
+        log.info("lanes changed", extra={"fields": {"lanes": found.layout.lanes, "layout": found.layout.number}})
+        return True
 
     def _assign(self) -> None:
         """Give each task of the running job its part of the current plan."""
         if not self._tasks:
             return
-        parts = lanes_by_task(lanes_of(self._found.replicas, self._link.lanes), self._tasks)
+        parts = lanes_by_task(lanes_of(self._found.replicas, self._link.layout), self._tasks)
         each, starts = share(self._bound.bytes_per_second, sum(map(bool, parts))), self._link.starts
         assignments = []
         for lanes in parts:
             topics = {replica.source_topic for replicas in lanes.values() for replica in replicas}
             begins = {name: starts[name] for name in sorted(topics & starts.keys())}
-            assignments.append(Assignment(lanes, begins, each, self._link.producers))
+            assignments.append(Assignment(lanes, begins, each, self._link.producers, self._link.layout.number))
         self._control.assign(assignments)
 
     async def _room(self, spark: Spark) -> int:
@@ -261,14 +281,15 @@ class Replicator:
                 changed_before, changed = changed, await self._room_now(spark) != room
 
     async def _one_job(self, spark: Spark, endpoint: DriverEndpoint, room: int) -> None:
-        """Run a job until it has to end (a stop, fencing, room for more or fewer tasks) or fails."""
+        """Run a job until it has to end (a stop, fencing, another layout, room for other tasks) or fails."""
         began = asyncio.get_running_loop().time()
-        self._tasks = tasks = min(room, self._link.lanes)
+        self._tasks = tasks = min(room, self._link.layout.lanes)
         self._reports.new_job(tasks)
         self._assign()
         job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, tasks), name="job")
-        fenced, room_changes = self._reports.fenced.wait(), self._room_changes(spark, room)
-        await self._first_of(job, self._stopping.wait(), fenced, room_changes, self._silence())
+        reports, room_changes = self._reports, self._room_changes(spark, room)
+        ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
+        await self._first_of(job, *ends, room_changes, self._silence())
         self._tasks = 0
         self._control.stop()
         try:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LinkRefused, OutcomeUnknown
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -25,9 +25,11 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
 from appliance.link.model.copy_states import LINK, CopyState, effective
+from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import (
     ADOPT,
     PositionsTopic,
+    layout_fault,
     link_fault,
     policy_fault,
     producers_fault,
@@ -53,15 +55,17 @@ _PAUSE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Established:
-    """A link that may continue: its number of lanes, the number of this run, and the beginnings of partitions.
+    """A link that may continue: its layout, the number of this run, and the beginnings of partitions.
 
     ``producers`` is the id of the source's topic of producers, if the link has to know who wrote at the source.
+    ``owners`` are those of the lanes.
     """
 
-    lanes: int
+    layout: Layout
     generation: int
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     producers: uuid.UUID | None = None
+    owners: Sequence[Owner] = ()
 
 
 @dataclass(slots=True)
@@ -85,6 +89,7 @@ class Establishing:
 
         Raises:
             LinkRefused: it has changed.
+            LayoutChanging: its layout is being changed.
             Fenced: another replicator is making it.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
@@ -98,11 +103,14 @@ class Establishing:
         await self._bound()
         for _ in range(_TRIES):
             topic = await self.look_at_made()
+            if changing := layout_fault(topic):
+                raise LayoutChanging(changing)
             if fault := await self.fault(topic):
                 raise LinkRefused(fault)
             if topic.link is not None:
                 producers = uuid.UUID(topic.link.producers) if topic.link.producers else None
-                return Established(topic.lanes, topic.generation, topic.checkpoints[0].starts, producers)
+                owners = [each.owner for each in topic.checkpoints if each.owner]
+                return Established(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners)
             # A simultaneous start that makes the link fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
                 await self._write_down(topic)
@@ -227,7 +235,7 @@ class Establishing:
 
     async def _forget_misplaced(self, topic: PositionsTopic) -> list[str]:
         misplaced: dict[int, list[Partition]] = {}
-        for index, key in topic.misplaced(topic.lanes):
+        for index, key in topic.misplaced(topic.layout):
             misplaced.setdefault(index, []).append(key)
         for index, keys in misplaced.items():
             await self._remember(topic, index, [encode_forgotten(key, _now()) for key in keys])
@@ -325,7 +333,8 @@ class Establishing:
         if self.naming.is_identical and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
         known = producers.id.hex if producers else ""
-        return LinkRecord(source.cluster_id, topic.lanes, len(topic.checkpoints), _now(), known)
+        made = LinkRecord(source.cluster_id, topic.lanes, 0, _now(), known)
+        return made.laid_out(topic.layout, len(topic.checkpoints))
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
         """Return the current end of each source partition; -1, its first record, if the end is unknown."""
@@ -342,7 +351,8 @@ class Establishing:
 
     def _lane(self, topic: PositionsTopic, index: int) -> Lane:
         owner = Owner(self.run, "driver", socket.gethostname(), _now(), topic.generation)
-        return Lane(index, self.destination, self.naming, owner, self.settings.engine.transaction_timeout)
+        timeout, number = self.settings.engine.transaction_timeout, topic.layout.number
+        return Lane(index, self.destination, self.naming, owner, timeout, number)
 
 
 def _now() -> int:

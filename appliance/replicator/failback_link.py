@@ -23,9 +23,10 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord, effective
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
-from appliance.link.model.replicas import Replica, lane_of, lanes_of
+from appliance.link.model.replicas import Replica, lanes_of
 from appliance.link.model.topic_configs import offsets_topic, positions_topic
 from appliance.replicator.spark.assignment import Assignment, Notice, Report
 from appliance.replicator.spark.task_runner import TaskRunner
@@ -98,7 +99,12 @@ class ReverseLink:
 
     def _checkpoint(self, replica: Replica) -> LaneCheckpoint:
         known = self.checkpoints
-        return known[lane_of(*replica.copy, len(known))] if known else LaneCheckpoint()
+        return known[self._layout.lane_of(*replica.copy)] if known else LaneCheckpoint()
+
+    @property
+    def _layout(self) -> Layout:
+        """The layout with which its topics were made: it never changes."""
+        return Layout(len(self.checkpoints))
 
     def failing(self, topic: str) -> StateRecord | None:
         """The failback state of a topic; None where it does not fail back."""
@@ -179,7 +185,7 @@ class ReverseLink:
         await self.read()
 
     def _lanes(self, replicas: Iterable[Replica]) -> Mapping[int, tuple[Replica, ...]]:
-        return lanes_of(map(reversed_replica, replicas), len(self.checkpoints))
+        return lanes_of(map(reversed_replica, replicas), self._layout)
 
     def _owner(self) -> Owner:
         return Owner(self.run, "failback", socket.gethostname(), _now(), self.generation)

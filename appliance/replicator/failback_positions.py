@@ -141,7 +141,7 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
     forward = link.operation.link
     ends = await CopyEnds.of(link.operation.destination, list(found))
     maps = await link.maps(found)
-    for index, owned in lanes_of(found, len(forward.checkpoints)).items():
+    for index, owned in lanes_of(found, forward.layout).items():
 
         def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
             moved: dict[Replica, Position] = {}

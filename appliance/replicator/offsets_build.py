@@ -138,6 +138,7 @@ class _Building:
         self._tell = tell
         self._written = Written(source, destination, self.naming)
         self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
+        self._layout = 0
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
         """The positions of each lane, once it is clear that the link may continue."""
@@ -145,7 +146,7 @@ class _Building:
         name = self.naming.offsets_topic
         if name not in (await self._destination.metadata([name])).topics:
             raise LinkRefused(f"there is no {name}: start the replicator once, it makes the topic")
-        self._owner = replace(self._owner, generation=topic.generation - 1)
+        self._owner, self._layout = replace(self._owner, generation=topic.generation - 1), topic.layout.number
         return {lane: checkpoint.positions for lane, checkpoint in enumerate(topic.checkpoints[: topic.lanes])}
 
     async def end_unknown_tails(
@@ -242,7 +243,8 @@ class _Building:
         return filling.finished(hole.source_to, hole.copy_to)
 
     async def _take(self, lane: int) -> Lane:
-        taken = Lane(lane, self._destination, self.naming, self._owner, self._settings.engine.transaction_timeout)
+        timeout = self._settings.engine.transaction_timeout
+        taken = Lane(lane, self._destination, self.naming, self._owner, timeout, self._layout)
         await taken.start()
         return taken
 

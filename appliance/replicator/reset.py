@@ -192,7 +192,7 @@ class _Run:
         self.offsets = {each: offset for each in replicas if (offset := self._recorded(each)) is not None}
         made = await with_ends(self.operation.destination, self.changes(link.positions))
         left = {each.replica: each for each in made}
-        for index, owned in lanes_of(left, len(link.checkpoints)).items():
+        for index, owned in lanes_of(left, link.layout).items():
             await link.move(index, partial(self._moves, [left[replica] for replica in owned]))
         return made
 

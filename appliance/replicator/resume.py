@@ -71,7 +71,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         starts = await source_offsets(source, replicas, place, "--from") if place else {}
         planned = {
             index: _changes(owned, topic.checkpoints[index].positions, starts, choice)
-            for index, owned in lanes_of(replicas, topic.lanes).items()
+            for index, owned in lanes_of(replicas, topic.layout).items()
         }
         changes = [change for lane in planned.values() for change in lane]
         lines = [f"{copy} is taken over from {claim.link}: stop that link first" for copy, claim in others.items()]
@@ -83,7 +83,8 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             copies = {replica.destination_topic: replica.destination_id for replica in replicas}
             await registry.claim(copies, take_over=True)
         for index in [index for index, planned_changes in planned.items() if planned_changes]:
-            lane = Lane(index, destination, naming, owner, settings.engine.transaction_timeout)
+            timeout = settings.engine.transaction_timeout
+            lane = Lane(index, destination, naming, owner, timeout, topic.layout.number)
             await lane.start()
             _require_follows(lane.checkpoint.states, choice)
             owned = [change.replica for change in planned[index]]

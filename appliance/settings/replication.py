@@ -241,7 +241,7 @@ class EngineSettings:
         int,
         Variable(
             "LANES",
-            "Lanes (transactional ids that copy in parallel), fixed when the link is new; 0: one for each task.",
+            "Lanes (transactional ids that copy in parallel) of a new link; 0: one for each task.",
             Role.REPLICATOR,
             whole(0, 1000),
             "0",

@@ -2,9 +2,9 @@
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, Position
-from appliance.link.model.replicas import lane_of
 from tests.simulation.brokers import Brokers
 from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.log import Log, seen
@@ -92,4 +92,4 @@ class AtRest:
 
     def _is_inactive(self, partition: Partition) -> bool:
         """M: an operator's state forbids that it is copied."""
-        return self._link.obedience.is_inactive(lane_of(*partition, self._lanes), partition[0])
+        return self._link.obedience.is_inactive(Layout(self._lanes).lane_of(*partition), partition[0])

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from appliance.errors import ApplianceError, Fenced
 from appliance.link.model.checkpoint import Owner, StartOffsets
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
@@ -60,7 +61,7 @@ class Replicator:
         self._fates = fates
         self._source = SimulatedCluster(source, Side.SOURCE, self.life, fates)
         self._destination = SimulatedCluster(destination, Side.DESTINATION, self.life, fates)
-        self._lanes = known.engine.lanes
+        self._layout = Layout(known.engine.lanes)
         self._starts: Mapping[str, StartOffsets] = {}
         self._assignment = Assignment()
         self._tries = itertools.count()
@@ -95,7 +96,7 @@ class Replicator:
         """Make the link, and look for topics again and again, which the task copies that runs meanwhile."""
         establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
         established = await self._insist(establishing.establish)
-        self._lanes, self._number, self._starts = established.lanes, established.generation, established.starts
+        self._layout, self._number, self._starts = established.layout, established.generation, established.starts
         discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
         copied: tuple[Replica, ...] = ()
         copying = asyncio.create_task(self._copy())
@@ -112,7 +113,7 @@ class Replicator:
 
     def assign(self, replicas: tuple[Replica, ...]) -> None:
         """Have the task copy these from now on."""
-        self._assignment = Assignment(lanes_of(replicas, self._lanes), self._starts)
+        self._assignment = Assignment(lanes_of(replicas, self._layout), self._starts)
         self._news.set()
 
     async def _copy(self) -> None:

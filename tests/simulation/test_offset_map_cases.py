@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.errors import PeerError
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.model.replicas import lane_of
+from appliance.link.model.layout import Layout
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
 from tests.simulation.log import Log
@@ -25,7 +25,7 @@ def two_lanes() -> Link:
     """A link that has copied 20 records of topic ``a``, whose partition n is lane n's."""
     link = Link(lanes=LANES)
     link.destination.make(link.naming.offsets_topic, LANES)
-    name = next(name for name in "abcdef" if lane_of(name, 0, LANES) == 0)
+    name = next(name for name in "abcdef" if Layout(LANES).lane_of(name, 0) == 0)
     logs = link.source.make(name, LANES).logs
     link.process.start(link.replicas())
     for _ in range(20):

@@ -23,6 +23,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner, StartOffsets
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
@@ -245,10 +246,14 @@ class Engine:
     settings: EngineSettings = ENGINE
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     generation: int = 1
-    lanes: int = LANES
+    layout: Layout = field(default_factory=lambda: Layout(LANES))
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     reader: SourceReader = field(init=False)
     origins: Origins | None = None
+
+    @property
+    def lanes(self) -> int:
+        return self.layout.lanes
 
     def notice(self, subject: str, error: ApplianceError | None) -> None:
         if error is None:
@@ -266,7 +271,7 @@ class Engine:
         settings = self.pair.settings(**variables)
         establishing = Establishing(settings, self.source, self.destination, self.run)
         established = await _known(establishing.establish)
-        self.generation, self.starts, self.lanes = established.generation, established.starts, established.lanes
+        self.generation, self.starts, self.layout = established.generation, established.starts, established.layout
         if self.origins is not None:
             self.origins.topic_id = established.producers
 
@@ -312,9 +317,10 @@ class Engine:
                 await asyncio.sleep(0.05)
         warm = {runner.lane.index: runner for runner in self.runners}
         self.runners = []
-        for lane, replicas in lanes_of(found.replicas, self.lanes).items():
+        for lane, replicas in lanes_of(found.replicas, self.layout).items():
             owner = Owner(self.run, "worker", "host", 0, self.generation)
-            owned = Lane(lane, self.destination, naming, owner, self.settings.transaction_timeout)
+            timeout, number = self.settings.transaction_timeout, self.layout.number
+            owned = Lane(lane, self.destination, naming, owner, timeout, number)
             anew = LaneRunner(owned, self.source, self.destination, self.reader, self.settings, self.notice)
             runner = warm.get(lane, anew)
             runner.assign(replicas, self.starts)

@@ -16,7 +16,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
-from appliance.kafka.records.records import key_and_value
+from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
@@ -217,25 +217,32 @@ async def segment_keys(cluster: Cluster, partition: Partition, topics: Collectio
 
     The caller has fenced the lane, so nobody adds to them.
     """
+    return [key for key in await segment_records(cluster, partition) if key[0][0] in topics]
+
+
+async def segment_records(cluster: Cluster, partition: Partition) -> dict[SegmentKey, Record]:
+    """The newest record of each segment in a lane's partition, the last written one last; none without the partition.
+
+    The caller has fenced the lane, so nobody adds to them.
+    """
     metadata = await cluster.metadata([partition[0]])
     if metadata.leader(*partition) < 0:
-        return []
-    end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
-    keys: set[SegmentKey] = set()
+        return {}
+    end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
+    found: dict[SegmentKey, Record] = {}
     at = -1
     while at < end:
+        before = at
         records, at = await read_records(cluster, metadata, partition, at)
+        if at == before:
+            raise BrokerBusy(f"a transaction is open in {partition[0]}-{partition[1]}", "CONCURRENT_TRANSACTIONS")
         for record in records:
             with contextlib.suppress(PeerError):  # a damaged record does not hide others
-                _note(keys, segment_key(record), is_there=key_and_value(record.body)[1] is not None)
-    return [key for key in keys if key[0][0] in topics]
-
-
-def _note(keys: set[SegmentKey], key: SegmentKey, *, is_there: bool) -> None:
-    if is_there:
-        keys.add(key)
-    else:
-        keys.discard(key)
+                key = segment_key(record)
+                found.pop(key, None)
+                if key_and_value(record.body)[1] is not None:
+                    found[key] = record
+    return found
 
 
 async def _while_progressing(read: Callable[[], Awaitable[None]], progress: Callable[[], int]) -> None:

@@ -10,6 +10,7 @@
 - ``link_check``: the check whether a link may continue with its positions topic (invariant H).
 - ``translation``: the translation of an offset to the other side.
 - ``claims``: the links that copies belong to (invariant I).
+- ``layout``: the number of lanes, and the lane of each source partition.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
 - ``topic_configs``: the settings of the topics that a link makes.

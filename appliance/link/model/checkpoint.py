@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import StateRecord
+from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.position import Position
 
 OPERATOR = "operator"
@@ -67,11 +68,12 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class LinkRecord:
-    """The link as it was made; in partition 0, written once.
+    """The link as it was made, and its current layout; in partition 0, written again when the layout changes.
 
     ``source_cluster`` is the id of the source cluster, empty when it has none. ``partitions`` is the size of the
-    positions topic: that of ``lanes``, unless an operator has adopted a grown topic. ``made`` is in milliseconds.
-    ``producers`` is the id, in hexadecimal, of the source's topic of producers, if the link must know who wrote there.
+    positions topic: that of ``lanes``, unless an operator has adopted a grown topic, or there were more lanes before.
+    ``made`` is in milliseconds. ``producers`` is the id, in hexadecimal, of the source's topic of producers, if the
+    link must know who wrote there. ``number`` and ``placed`` are the layout's, the latter as topic, partition and lane.
     """
 
     source_cluster: str
@@ -79,6 +81,18 @@ class LinkRecord:
     partitions: int
     made: int
     producers: str = ""
+    number: int = 0
+    placed: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """The number of lanes, and the lane of each source partition."""
+        return Layout(self.lanes, self.number, {(topic, number): lane for topic, number, lane in self.placed})
+
+    def laid_out(self, layout: Layout, partitions: int) -> "LinkRecord":
+        """The same with another layout, and another size of the positions topic."""
+        placed = tuple(sorted((*partition, lane) for partition, lane in layout.placed.items()))
+        return replace(self, lanes=layout.lanes, partitions=partitions, number=layout.number, placed=placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +109,25 @@ class StartOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A deleted position: a tombstone."""
+    """A deleted position, or with ``gap`` the deleted entry of the gap ledger with that offset and time: a tombstone.
+
+    An entry is deleted only where it has moved to another lane.
+    """
 
     partition: Partition
+    gap: tuple[int, int] | None = None
 
 
 Remembered = (
-    tuple[Partition, Position] | Gap | tuple[int, Owner] | Mark | LinkRecord | StartOffsets | StateRecord | Forgotten
+    tuple[Partition, Position]
+    | Gap
+    | tuple[int, Owner]
+    | Mark
+    | LinkRecord
+    | StartOffsets
+    | StateRecord
+    | LayoutRecord
+    | Forgotten
 )
 """The meaning of one record."""
 
@@ -117,7 +143,12 @@ class LaneCheckpoint:
     link: LinkRecord | None = None
     starts: dict[str, StartOffsets] = field(default_factory=dict)
     states: dict[str, StateRecord] = field(default_factory=dict)
+    layout: LayoutRecord | None = None
     read_to: int = -1
+
+    def allows(self, number: int) -> bool:
+        """True when a lane of the layout with this number may write here."""
+        return number == 0 if self.layout is None else self.layout.number == number and not self.layout.changing
 
     def add(self, remembered: Remembered) -> None:
         """Add one record; the newest of a key holds."""
@@ -132,8 +163,12 @@ class LaneCheckpoint:
                 self.starts[starts.topic] = starts
             case StateRecord() as record:
                 self.states[record.topic] = record
-            case Forgotten(partition):
+            case LayoutRecord() as layout:
+                self.layout = layout
+            case Forgotten(partition, None):
                 self.positions.pop(partition, None)
+            case Forgotten(partition, (first, found)):
+                self.gaps.pop((partition, first, found), None)
             case (int(), Owner() as owner):
                 self.owner = owner
             case (tuple() as partition, Position() as position):

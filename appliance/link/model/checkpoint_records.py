@@ -5,14 +5,17 @@ them; the newest stretch of a partition's map of offsets is a header of its posi
 The kinds of key::
 
     {"topic", "partition"}          the position of a source partition; without a value: no longer copied
-    {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger, never deleted
+    {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger; deleted only
+                                    where it has moved to another lane
     {"lane"}                        the lane's last owner
     {"mark"}                        the producer of the lane's last start
-    {"link"}                        the link as it was made; in partition 0 alone
+    {"link"}                        the link as it was made, and its layout; in partition 0 alone
     {"start"}                       a topic's first offsets, with REPLICA_TOPICS_START=latest; there too
     {"state"}                       the state of a topic's copy, or of the link if the name is empty; in each lane
+    {"layout"}                      the number of the layout whose lane may write there; in each lane, once changed
 
-A state has version 2, which releases without states refuse: they cannot start a lane that has to obey one.
+A state has version 2, which releases without states refuse: they cannot start a lane that has to obey one. A layout has
+version 3 for the same reason, and so has the record of a link whose layout has changed.
 """
 
 import dataclasses
@@ -27,11 +30,13 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
 from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import CopyEnd, Position
 
 _VERSION = 1
 _STATE_VERSION = 2
+_LAYOUT_VERSION = 3
 _RECORDS_A_BATCH = 500
 _BYTES_A_BATCH = 500_000
 """Bounds of a batch of ours, before compression."""
@@ -64,7 +69,7 @@ def encode_gap(gap: Gap, now: int) -> Record:
     """The record that remembers a gap."""
     value = dataclasses.asdict(gap)
     del value["partition"]
-    return _record({**_partition_key(gap.partition), "gap": [gap.first, gap.found]}, value, now)
+    return _record(_gap_key(gap), value, now)
 
 
 def encode_owner(lane: int, owner: Owner, now: int) -> Record:
@@ -77,6 +82,11 @@ def encode_forgotten(partition: Partition, now: int) -> Record:
     return Record(0, now, body(_json(_partition_key(partition)), None))
 
 
+def encode_forgotten_gap(gap: Gap, now: int) -> Record:
+    """The record that deletes an entry of the gap ledger, which has moved to another lane."""
+    return Record(0, now, body(_json(_gap_key(gap)), None))
+
+
 def encode_mark(mark: Mark, now: int) -> Record:
     """The record up to which a starting lane reads."""
     return _record({"mark": mark.lane}, {"producer_id": mark.producer_id, "epoch": mark.epoch}, now)
@@ -85,9 +95,15 @@ def encode_mark(mark: Mark, now: int) -> Record:
 def encode_link(link: LinkRecord, now: int) -> Record:
     """The record of the link as it was made."""
     value = dataclasses.asdict(link)
-    if not link.producers:
-        del value["producers"]
-    return _record({"link": 0}, value, now)
+    for name in ("producers", "number", "placed"):
+        if not value[name]:
+            del value[name]
+    return _record({"link": 0}, value, now, _LAYOUT_VERSION if link.number else _VERSION)
+
+
+def encode_layout(lane: int, layout: LayoutRecord, now: int) -> Record:
+    """The record of the layout whose lane may write."""
+    return _record({"layout": lane}, dataclasses.asdict(layout), now, _LAYOUT_VERSION)
 
 
 def encode_starts(starts: StartOffsets, now: int) -> Record:
@@ -134,9 +150,12 @@ def decode(record: Record) -> Remembered:
         key = json.loads(key_bytes or b"")
         if value_bytes is None and key.keys() == {"topic", "partition"}:
             return Forgotten((str(key["topic"]), int(key["partition"])))
+        if value_bytes is None and key.keys() == {"topic", "partition", "gap"}:
+            first, found = map(int, key["gap"])
+            return Forgotten((str(key["topic"]), int(key["partition"])), (first, found))
         value = json.loads(value_bytes or b"")
         version = value.pop("version")
-        if version != (_STATE_VERSION if "state" in key else _VERSION):
+        if version not in _versions(key):
             raise PeerError(
                 f"the positions topic holds version {version} at offset {record.offset}: a newer appliance's"
             )
@@ -159,13 +178,25 @@ def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:
     return ((record.offset, decode(record)) for record in last.values())
 
 
+def _versions(key: Mapping[str, Any]) -> Sequence[int]:
+    """The known versions of a kind of record."""
+    if "state" in key:
+        return (_STATE_VERSION,)
+    if "layout" in key:
+        return (_LAYOUT_VERSION,)
+    return (_VERSION, _LAYOUT_VERSION) if "link" in key else (_VERSION,)
+
+
 def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     if "lane" in key:
         return int(key["lane"]), Owner(**value)
     if "mark" in key:
         return Mark(int(key["mark"]), **value)
     if "link" in key:
-        return LinkRecord(**value)
+        placed = tuple((str(topic), int(number), int(lane)) for topic, number, lane in value.pop("placed", ()))
+        return LinkRecord(**value, placed=placed)
+    if "layout" in key:
+        return LayoutRecord(**value)
     if "start" in key:
         return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(map(int, value["offsets"])))
     if "state" in key:
@@ -182,6 +213,10 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
 
 def _partition_key(partition: Partition) -> dict[str, Any]:
     return {"topic": partition[0], "partition": partition[1]}
+
+
+def _gap_key(gap: Gap) -> dict[str, Any]:
+    return {**_partition_key(gap.partition), "gap": [gap.first, gap.found]}
 
 
 def _record(key: Mapping[str, Any], value: Mapping[str, Any], now: int, version: int = _VERSION) -> Record:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.claims import Claim, Copy
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import PRODUCERS, Naming
-from appliance.link.model.replicas import lane_of
 
 ADOPT = "`appliance resume --adopt-positions`"
 _CHANGE = "kafka-configs.sh --alter"
@@ -29,12 +29,17 @@ class PositionsTopic:
         return self.checkpoints[0].link if self.checkpoints else None
 
     @property
-    def lanes(self) -> int:
-        """Number of the link's lanes; without a record, the number that puts the most positions in their places."""
+    def layout(self) -> Layout:
+        """The link's layout; without a record, the number of lanes that puts the most positions in their places."""
         if self.link:
-            return self.link.lanes
-        sizes = range(len(self.checkpoints), 0, -1)
-        return min(sizes, key=lambda lanes: len(list(self.misplaced(lanes))), default=0)
+            return self.link.layout
+        sizes = map(Layout, range(len(self.checkpoints), 0, -1))
+        return min(sizes, key=lambda layout: len(list(self.misplaced(layout))), default=Layout(0))
+
+    @property
+    def lanes(self) -> int:
+        """Number of the link's lanes."""
+        return self.layout.lanes
 
     @property
     def generation(self) -> int:
@@ -46,10 +51,10 @@ class PositionsTopic:
         """True when only owners' names were ever written to it."""
         return not any(checkpoint.positions or checkpoint.gaps or checkpoint.link for checkpoint in self.checkpoints)
 
-    def misplaced(self, lanes: int) -> Iterator[tuple[int, Partition]]:
+    def misplaced(self, layout: Layout) -> Iterator[tuple[int, Partition]]:
         """The positions outside their lane's partition, each with its actual partition."""
         for lane, checkpoint in enumerate(self.checkpoints):
-            yield from ((lane, key) for key in checkpoint.positions if lane_of(*key, lanes) != lane)
+            yield from ((lane, key) for key in checkpoint.positions if layout.lane_of(*key) != lane)
 
 
 def policy_fault(topic: str, policy: str) -> str:
@@ -78,6 +83,7 @@ def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collectio
     """
     faults = (
         policy_fault(topic.name, topic.policy),
+        layout_fault(topic),
         _loss_fault(topic, own_copies),
         _size_fault(topic),
         cluster_fault(topic.link, source_cluster),
@@ -85,6 +91,19 @@ def link_fault(topic: PositionsTopic, source_cluster: str, own_copies: Collectio
         _naming_fault(topic, own_copies, naming),
     )
     return next((fault for fault in faults if fault), "")
+
+
+def unfit_for_a_change(topic: PositionsTopic, own_copies: Collection[Copy], naming: Naming) -> str:
+    """The reason that the link's layout cannot be changed, with the command that helps; empty when it can.
+
+    A change that was killed may have grown the topic, or not be shown whole yet.
+    """
+    if fault := _loss_fault(topic, own_copies):
+        return fault
+    if topic.link is None:
+        return f"{topic.name} has no record of the link: start its replicator once, it writes that"
+    whole = "" if layout_fault(topic) else _size_fault(topic) or _place_fault(topic)
+    return whole or _naming_fault(topic, own_copies, naming)
 
 
 def _loss_fault(topic: PositionsTopic, own_copies: Collection[Copy]) -> str:
@@ -96,6 +115,27 @@ def _loss_fault(topic: PositionsTopic, own_copies: Collection[Copy]) -> str:
         f"there, {first} for example; {ADOPT} makes the link anew, and each copy that is not empty then waits for "
         "`appliance resume --topic ... --from ...`"
     )
+
+
+def layout_fault(topic: PositionsTopic) -> str:
+    """The fault of a link whose layout is being changed, or was just changed and is not shown whole yet."""
+    layout = topic.layout
+    for lane, checkpoint in enumerate(topic.checkpoints):
+        record = checkpoint.layout
+        if record is not None and record.changing:
+            at = datetime.fromtimestamp(record.since / 1000, UTC).isoformat(" ", "seconds")
+            return (
+                f"the lanes of the link are being changed, by {record.by} since {at}: nothing is copied meanwhile; if "
+                f"that command was killed, `appliance lanes --set {record.lanes}` ends it"
+            )
+        wanted = layout.number if record or lane < layout.lanes else 0
+        if not checkpoint.allows(wanted):
+            found = record.number if record else 0
+            return (
+                f"{topic.name}-{lane} is of the link's layout {found}, not {wanted}: if that lasts, `appliance lanes "
+                f"--set {layout.lanes}` writes it again"
+            )
+    return ""
 
 
 def _size_fault(topic: PositionsTopic) -> str:
@@ -131,10 +171,11 @@ def producers_fault(link: LinkRecord | None, found: Topic | None, naming: Naming
 
 
 def _place_fault(topic: PositionsTopic) -> str:
-    for lane, (name, partition) in topic.misplaced(topic.lanes):
+    layout = topic.layout
+    for lane, (name, partition) in topic.misplaced(layout):
         return (
             f"{topic.name}-{lane} holds the position of {name}-{partition}, which belongs into partition "
-            f"{lane_of(name, partition, topic.lanes)}: the topic was grown, or somebody has written to it; {ADOPT} "
+            f"{layout.lane_of(name, partition)}: the topic was grown, or somebody has written to it; {ADOPT} "
             "keeps the positions that are in their places, and forgets the others"
         )
     return ""

@@ -131,6 +131,11 @@ class Naming:
         return f"{self.replicator}.lane-{lane}"
 
     @property
+    def lanes_id(self) -> str:
+        """The transactional id with which a command changes the link's layout at the destination."""
+        return f"{self.replicator}.lanes"
+
+    @property
     def failback(self) -> "Naming":
         """The names of a failback's link in reverse, at the source: no other link from there has the same."""
         return replace(self, replicator=f"{self._failback}{self.target}")

@@ -1,7 +1,6 @@
 """The plan of a link: the partitions to copy, and their lanes. Pure: metadata in, plan out."""
 
 import uuid
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.copy_states import CopyState, States, effective
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 
 
@@ -143,16 +143,11 @@ def too_small(topic: Topic, copy: Topic) -> str:
     )
 
 
-def lane_of(topic: str, partition: int, lanes: int) -> int:
-    """The permanent lane of a source partition; a topic's partitions are distributed over the lanes round-robin."""
-    return (zlib.crc32(topic.encode()) + partition) % lanes
-
-
-def lanes_of(replicas: Iterable[Replica], lanes: int) -> dict[int, tuple[Replica, ...]]:
+def lanes_of(replicas: Iterable[Replica], layout: Layout) -> dict[int, tuple[Replica, ...]]:
     """The replicas of each lane with any, by lane."""
     dealt: dict[int, list[Replica]] = {}
     for replica in sorted(replicas):
-        dealt.setdefault(lane_of(replica.source_topic, replica.partition, lanes), []).append(replica)
+        dealt.setdefault(layout.lane_of(*replica.source), []).append(replica)
     return {lane: tuple(dealt[lane]) for lane in sorted(dealt)}
 
 

@@ -43,13 +43,14 @@ class Assignment:
 
     ``starts`` are the first offsets of partitions that existed when the link was made; ``bytes_per_second`` is the
     task's share of the link's bound, 0 if unbounded. ``producers`` is the id of the source's topic of producers, if the
-    task must know who wrote there.
+    task must know who wrote there. ``layout`` is the number of the layout whose lanes these are.
     """
 
     lanes: Mapping[int, tuple[Replica, ...]] = field(default_factory=dict)
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     bytes_per_second: int = 0
     producers: uuid.UUID | None = None
+    layout: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,11 @@ def encode_assignment(assignment: Assignment) -> bytes:
     }
     starts = {topic: [known.source_id.hex, known.offsets] for topic, known in assignment.starts.items()}
     producers = assignment.producers.hex if assignment.producers else None
-    rest = {"bytes_per_second": assignment.bytes_per_second, "producers": producers}
+    rest = {
+        "bytes_per_second": assignment.bytes_per_second,
+        "producers": producers,
+        "layout": assignment.layout,
+    }
     return _line({"lanes": lanes, "starts": starts, **rest})
 
 
@@ -135,7 +140,7 @@ def decode_assignment(line: bytes) -> Assignment | None:
             for topic, (source_id, offsets) in fields["starts"].items()
         }
         producers = uuid.UUID(fields["producers"]) if fields["producers"] else None
-        return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers)
+        return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers, int(fields["layout"]))
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise PeerError(f"not an assignment: {error!r}") from error
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from appliance.errors import ApplianceError, Fenced, Superseded
+from appliance.errors import ApplianceError, Fenced, LayoutChanged, Superseded
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.spark.assignment import Copied, Report
 
@@ -18,11 +18,15 @@ _SILENCE = 60.0
 
 
 class TaskReports:
-    """``fenced`` is set once another replicator has a lane; ``fenced_from`` says which one, and who took it."""
+    """``fenced`` is set once another replicator has a lane; ``fenced_from`` says which one, and who took it.
+
+    ``layout_changed`` is set once a lane finds that the link has another layout.
+    """
 
     def __init__(self, problems: ProblemLog, clock: Callable[[], float] = time.monotonic) -> None:
         self.fenced = asyncio.Event()
         self.fenced_from = ""
+        self.layout_changed = asyncio.Event()
         self._problems = problems
         self._awaited: set[int] = set()
         self._subjects: dict[int, set[str]] = {}
@@ -58,6 +62,8 @@ class TaskReports:
         elif report.kind == Fenced.__name__:
             self.fenced_from = report.fault
             self.fenced.set()
+        elif report.kind == LayoutChanged.__name__:
+            self.layout_changed.set()
         elif report.kind == Superseded.__name__:
             log.warning(report.fault)  # not a lasting problem: one of the two tasks ends
         elif report.fault:

@@ -111,7 +111,8 @@ class TaskRunner:
                 self._running[lane].runner.assign(replicas, assignment.starts)
 
     def _begin(self, lane: int) -> None:
-        owned = Lane(lane, self._destination, self._naming, self._owner, self._engine.transaction_timeout)
+        timeout, layout = self._engine.transaction_timeout, self._assignment.layout
+        owned = Lane(lane, self._destination, self._naming, self._owner, timeout, layout)
         runner = LaneRunner(
             owned, self._source, self._destination, self._reader, self._engine, self._tell, ledger=self._ledger
         )

@@ -1,9 +1,10 @@
 """A lane: one transactional id, one partition of the positions topic, and the copies of its source partitions.
 
 Who may write what (invariant B): lane i writes partition i of the positions topic and the destination partitions of
-the source partitions that ``lane_of`` gives it; nobody else does, and of several processes with lane i only the one
-with the newest epoch. There are no clever retries: after any doubtful answer the lane restarts with a new epoch, which
-aborts open transactions, fences delayed writes, and then reads the committed state.
+the source partitions that the link's layout gives it; nobody else does, and of several processes with lane i only the
+one with the newest epoch. A lane that was fenced because the layout changes finds that in its checkpoint. There are no
+clever retries: after any doubtful answer the lane restarts with a new epoch, which aborts open transactions, fences
+delayed writes, and then reads the committed state.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, Superseded
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
@@ -53,12 +54,22 @@ _SEGMENTS_PAUSE, _SEGMENTS_PAUSE_MAX = 5.0, 300.0
 
 
 class Lane:
-    """One lane in one process; the module says what it owns."""
+    """One lane in one process; the module says what it owns.
+
+    ``layout`` is the number of the layout that it belongs to; with None it only fences and reads, and copies nothing.
+    """
 
     def __init__(
-        self, index: int, destination: Cluster, naming: Naming, owner: Owner, transaction_timeout: float
+        self,
+        index: int,
+        destination: Cluster,
+        naming: Naming,
+        owner: Owner,
+        transaction_timeout: float,
+        layout: int | None = 0,
     ) -> None:
         self.index = index
+        self._layout = layout
         self.checkpoint = LaneCheckpoint()
         self._seen = LaneCheckpoint()
         self._cluster = destination
@@ -93,6 +104,7 @@ class Lane:
 
         Raises:
             Fenced: a newer owner has the lane.
+            LayoutChanged: the lane is of another layout; it is over for us.
             PartitionStopped, BrokerBusy, BrokerRefused, Unreachable: the lane is cold again.
         """
         self._machine.on(LaneEvent.START)
@@ -100,11 +112,19 @@ class Lane:
             producer = await retry_while_busy(self._take_id, is_loading)
             self._machine.on(LaneEvent.EPOCH_GRANTED)
             self.checkpoint = await self._read_checkpoint(producer)
+            self._require_layout()
             self._seen = LaneCheckpoint(owner=self.checkpoint.owner, read_to=self.checkpoint.read_to)
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._fall(error)
             raise
+
+    def _require_layout(self) -> None:
+        """Check that the lane is still of our layout: its predecessor is fenced, so that this cannot change unseen."""
+        if self._layout is not None and not self.checkpoint.allows(self._layout):
+            record = self.checkpoint.layout
+            now = "being changed" if record and record.changing else "changed"
+            raise LayoutChanged(f"lane {self.index}: the lanes of {self._naming.replicator} are {now}: run this again")
 
     async def check_owner(self) -> None:
         """Check for another owner of the lane before our next transaction does.
@@ -399,7 +419,7 @@ class Lane:
     def _fall(self, error: BaseException) -> None:
         self._writer = None
         self._cluster.forget_coordinator(self._transactional_id)
-        self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced) else LaneEvent.DOUBT)
+        self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced | LayoutChanged) else LaneEvent.DOUBT)
 
 
 def _clock() -> float:

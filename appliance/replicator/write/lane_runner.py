@@ -6,7 +6,14 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import ApplianceError, CopyRefused, Fenced, PartitionsUnavailable, TransactionTimedOut
+from appliance.errors import (
+    ApplianceError,
+    CopyRefused,
+    Fenced,
+    LayoutChanged,
+    PartitionsUnavailable,
+    TransactionTimedOut,
+)
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.replicas import Replica
@@ -120,6 +127,8 @@ class LaneRunner:
                     await self._tell_and_back_off(error, stopping)
             except Fenced:
                 await self._find_out_by_whom(stopping)
+            except LayoutChanged as error:  # the lane is over; the driver gives another assignment
+                self._problems.tell(self._name, error)
             except ApplianceError as error:
                 await self._tell_and_back_off(error, stopping)
 

@@ -10,7 +10,7 @@ from appliance.link.model.copy_states import States, effective
 from appliance.link.model.link_check import link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
-from appliance.link.model.replicas import discover, lane_of, too_small
+from appliance.link.model.replicas import discover, too_small
 from appliance.settings.values import ClusterSettings, Settings, Start, TopicNaming
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import (
@@ -174,7 +174,7 @@ class _Composer:
         return PartitionStatus(
             topic=key[0],
             partition=key[1],
-            lane=lane_of(*key, destination.topic.lanes) if destination and destination.topic else None,
+            lane=destination.topic.layout.lane_of(*key) if destination and destination.topic else None,
             next_offset=position.next_offset if position and position.next_offset != UNKNOWN else None,
             end_offset=log.stable_end if log else None,
             copied=copied,

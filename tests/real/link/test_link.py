@@ -16,7 +16,7 @@ from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
-from appliance.link.model.replicas import lane_of
+from appliance.link.model.layout import Layout
 from appliance.replicator.establish import Establishing
 from appliance.replicator.resume import adopt_positions
 from appliance.replicator.write.lane import Lane
@@ -89,8 +89,8 @@ async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -
         produce(pair.producer(), topic, 10, partition)
     async with pair.engine() as one, pair.engine() as other:
         await asyncio.gather(one.establish(LANES="2"), other.establish(LANES="5"))
-        assert one.lanes == other.lanes
-        assert one.lanes in (2, 5)
+        assert one.layout == other.layout
+        assert one.layout.lanes in (2, 5)
         await other.assign()
         await other.copy_all()
     pair.compare(topic, 8)
@@ -119,7 +119,7 @@ async def test_case_30_a_first_start_whose_commit_is_in_doubt_finds_out_what_bec
         monkeypatch.setattr(BrokerConnection, "call", in_doubt)
         establishing = Establishing(pair.settings(), engine.source, engine.destination, engine.run)
         established = await establishing.establish()
-        assert established.lanes == LANES
+        assert established.layout.lanes == LANES
         assert not doubts
 
 
@@ -215,7 +215,7 @@ async def test_a_positions_topic_that_may_be_deleted_by_retention_is_refused(pai
 async def test_a_position_in_another_lanes_partition_is_refused_and_forgotten_when_adopted(pair: Pair) -> None:
     topic = pair.topic("misplaced")
     await write_and_copy(pair, topic, 1)
-    wrong = (lane_of(topic, 0, LANES) + 1) % LANES
+    wrong = (Layout(LANES).lane_of(topic, 0) + 1) % LANES
     async with pair.engine() as engine:
         held = (await engine.positions())[topic, 0]
         lane = Lane(wrong, engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
-from appliance.link.model.replicas import lane_of
+from appliance.link.model.layout import Layout
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap
 from tests.support.engine import LANES, Engine, Pair
@@ -39,7 +39,7 @@ async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_positio
         await engine.copy_all()
     async with pair.engine() as engine:
         await engine.establish()
-        lane = Lane(lane_of(topic, 0, LANES), engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
+        lane = Lane(Layout(LANES).lane_of(topic, 0), engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
         await lane.start()
         await lane.remember([encode_position((topic, 0), first, 1)])
         await engine.assign()

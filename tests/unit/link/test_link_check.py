@@ -6,10 +6,10 @@ import pytest
 
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
+from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
-from appliance.link.model.replicas import lane_of
 from appliance.settings.values import TopicNaming
 
 LINK = LinkRecord("orange", 4, 4, 1)
@@ -25,7 +25,7 @@ def topic(
     """Positions of eight partitions, written by this number of lanes."""
     checkpoints = [LaneCheckpoint() for _ in range(partitions)]
     for key in PARTITIONS:
-        checkpoints[lane_of(*key, lanes)].positions[key] = POSITION
+        checkpoints[Layout(lanes).lane_of(*key)].positions[key] = POSITION
     checkpoints[0].link = link
     return PositionsTopic("positions", policy, checkpoints)
 
@@ -65,7 +65,7 @@ def test_another_source_cluster_is_refused_unless_one_of_them_has_no_id() -> Non
 
 def test_a_position_in_another_lanes_partition_is_refused() -> None:  # invariant H
     misplaced = topic()
-    misplaced.checkpoints[lane_of("orders", 3, 4) - 1].positions["orders", 3] = POSITION
+    misplaced.checkpoints[Layout(4).lane_of("orders", 3) - 1].positions["orders", 3] = POSITION
     assert "holds the position of orders-3, which belongs into partition" in link_fault(misplaced, "orange", [], NAMING)
 
 
@@ -101,7 +101,9 @@ def test_names_of_copies_that_are_gone_or_were_chosen_anew_for_another_topic_are
     changed, later = replace(NAMING, suffix="mirror"), ("payments.mirror", uuid.UUID(int=3))
     assert link_fault(topic(), "orange", [], changed) == ""
     both = topic()
-    both.checkpoints[lane_of("payments", 0, 4)].positions["payments", 0] = replace(POSITION, destination_id=later[1])
+    both.checkpoints[Layout(4).lane_of("payments", 0)].positions["payments", 0] = replace(
+        POSITION, destination_id=later[1]
+    )
     assert link_fault(both, "orange", [COPY, later], changed) == ""
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from kio.schema.errors import ErrorCode
 
 from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import Replica, discover, lane_of, lanes_by_task, lanes_of, too_small
+from appliance.link.model.replicas import Replica, discover, lanes_by_task, lanes_of, too_small
 from appliance.settings.values import TopicNaming
 
 NAMING = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
@@ -98,25 +99,25 @@ def replica(name: str, partition: int) -> Replica:
 
 def test_a_partitions_lane_is_fixed_for_ever() -> None:
     # A change here would make the positions of every running link unreadable, because lane i reads only partition i.
-    assert [lane_of("orders", n, 12) for n in range(3)] == [2, 3, 4]
-    assert [lane_of("payments", n, 12) for n in range(3)] == [6, 7, 8]
+    assert [Layout(12).lane_of("orders", n) for n in range(3)] == [2, 3, 4]
+    assert [Layout(12).lane_of("payments", n) for n in range(3)] == [6, 7, 8]
 
 
 def test_a_topics_partitions_are_spread_over_the_lanes() -> None:
-    lanes = lanes_of([replica("orders", n) for n in range(24)], 12)
+    lanes = lanes_of([replica("orders", n) for n in range(24)], Layout(12))
     assert {len(replicas) for replicas in lanes.values()} == {2}
     assert len(lanes) == 12
 
 
 def test_a_lanes_number_alone_decides_its_task_while_topics_come_and_go() -> None:
-    lanes = lanes_of([replica("orders", n) for n in range(5)], 5)
+    lanes = lanes_of([replica("orders", n) for n in range(5)], Layout(5))
     assert [sorted(part) for part in lanes_by_task(lanes, 2)] == [[0, 2, 4], [1, 3]]
     (more, others) = lanes_by_task(lanes | {7: (replica("payments", 0),)}, 2)
     assert (more, sorted(others)) == (lanes_by_task(lanes, 2)[0], [1, 3, 7])
 
 
 def test_a_task_may_have_no_lane() -> None:
-    lanes = lanes_of([replica("orders", 0)], 5)
+    lanes = lanes_of([replica("orders", 0)], Layout(5))
     (lane,) = lanes
     assert [bool(part) for part in lanes_by_task(lanes, 5)] == [task == lane for task in range(5)]
     assert lanes_by_task({}, 2) == ({}, {})

@@ -11,6 +11,7 @@ import pytest
 
 from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
+from appliance.link.model.layout import Layout
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver
 from appliance.replicator.driver import Replicator
@@ -56,7 +57,7 @@ class Driver(Replicator):
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, anything, anything, anything, bound, NewestGroups())
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
-        self._link, self._found, self._tasks = Established(LANES, 1), DiscoveredTopics(replicas), tasks
+        self._link, self._found, self._tasks = Established(Layout(LANES), 1), DiscoveredTopics(replicas), tasks
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -176,7 +177,7 @@ class Making:
         pass
 
     async def establish(self) -> Established:
-        return Established(LANES, 1)
+        return Established(Layout(LANES), 1)
 
 
 def starting(monkeypatch: pytest.MonkeyPatch, source: Answering) -> tuple[Driver, Jvm]:

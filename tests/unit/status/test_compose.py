@@ -7,7 +7,7 @@ from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
 from appliance.link.model.claims import Claim
-from appliance.link.model.replicas import lane_of
+from appliance.link.model.layout import Layout
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import Fault, LinkState
@@ -36,7 +36,7 @@ def test_a_partition_copied_to_its_end_has_no_lag_at_any_age() -> None:
     status = snapshot(destination=with_position(timestamp=1))
     assert status.state is LinkState.COPIED
     assert (first(status).lag_records, first(status).lag_seconds, first(status).copied) == (0, 0, 90)
-    assert first(status).lane == lane_of(*KEY, 3)
+    assert first(status).lane == Layout(3).lane_of(*KEY)
 
 
 def test_the_lag_counts_offsets_up_to_the_last_stable_one() -> None:

@@ -1,0 +1,90 @@
+"""The records that change a link's layout: every position, gap and state to its lane in the new one. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.records import Record
+from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
+from appliance.link.model.checkpoint_records import (
+    encode_forgotten,
+    encode_forgotten_gap,
+    encode_gap,
+    encode_layout,
+    encode_link,
+    encode_owner,
+    encode_position,
+    encode_state,
+)
+from appliance.link.model.layout import Layout, LayoutRecord
+from appliance.link.model.offset_records import SegmentKey, encode_dropped
+
+Segments = Mapping[SegmentKey, Record]
+"""The segments of a lane's partition of the topic of the maps, the last written one last."""
+
+
+def moving(checkpoints: Sequence[LaneCheckpoint], layout: Layout) -> dict[Partition, int]:
+    """The source partitions whose positions lie in another lane than that of the layout, each with its lane there."""
+    held = ((lane, key) for lane, checkpoint in enumerate(checkpoints) for key in checkpoint.positions)
+    return {key: target for lane, key in held if (target := layout.lane_of(*key)) != lane}
+
+
+def announced(lanes: int, record: LayoutRecord, owner: Owner) -> dict[int, list[Record]]:
+    """The records by which no lane may write from its next start on, by lane; the operator's name makes it start."""
+    now = record.since
+    return {lane: [encode_layout(lane, record, now), encode_owner(lane, owner, now)] for lane in range(lanes)}
+
+
+def decided(
+    checkpoints: Sequence[LaneCheckpoint], link: LinkRecord, record: LayoutRecord, owner: Owner, now: int
+) -> dict[int, list[Record]]:
+    """The records of the new layout, that of ``link``, by lane; they hold only together, in one transaction.
+
+    ``checkpoints`` are those of all partitions of the positions topic, whose lanes were fenced.
+    """
+    layout = link.layout
+    records: dict[int, list[Record]] = {lane: [] for lane in range(len(checkpoints))}
+    for lane, checkpoint in enumerate(checkpoints):
+        for partition, position in checkpoint.positions.items():
+            if (target := layout.lane_of(*partition)) != lane:
+                records[target].append(encode_position(partition, position, now))
+                records[lane].append(encode_forgotten(partition, now))
+        for gap in checkpoint.gaps.values():
+            if (target := layout.lane_of(*gap.partition)) != lane:
+                records[target].append(encode_gap(gap, now))
+                records[lane].append(encode_forgotten_gap(gap, now))
+    states = checkpoints[0].states
+    for lane, held in enumerate(checkpoints):
+        if lane < layout.lanes:
+            changed = [state for topic, state in states.items() if held.states.get(topic) != state]
+            records[lane] += [encode_state(state, state.since) for state in changed]
+        records[lane] += [encode_layout(lane, record, now), encode_owner(lane, owner, now)]
+    records[0].append(encode_link(link, now))
+    return records
+
+
+def segments_in(segments: Sequence[Segments], layout: Layout) -> list[Segments]:
+    """The segments that lie in their lanes of the layout, without what an earlier change has left elsewhere."""
+    return [
+        {key: record for key, record in own.items() if layout.lane_of(*key[0]) == lane}
+        for lane, own in enumerate(segments)
+    ]
+
+
+def moved_segments(segments: Sequence[Segments], layout: Layout) -> dict[int, list[Record]]:
+    """The segments to write again in their lanes of the layout, in their order; later ones cut earlier ones."""
+    records: dict[int, list[Record]] = {}
+    for lane, own in enumerate(segments):
+        for (partition, _), record in own.items():
+            if (target := layout.lane_of(*partition)) != lane:
+                records.setdefault(target, []).append(record)
+    return records
+
+
+def misplaced_segments(segments: Sequence[Segments], layout: Layout, now: int) -> dict[int, list[Record]]:
+    """The records that delete the segments outside their lanes of the layout: they would hold again after a return."""
+    records: dict[int, list[Record]] = {}
+    for lane, own in enumerate(segments):
+        dropped = [encode_dropped(key, now) for key in own if layout.lane_of(*key[0]) != lane]
+        if dropped:
+            records[lane] = dropped
+    return records

@@ -1,0 +1,302 @@
+"""Another number of lanes for an existing link: nothing is lost or doubled, whoever is killed or wakes up meanwhile."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+from appliance.errors import LayoutChanged, LayoutChanging, LinkRefused
+from appliance.failover.operation import Choice
+from appliance.failover.pause import set_paused
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.offset_maps import segment_records
+from appliance.link.model.checkpoint import LaneCheckpoint
+from appliance.link.model.copy_states import CopyEvent, CopyState
+from appliance.link.model.position import Position
+from appliance.link.model.states import LaneState
+from appliance.replicator.lanes import _Change
+from appliance.replicator.lanes_command import lanes
+from appliance.replicator.model import map_growth
+from appliance.replicator.model.lanes_report import LanesReport
+from tests.real.failover.test_promotion import YES, Killed, command, everywhere
+from tests.real.link.test_offset_maps import assert_translated
+from tests.support.engine import Engine, Pair, copying
+from tests.support.patience import PATIENCE
+from tests.support.records import produce
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PARTITIONS = 6
+
+
+async def laid_out(pair: Pair, count: int, choice: Choice = YES) -> LanesReport:
+    """The command's end."""
+    async with command(pair, choice) as running:
+        return await lanes(running, count, balance=False, sample=0)
+
+
+async def checkpoints(engine: Engine) -> list[LaneCheckpoint]:
+    """Those of all partitions of the positions topic."""
+    name = engine.pair.naming.positions_topic
+    known = (await engine.destination.metadata([name])).topics[name]
+    return await peek_checkpoints(engine.destination, name, len(known.leaders))
+
+
+async def in_their_lanes(engine: Engine) -> dict[Partition, Position]:
+    """The positions, once it is clear that each lies in its lane's partition alone, and so do its map's segments."""
+    found: dict[Partition, Position] = {}
+    held = await checkpoints(engine)
+    link = held[0].link
+    assert link is not None
+    assert link.partitions == len(held)
+    for lane, checkpoint in enumerate(held):
+        assert not found.keys() & checkpoint.positions.keys()
+        found |= checkpoint.positions
+        lies = {*checkpoint.positions, *(gap.partition for gap in checkpoint.gaps.values())}
+        lies |= {key[0] for key in await segment_records(engine.destination, (engine.pair.naming.offsets_topic, lane))}
+        assert {link.layout.lane_of(*partition) for partition in lies} <= {lane}
+        assert checkpoint.allows(link.number)
+    return found
+
+
+def produce_everywhere(pair: Pair, topic: str, count: int = 20) -> None:
+    for partition in range(PARTITIONS):
+        produce(pair.producer(), topic, count, partition)
+
+
+async def until_over(engine: Engine) -> None:
+    """Wait until every lane has found that it is of another layout, or has a newer owner."""
+    async with asyncio.timeout(PATIENCE):
+        while not all(runner.lane.state is LaneState.FENCED for runner in engine.runners):
+            await asyncio.sleep(0.02)
+
+
+async def goes_on(engine: Engine) -> None:
+    """Begin with the link's layout as it is now, and copy everything."""
+    engine.runners.clear()
+    engine.faults.clear()
+    await engine.copy_all()
+
+
+async def test_lanes_that_copy_are_fenced_and_go_on_with_more_or_fewer_and_nothing_is_lost_or_doubled(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_growth, "TAIL_BYTES", 20)
+    monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 100)
+    topic, single = pair.topic("grown", PARTITIONS), pair.topic("single")
+    async with pair.engine() as engine:
+        produce(pair.producer(), single, 300)
+        produce_everywhere(pair, topic)
+        await engine.copy_all()
+        for count in (7, 1, 9, 2):
+            async with copying(engine):
+                before = engine.layout
+                report = await laid_out(pair, count)
+                assert (report.before.lanes, report.after.lanes) == (before.lanes, count)
+                await until_over(engine)
+            produce_everywhere(pair, topic)
+            for _ in range(4):  # transactions of their own, so that the map of offsets grows
+                produce(pair.producer(), single, 30)
+                await goes_on(engine)
+            assert (engine.layout.lanes, engine.layout.number) == (count, before.number + 1)
+            found = await in_their_lanes(engine)
+            assert {held.records for key, held in found.items() if key[0] == topic} == {20 * (before.number + 2)}
+        await assert_translated(pair, engine, single)
+    await asyncio.to_thread(pair.compare, topic, PARTITIONS)
+    await asyncio.to_thread(pair.compare, single)
+
+
+async def test_four_partitions_that_carry_everything_get_a_lane_each(pair: Pair) -> None:
+    topic = pair.topic("hot", 16)
+    async with pair.engine() as engine:
+        await engine.establish()
+        hot = [number for number in range(16) if engine.layout.lane_of(topic, number) == 0]
+        assert len(hot) == 4
+        for number in range(16):
+            produce(pair.producer(), topic, 500 if number in hot else 1, number)
+        await engine.copy_all()
+        async with command(pair, Choice(dry_run=True)) as running:
+            planned = await lanes(running, None, balance=True, sample=0)
+        assert (await shown(pair))[-1].startswith(
+            "`appliance lanes --balance` would bring the busiest lane from 100% to 2"
+        )
+        report = await balanced(pair)
+        assert report.after.placed == planned.after.placed
+        assert sorted({report.after.lane_of(topic, number) for number in hot}) == [0, 1, 2, 3]
+        assert len(report.moved) <= 4
+        await goes_on(engine)
+        assert len(await in_their_lanes(engine)) == 16
+        assert (await balanced(pair)).is_same
+        for number in hot:
+            produce(pair.producer(), topic, 10, number)
+        await goes_on(engine)
+        await laid_out(pair, 3)  # by hash alone again
+        await goes_on(engine)
+        assert not engine.layout.placed
+        await in_their_lanes(engine)
+    await asyncio.to_thread(pair.compare, topic, 16)
+
+
+async def balanced(pair: Pair) -> LanesReport:
+    async with command(pair) as running:
+        return await lanes(running, None, balance=True, sample=0)
+
+
+async def shown(pair: Pair) -> list[str]:
+    async with command(pair) as running:
+        return list((await lanes(running, None, balance=False, sample=0)).lines())
+
+
+async def test_lanes_are_left_alone_while_another_command_has_work_left_in_them(pair: Pair) -> None:
+    topic = pair.topic("settled", 2)
+    async with pair.engine() as engine:
+        with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
+            await laid_out(pair, 2)
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        async with command(pair) as running:
+            await running.link.read()
+            await running.link.change([topic], CopyEvent.FAIL_OVER)
+        before = await in_their_lanes(engine)
+        with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first, then change the lanes$"):
+            await laid_out(pair, 2)
+        async with command(pair) as running:
+            await running.link.read()
+            await running.link.change([topic], CopyEvent.PROMOTED)
+        assert (await laid_out(pair, 7, Choice(dry_run=True))).after.lanes == 7
+        assert await in_their_lanes(engine) == before
+        await laid_out(pair, 7)
+        assert await in_their_lanes(engine) == before
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}  # in the new lanes, too
+
+
+async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_takes_the_new_ones(pair: Pair) -> None:
+    topic = pair.topic("paused", 2)
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        async with command(pair) as running:
+            await running.link.read()
+            await laid_out(pair, 7)
+            with pytest.raises(LayoutChanged, match=r"run this again$"):
+                await running.link.change(None, CopyEvent.PAUSE)
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+        async with command(pair) as running:
+            await set_paused(running, CopyEvent.PAUSE)
+        assert await everywhere(pair, topic) == {CopyState.PAUSED}
+        await laid_out(pair, 2)
+        assert await everywhere(pair, topic) == {CopyState.PAUSED}
+
+
+async def test_of_two_changes_at_once_one_holds_and_the_other_says_so(pair: Pair) -> None:
+    topic = pair.topic("twice", PARTITIONS)
+    async with pair.engine() as engine:
+        produce_everywhere(pair, topic)
+        await engine.copy_all()
+        for _ in range(3):
+            ended = await asyncio.gather(laid_out(pair, 7), laid_out(pair, 2), return_exceptions=True)
+            refused = [error for error in ended if isinstance(error, BaseException)]
+            assert all(isinstance(error, LinkRefused) for error in refused), refused
+            assert len(refused) < 2
+            await goes_on(engine)
+            await in_their_lanes(engine)
+            produce_everywhere(pair, topic, 3)
+        await goes_on(engine)
+    await asyncio.to_thread(pair.compare, topic, PARTITIONS)
+
+
+STEPS = ("_take_id", "_announce", "_grow", "_fence", "_write")
+
+
+@contextlib.contextmanager
+def killed_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> Iterator[None]:
+    """Have the command end right after so many of its steps; a write is one."""
+    left = steps
+
+    def counted(step: object) -> object:
+        @functools.wraps(step)  # type: ignore[arg-type]
+        async def work(*arguments: object) -> object:
+            nonlocal left
+            done = await step(*arguments)  # type: ignore[operator]
+            left -= 1
+            if not left:
+                raise Killed
+            return done
+
+        return work
+
+    with monkeypatch.context() as patch:
+        for name in STEPS:
+            patch.setattr(_Change, name, counted(getattr(_Change, name)))
+        yield
+
+
+async def test_a_change_that_is_killed_after_any_step_is_ended_by_the_same_command_with_older_and_newer_runs_awake(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(map_growth, "TAIL_BYTES", 20)
+    topic = pair.topic("killed", PARTITIONS)
+    produce_everywhere(pair, topic)
+    counts = [3, 8, 2, 5, 1, 9, 4, 10, 6]
+    ended = False
+    async with pair.engine() as old, pair.engine() as new:
+        await old.copy_all()
+        for at in range(1, 40):
+            count = counts[at % len(counts)]
+            with killed_after(monkeypatch, at):
+                try:
+                    async with copying(old):
+                        await laid_out(pair, count)
+                    ended = True
+                except Killed:
+                    pass
+            await awake(old, new)
+            assert (await laid_out(pair, count)).after.lanes == count
+            produce_everywhere(pair, topic, 3)
+            before = await in_their_lanes(new)
+            if old.layout.number < await number(old):  # an older run has all its lanes refused, and writes nothing
+                await suspended(old)
+                await starting(old)
+                assert await in_their_lanes(new) == before
+            await goes_on(new)
+            await in_their_lanes(new)
+            old, new = new, old
+            if ended:
+                break
+        assert ended
+    await asyncio.to_thread(pair.compare, topic, PARTITIONS)
+
+
+async def number(engine: Engine) -> int:
+    """That of the link's layout now."""
+    link = (await checkpoints(engine))[0].link
+    assert link is not None
+    return link.number
+
+
+async def awake(old: Engine, new: Engine) -> None:
+    """An older run wakes up after a killed command, and a newer one starts: what is copied then is copied once."""
+    if not any(each.layout and each.layout.changing for each in await checkpoints(old)):
+        await goes_on(new)
+        return
+    await suspended(old)
+    await starting(old)
+    with pytest.raises(LayoutChanging, match=r"`appliance lanes --set [0-9]+` ends it"):
+        await new.establish()
+
+
+async def suspended(engine: Engine) -> None:
+    """Its lanes go on where they were, as after a SIGCONT, until all are refused."""
+    engine.faults.clear()
+    async with copying(engine):
+        await until_over(engine)
+
+
+async def starting(engine: Engine) -> None:
+    """Its lanes start as they were assigned, as in a process that was suspended before, until all are refused."""
+    engine.runners.clear()
+    await engine.assign()
+    await suspended(engine)

@@ -1,0 +1,95 @@
+"""Another number of lanes for a link whose replicator runs, with its Spark job."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Iterator
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from testbed.process import OwnedProcess
+from tests.support.link import Link, link
+from tests.support.patience import PATIENCE
+from tests.support.processes import family
+from tests.support.rows import read_rows, until_rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PARTITIONS = 4
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
+    async with link(tmp_path_factory.mktemp("link")) as made:
+        yield made
+
+
+@pytest.fixture
+def orders(shared: Link) -> Link:
+    """A new link with one source topic, ``orders``."""
+    shared.clear()
+    shared.make_topic(shared.orange, "orders", PARTITIONS)
+    return shared
+
+
+async def produced(on: Link, each: int, before: int) -> None:
+    """Produce to every partition, and wait until all is copied."""
+    for partition in range(PARTITIONS):
+        await asyncio.to_thread(on.produce, "orders", each, partition)
+    for partition in range(PARTITIONS):
+        await until_rows(on.grape, "orders.copy", before + each, partition)
+
+
+def assert_same(on: Link) -> None:
+    for partition in range(PARTITIONS):
+        assert read_rows(on.orange, "orders", partition) == read_rows(on.grape, "orders.copy", partition)
+
+
+async def changed(on: Link, lanes: int) -> None:
+    async with on.running("lanes", "--set", str(lanes), "--yes") as command:
+        await command.wait_for_line(f"to {lanes}, and moved ", PATIENCE)
+        assert await command.wait(PATIENCE) == 0
+
+
+async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itself(orders: Link) -> None:
+    async with orders.tunnel(), orders.running("replicate", TASKS="2") as replicator:
+        await produced(orders, 100, 0)
+        producing = asyncio.create_task(asyncio.to_thread(orders.produce, "orders", 100_000, 1), name="producing")
+        for lanes in (5, 1, 3):
+            await changed(orders, lanes)
+            await replicator.wait_for_line(f"lanes changed lanes={lanes}", PATIENCE)
+        await producing
+        await until_rows(orders.grape, "orders.copy", 100_100, 1)
+        await asyncio.to_thread(orders.produce, "orders", 100, 0)
+        await until_rows(orders.grape, "orders.copy", 200, 0)
+    assert_same(orders)
+
+
+async def test_a_replicator_that_stood_still_while_the_lanes_were_changed_writes_nothing_more(orders: Link) -> None:
+    async with orders.tunnel(), orders.running("replicate", TASKS="2") as older:
+        await produced(orders, 100, 0)
+        with standing_still(older):
+            await changed(orders, 3)
+            async with orders.running("replicate", TASKS="2"):
+                await produced(orders, 100, 100)
+        await older.wait_for_line("this one stops, a link has one", PATIENCE)
+        assert await older.wait(PATIENCE) == 1
+        async with orders.running("replicate", TASKS="2"):
+            await produced(orders, 100, 200)
+    assert_same(orders)
+
+
+@contextlib.contextmanager
+def standing_still(process: OwnedProcess) -> Iterator[None]:
+    """Within the block the process and its children do nothing."""
+    stopped = family(process.pid)
+    for each in stopped:
+        each.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in stopped:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.send_signal(signal.SIGCONT)
