@@ -5,7 +5,7 @@ import contextlib
 import functools
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
@@ -23,6 +24,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
+from appliance.replicator.model.lane_balance import lane_loads, tasks_by_load
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.offsets_build import tell_what_is_missing
 from appliance.replicator.read.buffer_budget import share
@@ -107,7 +109,10 @@ class Replicator:
         self._said_nothing_matches = False
         self._run = uuid.uuid4().hex[:12]
         self._link = Established(Layout(0), 0)
+        self._loads: Mapping[Partition, int] = {}
+        """Bytes copied of each partition, lately if that is known: lanes go to tasks by their load at a job's begin."""
         self._tasks = 0
+        self._task_of: Sequence[int] = ()
         self._failures = 0
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
@@ -143,6 +148,7 @@ class Replicator:
         starting = self._run_beside(self._start_spark(), "spark-start")
         making = Establishing(self._settings, self._source, self._destination, self._run)
         self._link = await self._insist(making.establish, "destination")
+        self._loads = self._link.copied
         topics = self._settings.topics
         user = user_of(self._settings.destination)
         discovery = TopicDiscovery(self._source, self._destination, self._naming, topics, user)
@@ -227,6 +233,8 @@ class Replicator:
             self._reports.fenced_from = f"the lanes by {max(others, key=lambda each: each.generation)}"
             self._reports.fenced.set()
             return False
+        copied = {key: number - self._link.copied.get(key, 0) for key, number in found.copied.items()}
+        self._loads = copied if any(copied.values()) else found.copied
         self._link = replace(found, generation=self._link.generation)
         log.info("lanes changed", extra={"fields": {"lanes": found.layout.lanes, "layout": found.layout.number}})
         return True
@@ -235,7 +243,7 @@ class Replicator:
         """Give each task of the running job its part of the current plan."""
         if not self._tasks:
             return
-        parts = lanes_by_task(lanes_of(self._found.replicas, self._link.layout), self._tasks)
+        parts = lanes_by_task(lanes_of(self._found.replicas, self._link.layout), self._tasks, self._task_of)
         each, starts = share(self._bound.bytes_per_second, sum(map(bool, parts))), self._link.starts
         assignments = []
         for lanes in parts:
@@ -284,6 +292,7 @@ class Replicator:
         """Run a job until it has to end (a stop, fencing, another layout, room for other tasks) or fails."""
         began = asyncio.get_running_loop().time()
         self._tasks = tasks = min(room, self._link.layout.lanes)
+        self._task_of = tasks_by_load(lane_loads(self._link.layout, self._loads), tasks)
         self._reports.new_job(tasks)
         self._assign()
         job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, tasks), name="job")

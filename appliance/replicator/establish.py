@@ -58,7 +58,7 @@ class Established:
     """A link that may continue: its layout, the number of this run, and the beginnings of partitions.
 
     ``producers`` is the id of the source's topic of producers, if the link has to know who wrote at the source.
-    ``owners`` are those of the lanes.
+    ``owners`` are those of the lanes, and ``copied`` are the bytes ever copied of each partition.
     """
 
     layout: Layout
@@ -66,6 +66,7 @@ class Established:
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     producers: uuid.UUID | None = None
     owners: Sequence[Owner] = ()
+    copied: Mapping[Partition, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -108,9 +109,7 @@ class Establishing:
             if fault := await self.fault(topic):
                 raise LinkRefused(fault)
             if topic.link is not None:
-                producers = uuid.UUID(topic.link.producers) if topic.link.producers else None
-                owners = [each.owner for each in topic.checkpoints if each.owner]
-                return Established(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners)
+                return _established(topic, topic.link)
             # A simultaneous start that makes the link fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
                 await self._write_down(topic)
@@ -353,6 +352,13 @@ class Establishing:
         owner = Owner(self.run, "driver", socket.gethostname(), _now(), topic.generation)
         timeout, number = self.settings.engine.transaction_timeout, topic.layout.number
         return Lane(index, self.destination, self.naming, owner, timeout, number)
+
+
+def _established(topic: PositionsTopic, link: LinkRecord) -> Established:
+    producers = uuid.UUID(link.producers) if link.producers else None
+    owners = [each.owner for each in topic.checkpoints if each.owner]
+    copied = {key: held.bytes for each in topic.checkpoints for key, held in each.positions.items()}
+    return Established(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners, copied)
 
 
 def _now() -> int:

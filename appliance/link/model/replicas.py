@@ -1,7 +1,7 @@
 """The plan of a link: the partitions to copy, and their lanes. Pure: metadata in, plan out."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
@@ -152,10 +152,10 @@ def lanes_of(replicas: Iterable[Replica], layout: Layout) -> dict[int, tuple[Rep
 
 
 def lanes_by_task(
-    lanes: Mapping[int, tuple[Replica, ...]], tasks: int
+    lanes: Mapping[int, tuple[Replica, ...]], tasks: int, task_of: Sequence[int]
 ) -> tuple[Mapping[int, tuple[Replica, ...]], ...]:
-    """The lanes of each task; some tasks may have none.
+    """The lanes of each task, given the task of each lane; some tasks may have none.
 
     A lane's task depends only on the lane's number, so that it stays there while topics come and go.
     """
-    return tuple({lane: lanes[lane] for lane in lanes if lane % tasks == task} for task in range(tasks))
+    return tuple({lane: lanes[lane] for lane in lanes if task_of[lane] == task} for task in range(tasks))

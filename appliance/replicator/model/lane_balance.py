@@ -1,6 +1,6 @@
 """Partitions over lanes by their load, and lanes over tasks. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from appliance.kafka.protocol.metadata import Partition
@@ -18,10 +18,22 @@ def lane_loads(layout: Layout, loads: Mapping[Partition, float]) -> list[float]:
     return held
 
 
+def tasks_by_load(loads: Sequence[float], tasks: int) -> list[int]:
+    """The task of each lane, given the lanes' loads: each goes to the least loaded task, the most loaded lane first."""
+    held, counts = [0.0] * tasks, [0] * tasks
+    task_of = [0] * len(loads)
+    for lane in sorted(range(len(loads)), key=lambda lane: -loads[lane]):
+        task = min(range(tasks), key=lambda task: (held[task], counts[task]))
+        task_of[lane] = task
+        held[task] += loads[lane]
+        counts[task] += 1
+    return task_of
+
+
 def balanced(layout: Layout, loads: Mapping[Partition, float]) -> Layout:
     """The layout with as many lanes that spreads the loads evenly, by few moves from this one.
 
-    The most loaded lane gives the partition to the least loaded one that leaves the smallest difference, again and
+    The busiest lane that can gives the partition to the least busy one that leaves the smallest difference, again and
     again. A partition that alone is more than a lane's share stays, and others leave its lane.
     """
     placed = {partition: lane for partition, lane in layout.placed.items() if partition in loads}
@@ -30,14 +42,8 @@ def balanced(layout: Layout, loads: Mapping[Partition, float]) -> Layout:
     own: list[dict[Partition, float]] = [{} for _ in held]
     for partition in sorted(loads):
         own[layout.lane_of(*partition)][partition] = loads[partition]
-    enough = _TOLERANCE * sum(held) / len(held)
-    while len(placed) < PLACED_MAX:
-        high, low = held.index(max(held)), held.index(min(held))
-        difference = held[high] - held[low]
-        fitting = {partition: load for partition, load in own[high].items() if 0 < load < difference}
-        if difference <= enough or not fitting:
-            break
-        chosen = min(fitting, key=lambda partition: abs(fitting[partition] - difference / 2))
+    while len(placed) < PLACED_MAX and (move := _move(held, own)):
+        chosen, high, low = move
         own[low][chosen] = own[high].pop(chosen)
         held[high] -= loads[chosen]
         held[low] += loads[chosen]
@@ -45,3 +51,16 @@ def balanced(layout: Layout, loads: Mapping[Partition, float]) -> Layout:
         if hashed.lane_of(*chosen) == low:
             del placed[chosen]
     return replace(layout, placed=placed)
+
+
+def _move(held: Sequence[float], own: Sequence[Mapping[Partition, float]]) -> tuple[Partition, int, int] | None:
+    """The next partition to move, from which lane, and to which one; None where the lanes are as even as they get."""
+    enough, low = _TOLERANCE * sum(held) / len(held), held.index(min(held))
+    for high in sorted(range(len(held)), key=lambda lane: -held[lane]):
+        difference = held[high] - held[low]
+        if difference <= enough:
+            return None
+        fitting = {partition: load for partition, load in own[high].items() if 0 < load < difference}
+        if fitting:
+            return min(fitting, key=lambda partition: abs(fitting[partition] - difference / 2)), high, low
+    return None

@@ -11,7 +11,9 @@ from appliance.link.model.checkpoint import Forgotten, Gap, LaneCheckpoint, Link
 from appliance.link.model.checkpoint_records import (
     decode,
     encode_forgotten,
+    encode_forgotten_gap,
     encode_gap,
+    encode_layout,
     encode_link,
     encode_mark,
     encode_owner,
@@ -22,6 +24,7 @@ from appliance.link.model.checkpoint_records import (
     packed,
 )
 from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
 
 PARTITION = ("orders", 4)
@@ -30,6 +33,7 @@ GAP = Gap(PARTITION, uuid.UUID(int=1), 500, 700, "deleted at the source", 1_700_
 OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
 LINK = LinkRecord("source-cluster", 4, 5, 1_700_000_000_000)
 STARTS = StartOffsets("orders", uuid.UUID(int=1), (100, -1, 0))
+LAYOUT = LayoutRecord(3, 8, 1_700_000_000_000, "me@host", "more cores", changing=True)
 STATE = StateRecord("orders", CopyState.PROMOTED, 9, "me@host", "the source is on fire", "c1", {"ends": [1, 2]})
 
 
@@ -44,6 +48,23 @@ def test_a_written_checkpoint_is_read_back_unchanged() -> None:
     assert decode(encode_link(LINK, 1)) == LINK
     assert decode(encode_starts(STARTS, 1)) == STARTS
     assert decode(encode_state(STATE, 1)) == STATE
+    assert decode(encode_layout(3, LAYOUT, 1)) == LAYOUT
+    assert decode(encode_forgotten_gap(GAP, 1)) == Forgotten(PARTITION, (500, GAP.found))
+    changed = LINK.laid_out(Layout(7, 2, {PARTITION: 3}), 9)
+    assert decode(encode_link(changed, 1)) == changed
+    assert (changed.layout, changed.partitions) == (Layout(7, 2, {PARTITION: 3}), 9)
+
+
+def test_releases_without_layouts_refuse_a_link_whose_layout_has_changed() -> None:
+    for record in (encode_layout(3, LAYOUT, 1), encode_link(LINK.laid_out(Layout(7, 1), 9), 1)):
+        assert json.loads(key_and_value(record.body)[1] or b"")["version"] == 3
+    assert json.loads(key_and_value(encode_link(LINK, 1).body)[1] or b"") == {
+        "version": 1,
+        "source_cluster": "source-cluster",
+        "lanes": 4,
+        "partitions": 5,
+        "made": LINK.made,
+    }
 
 
 def test_a_position_of_an_older_release_is_read() -> None:

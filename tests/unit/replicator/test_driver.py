@@ -1,6 +1,7 @@
 """The driver's side of the tasks' reports and assignments, without Spark and without brokers."""
 
 import asyncio
+import functools
 import threading
 import uuid
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
+from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver
@@ -58,6 +60,7 @@ class Driver(Replicator):
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
         self._link, self._found, self._tasks = Established(Layout(LANES), 1), DiscoveredTopics(replicas), tasks
+        self._task_of = [lane % tasks for lane in range(LANES)]
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -120,6 +123,38 @@ def test_a_lane_that_another_replicator_has_taken_ends_the_driver() -> None:
     assert reports.fenced_from == "lane 0 by another run"
 
 
+def test_a_lane_of_another_layout_has_the_driver_read_the_link_again() -> None:
+    reports = TaskReports(ProblemLog())
+    reports.heard(0, Notice("lane 0", "lane 0: the lanes were changed", "LayoutChanged"))
+    assert reports.layout_changed.is_set()
+    assert not reports.fenced.is_set()
+
+
+def established(*owners: Owner) -> Established:
+    copied = {("orders", number): 100 + number for number in range(LANES)}
+    return Established(Layout(2, 1), 9, owners=owners, copied=copied)
+
+
+async def test_a_driver_takes_the_new_layout_and_stays_the_run_that_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Driver(2)
+    own, operator = Owner(running._run, "worker", "host", 0, 1), Owner(OPERATOR, "c", "host", 0, 1)
+    monkeypatch.setattr(driver, "Establishing", functools.partial(Making, made=established(own, operator)))
+    running._link = replace(running._link, copied={("orders", 1): 101})
+    running._reports.layout_changed.set()
+    assert await running._lay_out()
+    assert (running._link.layout, running._link.generation) == (Layout(2, 1), 1)
+    assert not running._reports.layout_changed.is_set()
+    assert (running._loads["orders", 0], running._loads["orders", 1]) == (100, 0)
+
+
+async def test_a_driver_that_wakes_up_to_another_layout_of_a_newer_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, newer = Driver(2), Owner("newer", "worker", "host", 0, 2)
+    monkeypatch.setattr(driver, "Establishing", functools.partial(Making, made=established(newer)))
+    assert not await running._lay_out()
+    assert running._reports.fenced.is_set()
+    assert running._reports.fenced_from == "the lanes by newer on host"
+
+
 def test_a_job_that_failed_is_over_with_when_every_task_of_the_next_has_begun(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     problems = ProblemLog()
@@ -173,11 +208,11 @@ class Answering:
 class Making:
     """A substitute for ``Establishing`` with an existing link."""
 
-    def __init__(self, *_: object) -> None:
-        pass
+    def __init__(self, *_: object, made: Established | None = None) -> None:
+        self._made = made or Established(Layout(LANES), 1)
 
     async def establish(self) -> Established:
-        return Established(Layout(LANES), 1)
+        return self._made
 
 
 def starting(monkeypatch: pytest.MonkeyPatch, source: Answering) -> tuple[Driver, Jvm]:
