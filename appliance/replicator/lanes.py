@@ -129,24 +129,33 @@ class _Change:
         await self._take_id()
         checkpoints = await self._peek()
         self._generation = max((each.owner.generation for each in checkpoints if each.owner), default=0)
-        if not self.is_made(checkpoints):
-            self._began = self._began or time.monotonic()
-            layout = self.layout(checkpoints)
-            await self._announce(len(checkpoints), layout)
-            await self._grow(layout.lanes)
-            checkpoints = await self._fence()
-            layout, fault = self.layout(checkpoints), ""
-            try:
-                _require_settled(checkpoints[0].states)
-            except LinkRefused as error:  # another command has begun just before the lanes were fenced
-                layout, fault = replace(_link(checkpoints).layout, number=layout.number), str(error)
-            await self._move_segments(_link(checkpoints).layout, layout)
-            await self._decide(checkpoints, layout)
-            self.stall = time.monotonic() - self._began
-            if fault:
-                raise LinkRefused(fault)
-            checkpoints = await self._peek()
-        await self._drop_segments(_link(checkpoints).layout)
+        if self.is_made(checkpoints):
+            await self._drop_what_is_left(_link(checkpoints).layout)
+        else:
+            await self._drop_segments(await self._change(checkpoints))
+
+    async def _change(self, checkpoints: Sequence[LaneCheckpoint]) -> Layout:
+        """Change the layout; the one that holds then.
+
+        Raises:
+            LinkRefused: another command had begun just before the lanes were fenced; the layout is as before.
+        """
+        self._began = self._began or time.monotonic()
+        layout = self.layout(checkpoints)
+        await self._announce(len(checkpoints), layout)
+        await self._grow(layout.lanes)
+        checkpoints = await self._fence()
+        layout, refused = self.layout(checkpoints), None
+        try:
+            _require_settled(checkpoints[0].states)
+        except LinkRefused as error:
+            layout, refused = replace(_link(checkpoints).layout, number=layout.number), error
+        await self._move_segments(_link(checkpoints).layout, layout)
+        await self._decide(checkpoints, layout)
+        self.stall = time.monotonic() - self._began
+        if refused:
+            raise refused
+        return layout  # not read again: a commit is answered before its markers are written
 
     async def _take_id(self) -> None:
         """Fence any other run of such a command, and end its transaction."""
@@ -206,16 +215,11 @@ class _Change:
 
     async def _fence(self) -> list[LaneCheckpoint]:
         """Fence every lane, and read its checkpoint."""
-        operation, at_once = self.operation, asyncio.Semaphore(_FENCED_AT_ONCE)
-
-        async def start(index: int) -> LaneCheckpoint:
-            lane = Lane(index, operation.destination, operation.naming, self._owner(), self._timeout, None)
-            await lane.start()
-            return lane.checkpoint
+        at_once = asyncio.Semaphore(_FENCED_AT_ONCE)
 
         async def fence(index: int) -> LaneCheckpoint:
             async with at_once:
-                return await retry_while_busy(lambda: start(index), _may_pass)
+                return await self._fenced(index)
 
         lanes = range(self._partitions(self._positions))
         fencing = [asyncio.create_task(fence(index), name=f"fence-{index}") for index in lanes]
@@ -224,6 +228,17 @@ class _Change:
         finally:
             for task in fencing:
                 task.cancel()
+
+    async def _fenced(self, index: int) -> LaneCheckpoint:
+        """The checkpoint of a lane, once its owner is fenced."""
+        operation = self.operation
+
+        async def start() -> LaneCheckpoint:
+            lane = Lane(index, operation.destination, operation.naming, self._owner(), self._timeout, None)
+            await lane.start()
+            return lane.checkpoint
+
+        return await retry_while_busy(start, _may_pass)
 
     async def _move_segments(self, before: Layout, after: Layout) -> None:
         """Write the segments of moving partitions in their new lanes, where nothing older may be left of them."""
@@ -236,6 +251,11 @@ class _Change:
     async def _drop_segments(self, layout: Layout) -> None:
         """Delete the segments that are left in lanes which have their partitions no more."""
         await self._write_segments(misplaced_segments(await self._segments(), layout, _now()))
+
+    async def _drop_what_is_left(self, seen: Layout) -> None:
+        """The same after a killed run, once the layout that was ``seen`` is known to be the newest."""
+        if misplaced_segments(await self._segments(), seen, _now()):
+            await self._drop_segments(_link([await self._fenced(0)]).layout)
 
     async def _segments(self) -> list[Segments]:
         partitions = [(self._offsets, lane) for lane in range(self._partitions(self._offsets))]

@@ -2,7 +2,6 @@
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNACCOUNTED, Position
 from tests.simulation.brokers import Brokers
@@ -14,8 +13,8 @@ from tests.simulation.truth import Truth
 class AtRest:
     """Holds the logs of a link against what its invariants have seen commit."""
 
-    def __init__(self, invariants: Invariants, naming: Naming, destination: Brokers, lanes: int) -> None:
-        self._link, self._naming, self._destination, self._lanes = invariants, naming, destination, lanes
+    def __init__(self, invariants: Invariants, naming: Naming, destination: Brokers) -> None:
+        self._link, self._naming, self._destination = invariants, naming, destination
 
     def unsettled(self, may_stop: bool) -> list[str]:
         """Partitions that are neither copied nor reported as stopped; also lost copies that are not reported."""
@@ -92,4 +91,4 @@ class AtRest:
 
     def _is_inactive(self, partition: Partition) -> bool:
         """M: an operator's state forbids that it is copied."""
-        return self._link.obedience.is_inactive(Layout(self._lanes).lane_of(*partition), partition[0])
+        return self._link.obedience.is_inactive(self._link.layout.lane_of(*partition), partition[0])

@@ -16,6 +16,7 @@ TOPICS = "topics"
 REMADE = "remade"
 POSITIONS = "positions"
 OTHERS = "others"
+LAYOUTS = "layouts"
 
 LIKELY = {
     REQUESTS: 0.6,
@@ -34,6 +35,7 @@ LIKELY = {
     REMADE: 0.3,
     POSITIONS: 0.15,
     OTHERS: 0.3,
+    LAYOUTS: 0.3,
 }
 """A seed chooses among them. Those from ``link`` on need a link that the engine itself makes."""
 

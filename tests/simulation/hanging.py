@@ -2,7 +2,6 @@
 
 from appliance.kafka.records.batch import restamp
 from appliance.kafka.records.records import Record, body, pack
-from appliance.link.model.layout import Layout
 from tests.simulation.brokers import Brokers
 from tests.simulation.link import Link
 from tests.simulation.log import Log
@@ -44,7 +43,7 @@ class Hanging:
             link.at(link.loop.time() + _LATE_AFTER * link.chance.random(), lambda: self.leave_late(topic))
             return
         log = link.chance.choice(copy.logs)
-        name = link.naming.transactional_id(Layout(link.lanes).lane_of(topic, log.number))
+        name = link.naming.transactional_id(link.invariants.layout.lane_of(topic, log.number))
         known = link.destination.coordinator.transactions.get(name)
         if known is not None and known.epoch > 0 and (topic, log.number) in link.invariants.positions:
             self._append(link.destination, log, known.producer, known.epoch - 1)

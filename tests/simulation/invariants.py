@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import unpack
-from appliance.link.model.checkpoint import OPERATOR, Gap, LinkRecord, Owner, StartOffsets
+from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.copy_states import StateRecord
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNKNOWN, Position
 from tests.simulation.brokers import Brokers, Topic
@@ -33,12 +34,16 @@ class _Remembered:
     gaps: dict[Partition, Gap] = field(default_factory=dict)
     states: dict[int, list[StateRecord]] = field(default_factory=dict)
     by_operator: bool = False
+    layout: Layout | None = None
 
 
 class Invariants:
     """Watches a link between two clusters."""
 
-    def __init__(self, naming: Naming, destination: Brokers) -> None:
+    def __init__(self, naming: Naming, destination: Brokers, lanes: int) -> None:
+        self.layout = Layout(lanes)
+        self._in_lanes: dict[int, dict[Partition, Position]] = {}
+        """The positions in each partition of the positions topic."""
         self._naming = naming
         self._destination = destination
         self.truths: dict[tuple[Partition, uuid.UUID], Truth] = {}
@@ -91,8 +96,14 @@ class Invariants:
             if records and partition not in remembered.positions:
                 raise Violation(f"A: {len(records)} records of {partition} commit without a position")
             if records:
-                self.obedience.copied(int(transaction.id.rpartition("-")[2]), partition[0], transaction.id)
+                lane = int(transaction.id.rpartition("-")[2])
+                if self.layout.lane_of(*partition) != lane:
+                    raise Violation(f"B: {transaction.id} writes to {log}, which is not of its lane in {self.layout}")
+                self.obedience.copied(lane, partition[0], transaction.id)
             self.copies.setdefault(log, []).extend(records)
+        if transaction.id == self._naming.lanes_id:
+            self._laid_out(remembered)
+            remembered.positions.clear()
         for partition, position in remembered.positions.items():
             gap = remembered.gaps.get(partition)
             copied = new[partition][1] if partition in new else []
@@ -106,6 +117,16 @@ class Invariants:
                 self._moved(partition, position, copied, gap)
         for lane, states in remembered.states.items():
             self.obedience.took(lane, states)
+
+    def _laid_out(self, remembered: _Remembered) -> None:
+        """B, D, H: another layout moves positions to their lanes, and changes, loses and doubles none."""
+        self.layout = remembered.layout or self.layout
+        held = [item for own in self._in_lanes.values() for item in own.items()]
+        if sorted(held, key=str) != sorted(self.positions.items(), key=str):
+            raise Violation(f"D, H: {self.layout} leaves {held} of {self.positions}")
+        for lane, own in self._in_lanes.items():
+            if astray := [partition for partition in own if self.layout.lane_of(*partition) != lane]:
+                raise Violation(f"H: lane {lane} of {self.layout} holds the positions of {astray}")
 
     def losing(self, log: Log, offset: int) -> None:
         """A copy is about to lose everything from there on."""
@@ -122,12 +143,17 @@ class Invariants:
                 match decode(record):
                     case (tuple() as partition, Position() as position):
                         remembered.positions[partition] = position
+                        self._in_lanes.setdefault(lane, {})[partition] = position
+                    case Forgotten(partition, None):
+                        self._in_lanes.get(lane, {}).pop(partition, None)
                     case Gap() as gap:
                         remembered.gaps[gap.partition] = gap
                     case (int(), Owner() as owner):
                         remembered.by_operator = owner.run == OPERATOR
-                    case LinkRecord():
+                    case LinkRecord(number=0):
                         self._made()
+                    case LinkRecord() as link:
+                        remembered.layout = link.layout
                     case StartOffsets() as starts:
                         begins.append(starts)
                     case StateRecord() as state:
@@ -145,6 +171,7 @@ class Invariants:
         if self.is_emptied:
             self.is_emptied = False
             self.positions.clear()
+            self._in_lanes.clear()
             self.obedience.forget()
             for truth in self.truths.values():
                 truth.begin = 0

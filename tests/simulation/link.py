@@ -39,8 +39,8 @@ class Link:
         start = chance.choice((Start.EARLIEST, Start.LATEST)) if own else Start.EARLIEST
         self.settings = settings("orange", self.on_gap, start, self.lanes)
         self.naming = Naming.of(self.settings)
-        self.invariants = Invariants(self.naming, self.destination)
-        self.at_rest = AtRest(self.invariants, self.naming, self.destination, self.lanes)
+        self.invariants = Invariants(self.naming, self.destination, self.lanes)
+        self.at_rest = AtRest(self.invariants, self.naming, self.destination)
         self.workload = Workload(self.source, chance)
         self.processes: list[Replicator] = []
         self.others: list[Replicator] = []

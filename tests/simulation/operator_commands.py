@@ -14,6 +14,7 @@ from appliance.failover.promotion import failover, promote
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent
 from appliance.replicator import resume
+from appliance.replicator.lanes_command import lanes
 from appliance.replicator.resume import RETRY, Choice
 from appliance.settings.values import Settings, Side
 from tests.simulation.brokers import Brokers
@@ -143,6 +144,30 @@ class Operator:
         name = link.chance.choice(list(commands))
         self._begin(f"{name} {topic}", self._change(commands[name], topic))
 
+    def change_lanes(self) -> None:
+        """Give the link another number of lanes, or place its partitions by load."""
+        count = self._link.chance.choice((1, 2, 2, 3, 4))
+        self._begin(f"lanes {count}", self._change_lanes(count))
+
+    def settle_lanes(self) -> None:
+        """End what a killed change of lanes has left."""
+        self._begin("settle lanes", self._settle_lanes(self._link.chance.choice((1, 2, 3))))
+
+    async def _change_lanes(self, count: int) -> None:
+        balance = self._link.chance.random() < 0.5
+        async with operation.operation(self._link.settings, operation.Choice(yes=True), self._told) as running:
+            await lanes(running, count, balance=balance, sample=0)
+
+    async def _settle_lanes(self, count: int) -> None:
+        while True:
+            try:
+                return await self._change_lanes(count)
+            except ApplianceError as error:
+                self._told(str(error))
+                if self._link.damaged:
+                    return None
+            await asyncio.sleep(_AGAIN_AFTER)
+
     def settle_states(self) -> None:
         """Have every lane told the same; by chance all is copied again, or nothing is that can be paused."""
         events = self._link.chance.choice((_TO_ACTIVE, (CopyEvent.PAUSE,)))
@@ -155,7 +180,7 @@ class Operator:
         async with operation.operation(self._link.settings, choice, self._told) as running:
             await command(running)
             if alone and self._is_alone():
-                self._link.invariants.obedience.told(self._link.lanes)
+                self._link.invariants.obedience.told(self._link.invariants.layout.lanes)
 
     async def _apply(self, event: CopyEvent, running: Operation) -> None:
         """The move of a state, without the work that the command does for it."""

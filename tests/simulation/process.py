@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from appliance.errors import ApplianceError, Fenced
-from appliance.link.model.checkpoint import Owner, StartOffsets
+from appliance.errors import ApplianceError, Fenced, LayoutChanged
+from appliance.link.model.checkpoint import OPERATOR, Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, lanes_of
@@ -64,6 +64,8 @@ class Replicator:
         self._layout = Layout(known.engine.lanes)
         self._starts: Mapping[str, StartOffsets] = {}
         self._assignment = Assignment()
+        self._replicas: tuple[Replica, ...] = ()
+        self._is_of_another_layout = False
         self._tries = itertools.count()
         self._news: asyncio.Event  # another assignment, or the end
         self._ending: asyncio.Event
@@ -113,7 +115,9 @@ class Replicator:
 
     def assign(self, replicas: tuple[Replica, ...]) -> None:
         """Have the task copy these from now on."""
-        self._assignment = Assignment(lanes_of(replicas, self._layout), self._starts)
+        self._replicas = replicas
+        lanes = lanes_of(replicas, self._layout)
+        self._assignment = Assignment(lanes, self._starts, layout=self._layout.number)
         self._news.set()
 
     async def _copy(self) -> None:
@@ -121,6 +125,8 @@ class Replicator:
         while not self._ending.is_set():
             owner = Owner(self.life.name, f"worker-{next(self._tries)}", "host", 0, self._number)
             engine = self._settings.engine
+            if self._is_of_another_layout and not await self._lay_out():
+                return
             task = TaskRunner(self._source, self._destination, self._naming, engine, owner, self._reported)
             try:
                 await task.run(self._assigned())
@@ -128,10 +134,27 @@ class Replicator:
                 self._fates.note("task fails:", str(error))
                 await asyncio.sleep(_RETRY)
 
+    async def _lay_out(self) -> bool:
+        """Read the link's new layout, as the driver does; False if this run ends."""
+        try:
+            establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
+            found = await self._insist(establishing.establish)
+        except ApplianceError as error:
+            self._end(error)
+            return False
+        own = Owner(self.life.name, "driver", "host", 0, self._number)
+        others = [each for each in found.owners if each.run not in (OPERATOR, own.run) and each.is_newer_than(own)]
+        if others:
+            self._end(Fenced(f"the lanes by {others[0]}"))
+            return False
+        self._layout, self._is_of_another_layout = found.layout, False
+        self.assign(self._replicas)
+        return True
+
     async def _assigned(self) -> AsyncIterator[Assignment]:
         """The newest assignment, and each new one, until the process is to end."""
         given: Assignment | None = None
-        while not self._ending.is_set():
+        while not self._ending.is_set() and not self._is_of_another_layout:
             self._news.clear()
             if given is not self._assignment:
                 given = self._assignment
@@ -139,7 +162,10 @@ class Replicator:
             await self._news.wait()
 
     def _reported(self, report: Report) -> None:
-        if isinstance(report, Notice):
+        if isinstance(report, Notice) and report.kind == LayoutChanged.__name__:
+            self._is_of_another_layout = True
+            self._news.set()
+        elif isinstance(report, Notice):
             kind = Fenced if report.kind == Fenced.__name__ else ApplianceError
             self._notice(report.subject, kind(report.fault) if report.fault else None)
 
