@@ -64,7 +64,8 @@ async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> L
         ApplianceError: the destination does not answer; the next run continues.
     """
     change, topic = _Change(operation, wanted), await find_positions(operation)
-    _require_settled(topic.checkpoints[0].states)
+    if not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
+        _require_settled(topic.checkpoints[0].states)
     layout = change.layout(topic.checkpoints)
     report = LanesReport(operation.naming.replicator, topic.layout, layout, loads, operation.choice.dry_run)
     if operation.choice.dry_run:
@@ -175,7 +176,18 @@ class _Change:
         return self.operation.settings.engine.transaction_timeout
 
     async def _peek(self) -> list[LaneCheckpoint]:
-        return await peek_checkpoints(self.operation.destination, self._positions, self._partitions(self._positions))
+        found = self._partitions(self._positions)
+        return self._whole(await peek_checkpoints(self.operation.destination, self._positions, found))
+
+    def _whole(self, checkpoints: list[LaneCheckpoint]) -> list[LaneCheckpoint]:
+        """The same; a broker that lags may not show all partitions of a topic that has just grown.
+
+        Raises:
+            BrokerBusy: there are more.
+        """
+        if not checkpoints or len(checkpoints) < _link(checkpoints).partitions:
+            raise BrokerBusy(f"{self._positions} is not shown whole", "LEADER_NOT_AVAILABLE")
+        return checkpoints
 
     @property
     def _positions(self) -> str:
@@ -224,7 +236,7 @@ class _Change:
         lanes = range(self._partitions(self._positions))
         fencing = [asyncio.create_task(fence(index), name=f"fence-{index}") for index in lanes]
         try:
-            return await asyncio.gather(*fencing)
+            return self._whole(await asyncio.gather(*fencing))
         finally:
             for task in fencing:
                 task.cancel()
@@ -289,7 +301,8 @@ class _Change:
 
 def _link(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
     link = checkpoints[0].link
-    assert link is not None  # checked before anything is changed, and never deleted
+    if link is None:
+        raise LinkRefused("the link record is gone: see `appliance status`")
     return link
 
 

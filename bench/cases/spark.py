@@ -97,16 +97,18 @@ WORKERS = 2
 
 
 @contextlib.asynccontextmanager
-async def on_a_cluster(pair: Pair, load: Load, run: str, settings: Mapping[str, str]) -> AsyncIterator[Copying]:
+async def on_a_cluster(
+    pair: Pair, load: Load, run: str, settings: Mapping[str, str], workers: int = WORKERS
+) -> AsyncIterator[Copying]:
     """Copy the load; see ``bench.lib.copying.Copier``. Each worker has as many cores as its share of TASKS."""
     both = {**settings, **_cluster_settings()}
-    cores = int(settings["TASKS"]) // WORKERS
+    cores = int(settings["TASKS"]) // workers
     file = pair.directory / f"cluster{run}.sh"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
     file.touch(mode=0o600)
     file.write_text(env_text(*bootstrap, load.topic, f"ours{run}", both))
     async with contextlib.AsyncExitStack() as parts:
-        for number in range(WORKERS + 1):
+        for number in range(workers + 1):
             options = ["worker", "--cores", str(cores)] if number else ["master"]
             part = await _start(pair.directory, file, f"spark{run}-{number}", options)
             parts.push_async_callback(part.kill)

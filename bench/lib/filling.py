@@ -34,7 +34,7 @@ class Load:
 
     The producer's batches hold at most ``batch_bytes``, uncompressed, and ``batch_records``. If ``transactional``, the
     transactions overlap, and every fifth is aborted. With ``keys``, there are that many different keys and the topic is
-    compacted; otherwise no two records have the same key.
+    compacted; otherwise no two records have the same key. With ``apart`` n, only each n-th partition has records.
     """
 
     records: int
@@ -46,6 +46,7 @@ class Load:
     batch_records: int = 10_000
     transactional: bool = False
     keys: int = 0
+    apart: int = 1
 
     @property
     def visible(self) -> int:
@@ -64,7 +65,7 @@ async def fill(cluster: Cluster, load: Load) -> None:
     try:
         async with asyncio.timeout(_DEADLINE):
             await make_topic(cluster, load.topic, load.partitions, compacting.CONFIGS if load.keys else {})
-            await _write(cluster, load)
+            await write(cluster, load)
             if load.keys:
                 await _compact(cluster, load)
     except KafkaException as error:
@@ -81,10 +82,12 @@ async def fill(cluster: Cluster, load: Load) -> None:
 def _records(load: Load) -> Iterator[Record]:
     values = events(_DISTINCT_VALUES, load.value_bytes)
     keys = compacting.keys(load.records, load.keys) if load.keys else range(load.records)
-    return ((values[number % len(values)], b"%d" % key, key % load.partitions) for number, key in enumerate(keys))
+    busy = range(0, load.partitions, load.apart)
+    return ((values[number % len(values)], b"%d" % key, busy[key % len(busy)]) for number, key in enumerate(keys))
 
 
-async def _write(cluster: Cluster, load: Load) -> None:
+async def write(cluster: Cluster, load: Load) -> None:
+    """Write all of ``load`` to its topic, which is there."""
     client = cluster.client_configuration() | _tuning(load)
     if load.transactional:
         await interleaving.write(client, load.topic, _records(load))

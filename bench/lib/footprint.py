@@ -47,6 +47,14 @@ async def footprint(pid: int, seconds: float) -> Footprint:
     return Footprint(java, others=_cost(_java(before, False), _java(after, False), elapsed))
 
 
+async def cost_of(pid: int, seconds: float) -> Cost:
+    """Measure one process alone over the next ``seconds``."""
+    clock = asyncio.get_running_loop().time
+    before, begun = [each for each in processes() if each.pid == pid], clock()
+    await asyncio.sleep(seconds)
+    return _cost(before, [each for each in processes() if each.pid == pid], clock() - begun)
+
+
 def _java(members: Sequence[Process], wanted: bool) -> list[Process]:
     return [member for member in members if member.is_java is wanted]
 

@@ -11,7 +11,7 @@ from appliance.kafka.records.records import unpack
 from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.copy_states import StateRecord
-from appliance.link.model.layout import Layout
+from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNKNOWN, Position
 from tests.simulation.brokers import Brokers, Topic
@@ -41,7 +41,7 @@ class Invariants:
     """Watches a link between two clusters."""
 
     def __init__(self, naming: Naming, destination: Brokers, lanes: int) -> None:
-        self.layout = Layout(lanes)
+        self.layout, self.is_changing = Layout(lanes), False
         self._in_lanes: dict[int, dict[Partition, Position]] = {}
         """The positions in each partition of the positions topic."""
         self._naming = naming
@@ -150,10 +150,13 @@ class Invariants:
                         remembered.gaps[gap.partition] = gap
                     case (int(), Owner() as owner):
                         remembered.by_operator = owner.run == OPERATOR
-                    case LinkRecord(number=0):
+                    case LinkRecord(number=0) as link:
                         self._made()
+                        self.layout = link.layout
                     case LinkRecord() as link:
                         remembered.layout = link.layout
+                    case LayoutRecord() as layout if lane == 0:
+                        self.is_changing = layout.changing
                     case StartOffsets() as starts:
                         begins.append(starts)
                     case StateRecord() as state:

@@ -164,7 +164,7 @@ class Operator:
                 return await self._change_lanes(count)
             except ApplianceError as error:
                 self._told(str(error))
-                if self._link.damaged:
+                if self._link.damaged or not self._link.invariants.is_changing:
                     return None
             await asyncio.sleep(_AGAIN_AFTER)
 
@@ -201,8 +201,10 @@ class Operator:
                 await asyncio.sleep(_AGAIN_AFTER)
 
     def _is_alone(self) -> bool:
-        """True while one command runs; one that was killed has no effect any more."""
-        return sum(life.alive and not task.done() for life, task in self._running) == 1
+        """True while one command runs, and all markers are written; one that was killed has no effect any more."""
+        lanes = self._link.destination.topics.get(self._link.naming.positions_topic)
+        shown = lanes is None or not any(log.open for log in lanes.logs)
+        return shown and sum(life.alive and not task.done() for life, task in self._running) == 1
 
     def translate(self, at_rest: bool = False) -> None:
         """Read the maps of offsets, and hold all that they say against the logs."""

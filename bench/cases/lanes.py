@@ -1,0 +1,184 @@
+"""Lanes and executors where few partitions carry everything, a change of lanes, and the driver's cost.
+
+The load is 16 partitions of which four have all records, and the hash gives these four to one lane of two or four. It
+is copied by a Spark cluster with 2, 4 and 8 lanes over 1, 2 and 4 executors of one core each, and with four lanes once
+more after ``appliance lanes --balance``. Each copy has its own link. A rate is that from the first tenth of the records
+to the last one. Then a link with many partitions, each with a record, is left idle: the driver is measured, with a
+tenth of the partitions and with all, and ``appliance lanes --set`` says how long nothing could be copied.
+"""
+
+import argparse
+import asyncio
+import functools
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from appliance.errors import ProcessFailed
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.settings.values import Side
+from bench.cases.spark import on_a_cluster
+from bench.lib.clusters import Pair, delete_topics, kafka_cluster, make_topic, plain_pair
+from bench.lib.copying import Copying
+from bench.lib.counting import require_complete
+from bench.lib.filling import Load, fill, write
+from bench.lib.footprint import Cost, cost_of
+from bench.lib.our_replicator import environment, our_replicator
+from bench.lib.row import LIMIT, Row
+from bench.lib.setup import positive, setup
+from bench.lib.topic_load import PARTITIONS, PATTERN, arrived, make, named
+
+_LANES, _EXECUTORS = (2, 4, 8), (1, 2, 4)
+_PARTITIONS, _APART = 16, 4
+_PLACED_LANES = 4
+_BASE = "2 lanes, 1 executor"
+_COPIED_IN = 600.0
+_INTERVAL = 0.04
+_STALL_SECONDS, _GROWTH = 10.0, 10.0
+_HEAP_MEGABYTES = 2_048
+
+log = logging.getLogger("appliance.bench")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench lanes``."""
+    parser.add_argument(
+        "--records", type=positive, default=1_000_000, metavar="N", help="records to copy (%(default)s)"
+    )
+    parser.add_argument(
+        "--topics", type=positive, default=1_000, metavar="N", help="topics of ten partitions, idle (%(default)s)"
+    )
+    parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="seconds of idleness (%(default)g)")
+    parser.set_defaults(setup=functools.partial(setup, heap_megabytes=_HEAP_MEGABYTES))
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Run the benchmark, and return its rows.
+
+    Raises:
+        ProcessFailed, ToolMissing: a program did not run, or a copy was incomplete.
+    """
+    load = Load(arguments.records, partitions=_PARTITIONS, apart=_APART)
+    rates: dict[str, float] = {}
+    async with plain_pair() as pair:
+        await fill(pair.source, load)
+        for lanes in _LANES:
+            for executors in _EXECUTORS:
+                name = f"{lanes} lanes, {executors} executor{'s' * (executors > 1)}"
+                rates[name] = await _hashed(pair, load, lanes, executors)
+                log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rates[name]:,.0f}/s"}})
+        placed = await _placed(pair, load)
+    few = await _idle(max(1, arguments.topics // 10), arguments.seconds)
+    many = await _idle(arguments.topics, arguments.seconds)
+    return rows(rates, placed, few, many)
+
+
+def rows(rates: Mapping[str, float], placed: float, few: tuple[Cost, float], many: tuple[Cost, float]) -> list[Row]:
+    """The rates beside that of two lanes on one executor, that by load beside the hash, and the driver's cost."""
+    found = [
+        Row(f"speed of {name}", "records/s", rate, _BASE, rates[_BASE]) for name, rate in rates.items() if name != _BASE
+    ]
+    hashed = f"{_PLACED_LANES} lanes, {_EXECUTORS[-1]} executors"
+    (less, _), (more, stall) = few, many
+    return [
+        *found,
+        Row(f"speed of {hashed}, by load", "records/s", placed, f"{hashed}, by hash", rates[hashed]),
+        Row("memory of the driver", "MB", more.memory, "a tenth of the partitions", less.memory, _GROWTH),
+        Row("driver, idle", "% of a core", more.processor, "a tenth of the partitions", less.processor, _GROWTH),
+        Row("nothing copied while lanes change", "s", stall, LIMIT, _STALL_SECONDS, 1),
+    ]
+
+
+def _settings(lanes: int, executors: int) -> dict[str, str]:
+    return {"TASKS": str(executors), "LANES": str(lanes)}
+
+
+async def _hashed(pair: Pair, load: Load, lanes: int, executors: int) -> float:
+    """Records a second of a new link, whose partitions lie by their hash."""
+    run, settings = f"{lanes}x{executors}", _settings(lanes, executors)
+    async with on_a_cluster(pair, load, run, settings, executors) as copying:
+        rate = await _rate(pair, copying, load)
+    await delete_topics(pair.destination)
+    return rate
+
+
+async def _placed(pair: Pair, load: Load) -> float:
+    """The same of a link that has balanced its lanes by the first records."""
+    whole, first = (Load(n, "placed", _PARTITIONS, apart=_APART) for n in (load.records, 16 * _PARTITIONS))
+    settings = _settings(_PLACED_LANES, _EXECUTORS[-1])
+    await make_topic(pair.source, first.topic, first.partitions, {})
+    await write(pair.source, first)
+    async with our_replicator(pair, first, "placed", settings) as copying:
+        await _rate(pair, copying, first)
+    await _change(pair, "placed", "--balance", "--sample", "0")
+    await write(pair.source, whole)
+    async with on_a_cluster(pair, whole, "placed", settings, _EXECUTORS[-1]) as copying:
+        rate = await _rate(pair, copying, Load(whole.records + first.records, whole.topic, _PARTITIONS))
+    await delete_topics(pair.destination)
+    return rate
+
+
+async def _rate(pair: Pair, copying: Copying, load: Load) -> float:
+    """Records a second from the first tenth to the last one.
+
+    Raises:
+        ProcessFailed: the program ended, or did not copy all of them.
+    """
+    seen: list[tuple[float, int]] = []
+    async with kafka_cluster(pair.destination, Side.DESTINATION) as destination:
+        try:
+            async with asyncio.timeout(_COPIED_IN):
+                while not seen or seen[-1][1] < load.records:
+                    copying.process.require_running()
+                    known = await destination.metadata([copying.topic])
+                    topic = known.topics.get(copying.topic)
+                    partitions = [(copying.topic, number) for number in range(len(topic.leaders) if topic else 0)]
+                    ends = await list_offsets(destination, known, partitions, Bound.STABLE_END)
+                    seen.append((time.perf_counter(), sum(ends.values())))
+                    await asyncio.sleep(_INTERVAL)
+        except TimeoutError as error:
+            raise copying.process.failure(f"copied {seen[-1][1]} offsets in {_COPIED_IN:g} s") from error
+    await require_complete(pair, copying, load)
+    began, before = next((at, offsets) for at, offsets in seen if offsets >= load.records // 10)
+    ended, after = seen[-1]
+    return (after - before) / max(ended - began, _INTERVAL)
+
+
+async def _change(pair: Pair, run: str, *options: str) -> dict[str, Any]:
+    """The JSON of ``appliance lanes`` with these options.
+
+    Raises:
+        ProcessFailed: it failed.
+    """
+    file = pair.directory / f"ours{run}.sh"
+    command = [sys.executable, "-m", "appliance.cli", "lanes", "--env-file", str(file), "--yes", "--json", *options]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=environment(os.environ, pair.directory),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    if process.returncode:
+        raise ProcessFailed(f"appliance lanes: {err.decode()}")
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+async def _idle(topics: int, seconds: float) -> tuple[Cost, float]:
+    """The driver's cost with many idle partitions, and the seconds of a change of lanes without any copying."""
+    names: Sequence[str] = named(range(topics))
+    load = Load(0, PATTERN, PARTITIONS)
+    async with plain_pair(_HEAP_MEGABYTES) as pair:
+        await make(pair.source, names)
+        async with our_replicator(pair, load, "idle", _settings(4, 2)) as copying:
+            await arrived(pair.destination, [copying.topic.replace(PATTERN, name) for name in names], copying.process)
+            cost = await cost_of(copying.process.pid, seconds)
+            stall = float((await _change(pair, "idle", "--set", "8"))["stall_seconds"])
+            await copying.process.wait_for_line("lanes changed lanes=8", _COPIED_IN)
+    log.info("measured", extra={"fields": {"topics": topics, "driver": f"{cost.memory:.0f}MB", "stall": f"{stall}s"}})
+    return cost, stall
