@@ -9,6 +9,7 @@ tenth of the partitions and with all, and ``appliance lanes --set`` says how lon
 
 import argparse
 import asyncio
+import contextlib
 import functools
 import json
 import logging
@@ -18,7 +19,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from appliance.errors import ProcessFailed
+from appliance.errors import BrokerBusy, ProcessFailed
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.settings.values import Side
 from bench.cases.spark import on_a_cluster
@@ -134,11 +136,8 @@ async def _rate(pair: Pair, copying: Copying, load: Load) -> float:
             async with asyncio.timeout(_COPIED_IN):
                 while not seen or seen[-1][1] < load.records:
                     copying.process.require_running()
-                    known = await destination.metadata([copying.topic])
-                    topic = known.topics.get(copying.topic)
-                    partitions = [(copying.topic, number) for number in range(len(topic.leaders) if topic else 0)]
-                    ends = await list_offsets(destination, known, partitions, Bound.STABLE_END)
-                    seen.append((time.perf_counter(), sum(ends.values())))
+                    with contextlib.suppress(BrokerBusy):  # the topic is being made
+                        seen.append((time.perf_counter(), await _visible(destination, copying.topic)))
                     await asyncio.sleep(_INTERVAL)
         except TimeoutError as error:
             raise copying.process.failure(f"copied {seen[-1][1]} offsets in {_COPIED_IN:g} s") from error
@@ -146,6 +145,14 @@ async def _rate(pair: Pair, copying: Copying, load: Load) -> float:
     began, before = next((at, offsets) for at, offsets in seen if offsets >= load.records // 10)
     ended, after = seen[-1]
     return (after - before) / max(ended - began, _INTERVAL)
+
+
+async def _visible(destination: KafkaCluster, name: str) -> int:
+    """The sum of the last stable offsets of a topic; 0 where there is none yet."""
+    known = await destination.metadata([name])
+    topic = known.topics.get(name)
+    partitions = [(name, number) for number in range(len(topic.leaders) if topic else 0)]
+    return sum((await list_offsets(destination, known, partitions, Bound.STABLE_END)).values())
 
 
 async def _change(pair: Pair, run: str, *options: str) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Misfortunes:
             self._often(1, 1, self._remake)
         if POSITIONS in self.faults and REMADE not in self.faults:  # without copies it would be a new link
             self._often(1, 1, self._damage_positions)
-        if LAYOUTS in self.faults:
+        if LAYOUTS in self.faults and POSITIONS not in self.faults:  # a command may outlast the topic that it has read
             self._often(1, 3, self.operator.change_lanes)
         if OTHERS in self.faults and not self.faults & {TOPICS, REMADE}:
             self._often(1, 1, self._start_other)
@@ -202,7 +202,7 @@ class Misfortunes:
             self.operator.plan(2 * self._link.chance.random(), act)
         if STATES in self.faults:
             self.operator.plan(0.2 * self._link.chance.random(), self.operator.settle_states)
-        if LAYOUTS in self.faults and self._link.own:
+        if LAYOUTS in self.faults and POSITIONS not in self.faults and self._link.own:
             self.operator.plan(0.5 * self._link.chance.random(), self.operator.settle_lanes)
         self._link.at(self._link.loop.time() + _OPERATOR_AFTER, self._operate)
 

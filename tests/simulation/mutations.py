@@ -12,10 +12,11 @@ from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client import writer
 from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import Position
-from appliance.replicator import resume
+from appliance.replicator import lanes, resume
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read import fetcher
 from appliance.replicator.read.buffer import Buffer
@@ -126,6 +127,21 @@ def state_written_unfenced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lane, "__init__", beside)
 
 
+def layout_overlooked(patch: pytest.MonkeyPatch) -> None:
+    """A lane goes on as it was assigned, whatever layout its partition is of (invariant B)."""
+    patch.setattr(Lane, "_require_layout", lambda _: None)
+
+
+def layout_read_back_at_once(patch: pytest.MonkeyPatch) -> None:
+    """The segments of the maps are deleted by the layout that is seen right after its commit."""
+    drop = lanes._Change._drop_segments
+
+    async def by_what_is_seen(self: lanes._Change, _: Layout) -> None:
+        await drop(self, lanes._link(await self._peek()).layout)
+
+    patch.setattr(lanes._Change, "_drop_segments", by_what_is_seen)
+
+
 MUTATIONS = {
     "an open transaction overlooked": open_transaction_overlooked,
     "a compacted epoch taken for a loss": compacted_epoch_taken_for_a_loss,
@@ -136,4 +152,6 @@ MUTATIONS = {
     "a map that is not cut where its copy was": map_that_is_not_cut,
     "a state overlooked": state_overlooked,
     "a state written without fencing": state_written_unfenced,
+    "a lane of another layout that goes on": layout_overlooked,
+    "a layout read back before its markers": layout_read_back_at_once,
 }

@@ -45,6 +45,8 @@ def test_an_engine_made_wrong_is_caught(
         ("a map that is not cut where its copy was", ("losses",)),
         ("a state overlooked", ("states",)),
         ("a state written without fencing", ("states",)),
+        ("a lane of another layout that goes on", ("link", "layouts", "crashes")),
+        ("a layout read back before its markers", ("link", "layouts", "crashes", "requests", "rivals")),
     ],
 )
 def test_an_engine_made_wrong_against_what_is_played_here_alone_is_caught(

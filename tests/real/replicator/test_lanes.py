@@ -23,7 +23,7 @@ from appliance.replicator.model import map_growth
 from appliance.replicator.model.lanes_report import LanesReport
 from tests.real.failover.test_promotion import YES, Killed, command, everywhere
 from tests.real.link.test_offset_maps import assert_translated
-from tests.support.engine import Engine, Pair, copying
+from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -171,6 +171,37 @@ async def test_lanes_are_left_alone_while_another_command_has_work_left_in_them(
         await laid_out(pair, 7)
         assert await in_their_lanes(engine) == before
         assert await everywhere(pair, topic) == {CopyState.PROMOTED}  # in the new lanes, too
+
+
+async def test_case_460_a_killed_change_is_ended_though_a_command_had_begun_just_before_the_lanes_were_fenced(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The change waited for the state that the command had left, and the command for the change.
+    topic = pair.topic("crossed", PARTITIONS)
+    async with pair.engine() as engine:
+        produce_everywhere(pair, topic)
+        await engine.copy_all()
+        take = _Change._take_id
+
+        async def begun_meanwhile(self: _Change) -> None:
+            async with command(pair) as other:
+                await other.link.read()
+                await other.link.change([topic], CopyEvent.FAIL_OVER)
+            await take(self)
+
+        with monkeypatch.context() as patch, killed_after(patch, 4):  # the lanes are fenced
+            patch.setattr(_Change, "_take_id", begun_meanwhile)
+            with pytest.raises(Killed):
+                await laid_out(pair, 7)
+        async with command(pair) as other:
+            with pytest.raises(LinkRefused, match="the lanes of the link are being changed"):
+                await other.link.read()
+        with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first, then change the lanes$"):
+            await laid_out(pair, 7)
+        await in_their_lanes(engine)
+        await engine.establish()
+        assert (engine.layout.lanes, engine.layout.number) == (LANES, 1)
+        assert await everywhere(pair, topic) == {CopyState.FAILING_OVER}
 
 
 async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_takes_the_new_ones(pair: Pair) -> None:
