@@ -199,7 +199,7 @@ class Destination:
         if leaderless:
             detail = f"{leaderless} of {len(topic.leaders)} partitions of {topic.name} have no leader"
             return failed(detail, "start the destination brokers that are down")
-        return passed(f"{topic.name} is compacted, {len(topic.leaders)} lanes")
+        return passed(f"{topic.name} is compacted, {len(topic.leaders)} partitions")
 
     @property
     def _unknown(self) -> str:

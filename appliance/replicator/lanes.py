@@ -64,8 +64,9 @@ async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> L
         ApplianceError: the destination does not answer; the next run continues.
     """
     change, topic = _Change(operation, wanted), await find_positions(operation)
-    if not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
-        _require_settled(topic.checkpoints[0].states)
+    unsettled = _unsettled(topic.checkpoints[0].states)
+    if unsettled and not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
+        raise unsettled
     layout = change.layout(topic.checkpoints)
     report = LanesReport(operation.naming.replicator, topic.layout, layout, loads, operation.choice.dry_run)
     if operation.choice.dry_run:
@@ -140,17 +141,16 @@ class _Change:
 
         Raises:
             LinkRefused: another command had begun just before the lanes were fenced; the layout is as before.
+            BrokerRefused: the topics could not be grown; the layout is as before.
         """
         self._began = self._began or time.monotonic()
         layout = self.layout(checkpoints)
         await self._announce(len(checkpoints), layout)
-        await self._grow(layout.lanes)
+        refused = await self._grow(layout.lanes)
         checkpoints = await self._fence()
-        layout, refused = self.layout(checkpoints), None
-        try:
-            _require_settled(checkpoints[0].states)
-        except LinkRefused as error:
-            layout, refused = replace(_link(checkpoints).layout, number=layout.number), error
+        layout, refused = self.layout(checkpoints), refused or _unsettled(checkpoints[0].states)
+        if refused:  # no lane may be left refused
+            layout = replace(_link(checkpoints).layout, number=layout.number)
         await self._move_segments(_link(checkpoints).layout, layout)
         await self._decide(checkpoints, layout)
         self.stall = time.monotonic() - self._began
@@ -206,14 +206,19 @@ class _Change:
         record = self._record(layout, is_changing=True)
         await self._write({self._positions: announced(partitions, record, self._owner())})
 
-    async def _grow(self, lanes: int) -> None:
-        """Give the topics of positions and maps as many partitions as there will be lanes; none is ever removed."""
+    async def _grow(self, lanes: int) -> ApplianceError | None:
+        """Give the topics of positions and maps as many partitions as there will be lanes; none is ever removed.
+
+        Returns the error after which trying again is useless.
+        """
         destination = self.operation.destination
         names = [name for name in (self._positions, self._offsets) if self._partitions(name)]
         wanted = {name: lanes for name in names if self._partitions(name) < lanes}
         failures = await grow_topics(destination, wanted) if wanted else {}
         for error in failures.values():
-            raise error
+            if error.retriable:
+                raise error
+            return error
 
         async def shown() -> Metadata:
             found = await destination.metadata(names)
@@ -224,6 +229,7 @@ class _Change:
             return found
 
         self._writer.learn(await retry_while_busy(shown))
+        return None
 
     async def _fence(self) -> list[LaneCheckpoint]:
         """Fence every lane, and read its checkpoint."""
@@ -306,15 +312,12 @@ def _link(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
     return link
 
 
-def _require_settled(states: States) -> None:
-    """Refuse while another command has work left, which counts on the lanes as they are.
-
-    Raises:
-        LinkRefused: there is such a topic.
-    """
+def _unsettled(states: States) -> ApplianceError | None:
+    """The refusal while another command has work left, which counts on the lanes as they are; None without one."""
     for topic in states:
         if (state := effective(states, topic)) in _UNFINISHED:
-            raise LinkRefused(f"{states[topic].subject} is {state}: end that first, then change the lanes")
+            return LinkRefused(f"{states[topic].subject} is {state}: end that first, then change the lanes")
+    return None
 
 
 def _may_pass(error: ApplianceError) -> bool:

@@ -120,7 +120,7 @@ async def test_a_transaction_is_begun_and_aborted_and_no_record_is_written(path:
         report = await examined(path)
         assert report.well
         assert finding(report, "destination: transactions").detail == "begun and aborted as replicator-orange.doctor"
-        assert finding(report, "destination: positions topic").detail == f"{POSITIONS} is compacted, 2 lanes"
+        assert finding(report, "destination: positions topic").detail == f"{POSITIONS} is compacted, 2 partitions"
         assert [read_rows(path.grape, POSITIONS, partition) for partition in (0, 1)] == [[], []]
 
 

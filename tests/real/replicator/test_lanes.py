@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from appliance.errors import LayoutChanged, LayoutChanging, LinkRefused
+from appliance.errors import ApplianceError, BrokerRefused, LayoutChanged, LayoutChanging, LinkRefused
 from appliance.failover.operation import Choice
 from appliance.failover.pause import set_paused
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
@@ -202,6 +203,28 @@ async def test_case_460_a_killed_change_is_ended_though_a_command_had_begun_just
         await engine.establish()
         assert (engine.layout.lanes, engine.layout.number) == (LANES, 1)
         assert await everywhere(pair, topic) == {CopyState.FAILING_OVER}
+
+
+async def test_where_the_topics_cannot_be_grown_the_link_goes_on_as_it_was(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("denied", PARTITIONS)
+    async with pair.engine() as engine:
+        produce_everywhere(pair, topic)
+        await engine.copy_all()
+
+        async def denied(_: Cluster, wanted: Mapping[str, int]) -> dict[str, ApplianceError]:
+            return {name: BrokerRefused(f"add partitions to {name}: no Alter", "DENIED") for name in wanted}
+
+        with monkeypatch.context() as patch:
+            patch.setattr("appliance.replicator.lanes.grow_topics", denied)
+            with pytest.raises(BrokerRefused, match="no Alter"):
+                await laid_out(pair, 9)
+        produce_everywhere(pair, topic, 3)
+        await goes_on(engine)
+        assert engine.layout.lanes == LANES
+        await in_their_lanes(engine)
+    await asyncio.to_thread(pair.compare, topic, PARTITIONS)
 
 
 async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_takes_the_new_ones(pair: Pair) -> None:
