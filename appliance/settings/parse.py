@@ -30,6 +30,7 @@ from appliance.settings.values import (
     SshSettings,
     TopicNaming,
     TopicSettings,
+    TransformSettings,
     TunnelSettings,
 )
 from appliance.settings.variable import Variable, declared
@@ -157,6 +158,7 @@ def _settings(reading: _Reading) -> Settings:
         broker_patterns=patterns,
         destination=destination,
         topics=_topics(reading),
+        transform=reading.build(TransformSettings),
         groups=reading.build(GroupSettings),
         tunnel=_tunnel(reading, source, destination.cluster_id, patterns),
         dns=reading.build(DnsSettings),

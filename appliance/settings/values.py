@@ -13,6 +13,7 @@ from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGa
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
+from appliance.settings.transform import OnTransformError, TransformSettings
 from appliance.settings.tunnel import CertificateFiles, DnsSettings, KeyFiles, SshSettings, TunnelSettings
 from appliance.settings.variable import Variable
 
@@ -28,6 +29,7 @@ __all__ = [
     "LogFormat",
     "LogSettings",
     "OnGap",
+    "OnTransformError",
     "Route",
     "SaslMechanism",
     "SecretFile",
@@ -38,6 +40,7 @@ __all__ = [
     "Start",
     "TopicNaming",
     "TopicSettings",
+    "TransformSettings",
     "TunnelSettings",
 ]
 
@@ -118,6 +121,7 @@ class Settings:
     ]
     destination: Annotated[ClusterSettings, Side.DESTINATION]
     topics: TopicSettings
+    transform: TransformSettings
     groups: GroupSettings
     mirror_formats: Annotated[
         bool,

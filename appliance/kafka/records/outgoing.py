@@ -31,7 +31,7 @@ class Outgoing:
     """A batch ready to be restamped and sent.
 
     ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one; so are ``runs``,
-    which are empty where the records' offsets have no holes.
+    which are empty where the records' offsets have no holes. ``append_time``: the source's broker set the timestamps.
     """
 
     data: memoryview | bytes
@@ -41,6 +41,7 @@ class Outgoing:
     max_timestamp: int
     raw: bool
     runs: Runs = ()
+    append_time: bool = False
 
 
 def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:
@@ -72,7 +73,7 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
 
 
 def _joins(before: Batch, after: Batch) -> bool:
-    return before.header.attributes & CODEC_MASK == after.header.attributes & CODEC_MASK
+    return not (before.header.attributes ^ after.header.attributes) & (CODEC_MASK | LOG_APPEND_TIME)
 
 
 def _written(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
@@ -93,8 +94,11 @@ def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
         return
     parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, position, limit))
     ends = [*(part.first_offset for part in parts[1:]), run[-1].header.last_offset + 1]
+    append_time = bool(run[0].header.attributes & LOG_APPEND_TIME)
     for part, end in zip(parts, ends, strict=True):
-        yield Outgoing(part.data, part.records, part.first_offset, end, part.max_timestamp, False, part.runs)
+        yield Outgoing(
+            part.data, part.records, part.first_offset, end, part.max_timestamp, False, part.runs, append_time
+        )
 
 
 def _can_go_raw(batch: Batch, position: int, limit: int) -> bool:

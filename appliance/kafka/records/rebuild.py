@@ -52,7 +52,8 @@ def rebuild(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         return _plain(batches, position)
 
 
-def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
+def batch_builder() -> tuple[DefaultRecordBatchBuilder, bytearray]:
+    """A builder of a batch of any size, and the bytes that it appends to."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=0,
@@ -63,7 +64,18 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         batch_size=_UNBOUNDED,
     )
     # Built while empty, it returns the bytes that it appends to: built later, it would compute a useless CRC.
-    data = builder.build()
+    return builder, builder.build()
+
+
+def payload_of(builder: DefaultRecordBatchBuilder, data: bytearray) -> memoryview:
+    """The appended records."""
+    if len(data) != builder.size():
+        raise BufferError("what the library built empty is not what it has appended to")
+    return memoryview(data)[HEADER_SIZE:]
+
+
+def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
+    builder, data = batch_builder()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     runs: list[tuple[int, int]] = []
     for records in _read(batches, position):
@@ -73,21 +85,18 @@ def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
-        _add_runs(runs, [*map(_OFFSET, records)])
+        add_runs(runs, [*map(_OFFSET, records)])
         numbers = range(count, count + len(records))
         fields = map(_KEY, records), map(_VALUE, records), map(_HEADERS, records)
         collections.deque(map(builder.append, numbers, timestamps, *fields), maxlen=0)  # a loop in C
         count += len(records)
     if not count:
         return None
-    if len(data) != builder.size():
-        raise BufferError("what the library built empty is not what it has appended to")
-    payload = memoryview(data)[HEADER_SIZE:]
-    whole = batch_of(payload, _codec(batches), count, base_timestamp, max_timestamp)
+    whole = batch_of(payload_of(builder, data), _codec(batches), count, base_timestamp, max_timestamp)
     return Rebuilt(whole, count, first_offset, max_timestamp, tuple(runs) if len(runs) > 1 else ())
 
 
-def _add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
+def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
     """Add ascending source offsets to the runs before."""
     first, length = runs.pop() if runs else (offsets[0], 0)
     if first + length == offsets[0] and offsets[-1] - offsets[0] + 1 == len(offsets):
@@ -154,7 +163,7 @@ def _records(batches: Sequence[Batch], position: int) -> list[Record]:
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
     runs: list[tuple[int, int]] = []
-    _add_runs(runs, [record.offset for record in records])
+    add_runs(runs, [record.offset for record in records])
     whole = pack(records, codec_bits)
     return Rebuilt(whole, len(records), records[0].offset, newest(records), tuple(runs) if len(runs) > 1 else ())
 

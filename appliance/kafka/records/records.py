@@ -149,9 +149,14 @@ def _header(
 
 def body(key: bytes | None, value: bytes | None, with_headers: Sequence[tuple[str, bytes]] = ()) -> bytes:
     """The bytes of a record with this key, value and headers; None is null."""
+    return body_of(key, value, [(name.encode(), content) for name, content in with_headers])
+
+
+def body_of(key: bytes | None, value: bytes | None, with_headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
+    """The bytes of a record; the keys of its headers are bytes, whatever they mean."""
     encoded = _nullable(key) + _nullable(value) + varint(len(with_headers))
     for name, content in with_headers:
-        encoded += _nullable(name.encode()) + _nullable(content)
+        encoded += _nullable(name) + _nullable(content)
     return encoded
 
 
@@ -175,17 +180,27 @@ def headers(record_body: bytes) -> dict[str, bytes | None]:
     Raises:
         BatchCorrupt: the bytes end in them.
     """
-    found: dict[str, bytes | None] = {}
+    return {name.decode(errors="replace"): content for name, content in fields_of(record_body)[2]}
+
+
+def fields_of(record_body: bytes) -> tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]:
+    """The key, the value and the headers in a record's bytes.
+
+    Raises:
+        BatchCorrupt: the bytes end in them.
+    """
+    found: list[tuple[bytes, bytes | None]] = []
     try:
-        _, at = _read_nullable(record_body, 0)
-        _, at = _read_nullable(record_body, at)
+        key, at = _read_nullable(record_body, 0)
+        value, at = _read_nullable(record_body, at)
         count, at = read_varint(record_body, at)
         for _ in range(count):
             name, at = _read_nullable(record_body, at)
-            found[(name or b"").decode(errors="replace")], at = _read_nullable(record_body, at)
+            content, at = _read_nullable(record_body, at)
+            found.append((name or b"", content))
     except IndexError as error:
         raise BatchCorrupt("a record ends within its headers") from error
-    return found
+    return key, value, found
 
 
 def _nullable(data: bytes | None) -> bytes:
