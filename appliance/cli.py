@@ -232,7 +232,8 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
 
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with tempdir(settings.replicator) as directory:
-        async with spark_jvm(settings.engine, settings.replicator, parsed.env_file.resolve(), directory) as jvm:
+        name, env_file, transforms = settings.replicator, parsed.env_file.resolve(), settings.transform.wanted
+        async with spark_jvm(settings.engine, name, env_file, directory, transforms=transforms) as jvm:
             from appliance.failover.model.newest_groups import NewestGroups
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console

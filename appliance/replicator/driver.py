@@ -6,6 +6,7 @@ import functools
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,11 +30,12 @@ from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.offsets_build import tell_what_is_missing
 from appliance.replicator.read.buffer_budget import share
 from appliance.replicator.spark.assignment import Assignment
-from appliance.replicator.spark.control_client import DriverEndpoint
+from appliance.replicator.spark.control_client import DriverEndpoint, transform_socket
 from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
 from appliance.replicator.spark.task_reports import TaskReports
+from appliance.replicator.spark.transform_jobs import run_jobs
 from appliance.runtime.background import unless_stopped
 from appliance.settings.bound import Bound
 from appliance.settings.target import Target
@@ -116,6 +118,11 @@ class Replicator:
         self._failures = 0
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
+        self._sockets = (
+            [transform_socket(at, task) for task in range(engine.task_count)] if isinstance(at, Path) else []
+        )
+        self._run_sql: Callable[[int], None] | None = None
+        self._sql_threads = ThreadPoolExecutor(engine.task_count, "sql")
 
     async def run(self) -> None:
         """See ``run_replicator``."""
@@ -172,7 +179,15 @@ class Replicator:
 
     async def _start_spark(self) -> Spark:
         port, secret = await _in_time(self._jvm.gateway(), _START_PATIENCE)
-        return await _in_time(asyncio.to_thread(Spark, port, secret, self._settings.engine), _START_PATIENCE)
+        transform, engine = self._settings.transform, self._settings.engine
+        starting = asyncio.to_thread(Spark, port, secret, engine, transforms=transform.wanted)
+        spark = await _in_time(starting, _START_PATIENCE)
+        if transform.sql_file is not None:
+            statement = await asyncio.to_thread(transform.sql_file.read_text, encoding="utf-8")
+            sockets = list(map(str, self._sockets))
+            preparing = asyncio.to_thread(spark.prepare_transform, statement, sockets)
+            self._run_sql = await _in_time(preparing, _START_PATIENCE)
+        return spark
 
     def _repeat_beside(self, step: Callable[[], Awaitable[None]], name: str, seconds: float) -> None:
         async def repeat() -> None:
@@ -296,10 +311,13 @@ class Replicator:
         self._reports.new_job(tasks)
         self._assign()
         job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, tasks), name="job")
+        sql = [asyncio.create_task(each, name="sql") for each in self._sql_jobs(tasks)]
         reports, room_changes = self._reports, self._room_changes(spark, room)
         ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
         await self._first_of(job, *ends, room_changes, self._silence())
         self._tasks = 0
+        for each in sql:
+            each.cancel()
         self._control.stop()
         try:
             async with asyncio.timeout(_JOB_END_PATIENCE):
@@ -322,6 +340,11 @@ class Replicator:
             pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
             self._failures += 1
             await unless_stopped(self._stopping, asyncio.sleep(pause))
+
+    def _sql_jobs(self, tasks: int) -> list[Coroutine[Any, Any, None]]:
+        """The SQL's jobs, one after the other for each task; none if records are copied as they are."""
+        run, threads = self._run_sql, self._sql_threads
+        return [run_jobs(run, task, self._sockets[task], threads) for task in range(tasks)] if run else []
 
     async def _silence(self) -> None:
         """Return when a task hangs, or was never started: only a new job copies its lanes again."""

@@ -3,7 +3,7 @@
 - ``background``: tasks beside the main one, which end nothing else when they fail, and work that a stop cuts off.
 - ``child_process``: programs that the kernel ends with the process that started them.
 - ``command``: a command of ``bin/appliance``, as its room declares it.
-- ``bind``: the error of an unavailable port, as one line that names the setting to change.
+- ``bind``: the error of an unavailable port, as one line that names the setting to change; sockets' short names.
 - ``http``: a small server for pages that are read with GET.
 - ``log``: one line for each log record, for people or for machines.
 """

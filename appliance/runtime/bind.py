@@ -1,9 +1,10 @@
-"""Translate the errors of a refused port into one line that names the setting to change."""
+"""The addresses of listeners: a refused port as one line that names the setting to change, and files of any length."""
 
 import contextlib
 import errno
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
@@ -28,3 +29,13 @@ def port_refused(variable: str, at: Target) -> Iterator[None]:
         reason = os.strerror(error.errno) if error.errno else str(error)
         cure = _CURES.get(error.errno or 0, "")
         raise SettingsError([f"{variable}: cannot listen on {at}: {reason.lower()}{cure}"]) from error
+
+
+@contextlib.contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """Another name of the same file, since a socket's has at most 107 bytes (unix(7))."""
+    descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{path.name}"
+    finally:
+        os.close(descriptor)

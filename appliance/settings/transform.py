@@ -41,3 +41,8 @@ class TransformSettings:
             "stop",
         ),
     ]
+
+    @property
+    def wanted(self) -> bool:
+        """True if records pass SQL."""
+        return self.sql_file is not None

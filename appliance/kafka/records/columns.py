@@ -137,7 +137,7 @@ def _records(columns: Columns) -> list[Record]:
 def _compiled(columns: Columns, codec_bits: int, newest: int) -> bytes | None:
     """The batch by the compiled code; None if a header's key is not UTF-8."""
     try:
-        headers = [[(name.decode(), value) for name, value in each] if each else () for each in columns.headers]
+        headers = [[(name.decode(), value) for name, value in each] for each in columns.headers]
     except UnicodeDecodeError:
         return None
     builder, data = batch_builder()

@@ -50,12 +50,14 @@ def encode_position(partition: Partition, position: Position, now: int) -> Recor
     end = position.copy_end
     stopped = json.dumps(position.stopped) if position.stopped else '""'
     dropped = f',"dropped":{position.dropped}' if position.dropped else ""
+    filtered = f',"filtered":{position.filtered}' if position.filtered else ""
+    dead = f',"dead_letters":{position.dead_letters}' if position.dead_letters else ""
     copy_end = f"[{end.offset},{end.leader_epoch},{end.producer_id},{end.producer_epoch}]" if end else "null"
     value = (
         f'{{"version":{_VERSION},"source_id":"{position.source_id.hex}","destination_id":"{position.destination_id.hex}"'
         f',"next_offset":{position.next_offset},"leader_epoch":{position.leader_epoch},"records":{position.records}'
         f',"bytes":{position.bytes},"timestamp":{position.timestamp},"stopped":{stopped}'
-        f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}{dropped}}}'
+        f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}{dropped}{filtered}{dead}}}'
     )
     return Record(0, now, body(_position_key(partition), value.encode(), tail_headers(position.tail)))
 

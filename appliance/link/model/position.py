@@ -44,7 +44,8 @@ class Position:
     that of the last batch read, -1 before the first one. ``stopped`` is the reason that the partition is no longer
     copied, empty if it is copied, and ``stopped_at`` the time of the stop, in milliseconds. ``copy_end`` is None before
     the first record, and in positions of older releases; so is ``tail``, the newest stretch of the map of offsets.
-    ``dropped`` counts the records that a link had written at the source, which are not copied.
+    ``dropped`` counts the records that a link had written at the source, which are not copied; ``filtered`` those that
+    the link's SQL has left out, and ``dead_letters`` those that it failed on, which are in the copy's topic of these.
     """
 
     source_id: uuid.UUID
@@ -59,13 +60,16 @@ class Position:
     copy_end: CopyEnd | None = None
     tail: OffsetTail | None = None
     dropped: int = 0
+    filtered: int = 0
+    dead_letters: int = 0
 
     def written(self, copy_end: CopyEnd, tail: OffsetTail) -> "Position":
         """The same, after a write to the copy."""
         # Of thousands in a second: ``replace`` would take three times as long.
         counts = self.records, self.bytes, self.timestamp
         ids, stop = (self.source_id, self.destination_id), (self.stopped, self.stopped_at)
-        return Position(*ids, self.next_offset, self.leader_epoch, *counts, *stop, copy_end, tail, self.dropped)
+        left_out = self.dropped, self.filtered, self.dead_letters
+        return Position(*ids, self.next_offset, self.leader_epoch, *counts, *stop, copy_end, tail, *left_out)
 
     def stop(self, reason: str, now: int) -> "Position":
         """The same, stopped; a repeated stop for the same reason keeps the time of the first."""

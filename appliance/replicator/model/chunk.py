@@ -6,8 +6,17 @@ from itertools import accumulate
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
+from appliance.kafka.records.records import Record
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that the link's SQL failed on: its source offset, and the record that tells of it."""
+
+    offset: int
+    record: Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +25,8 @@ class Chunk:
 
     All batches were written in one leader epoch. ``next_offset`` also covers what is left out by design: markers,
     aborted and empty batches, and copies, which ``dropped`` names by first offset and number of records. ``bytes`` is
-    the chunk's size in memory.
+    the chunk's size in memory. ``filtered`` counts the records that the link's SQL has left out; it failed on the
+    ``dead_letters``.
     """
 
     replica: Replica
@@ -24,6 +34,8 @@ class Chunk:
     next_offset: int
     leader_epoch: int
     dropped: tuple[tuple[int, int], ...] = ()
+    filtered: int = 0
+    dead_letters: tuple[DeadLetter, ...] = ()
 
     def before(self, offset: int) -> "Chunk":
         """Its batches that begin before a source offset."""
@@ -69,6 +81,8 @@ def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
             records=position.records + chunk.records,
             bytes=position.bytes + chunk.bytes,
             dropped=position.dropped + sum(records for _, records in chunk.dropped),
+            filtered=position.filtered + chunk.filtered,
+            dead_letters=position.dead_letters + len(chunk.dead_letters),
             timestamp=max([batch.max_timestamp for batch in chunk.batches], default=position.timestamp),
         )
     return position
@@ -101,6 +115,7 @@ class Ledger:
     raw_batches: int = 0
     rebuilt_batches: int = 0
     partitions: set[Partition] = field(default_factory=set)
+    filtered: int = 0
 
     def add(self, chunks: Iterable[Chunk]) -> None:
         """Count the chunks of one more transaction."""
@@ -108,6 +123,7 @@ class Ledger:
             self.partitions.add(chunk.replica.source)
             self.records += chunk.records
             self.bytes += chunk.bytes
+            self.filtered += chunk.filtered
             for batch in chunk.batches:
                 self.raw_batches += batch.raw
                 self.rebuilt_batches += not batch.raw
@@ -115,6 +131,6 @@ class Ledger:
     def take(self) -> "Ledger":
         """The sums of what was added since the last time."""
         taken = replace(self)
-        self.records = self.bytes = self.raw_batches = self.rebuilt_batches = 0
+        self.records = self.bytes = self.raw_batches = self.rebuilt_batches = self.filtered = 0
         self.partitions = set()
         return taken

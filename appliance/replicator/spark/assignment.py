@@ -71,6 +71,7 @@ class Copied:
     partitions: int
     raw_batches: int
     rebuilt_batches: int
+    filtered: int = 0
 
     @classmethod
     def of(cls, ledger: Ledger) -> "Copied":
@@ -81,6 +82,7 @@ class Copied:
             partitions=len(ledger.partitions),
             raw_batches=ledger.raw_batches,
             rebuilt_batches=ledger.rebuilt_batches,
+            filtered=ledger.filtered,
         )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from appliance.settings.values import EngineSettings
 
-JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:MaxDirectMemorySize=64m")
+FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:MaxDirectMemorySize=64m")
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
@@ -15,12 +16,28 @@ LOG_FILE = files("appliance.replicator.spark").joinpath("log4j2.properties")
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024)}
 """glibc keeps the memory of a Fetch for the next one: fresh memory from the kernel costs a tenth of the copying."""
 
+_TRANSFORM = {
+    # Its jobs are short: a new process for each would take longer than its work.
+    "spark.python.worker.reuse": "true",
+    # A thread that reads ahead would take what belongs to the next job of a process.
+    "spark.python.udf.pipelined.enabled": "false",
+    # Its plan is prepared once, and has no exchange that could be replanned.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
+    # Java's catalog would make a directory where the replicator was started.
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
 _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 
 _TRIES = 4
 
 
-def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -> dict[str, str]:
+def configuration(
+    engine: EngineSettings, name: str, tempdir: Path, host: str, *, transforms: bool = False
+) -> dict[str, str]:
     """The driver's configuration, which also reaches its executors.
 
     Args:
@@ -28,15 +45,17 @@ def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -
         name: the application's.
         tempdir: the directory of Java's temporary files and of its sockets, with names of up to 106 bytes.
         host: the address at which executors find the driver.
+        transforms: the records pass SQL.
     """
+    options = [each for each in JAVA_OPTIONS if not (transforms and each == FIRST_COMPILER)]
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {
         "spark.app.name": name,
-        "spark.master": _master(engine),
+        "spark.master": _master(engine, 2 if transforms else 1),
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.driver.memory": engine.spark_driver_memory,
-        "spark.driver.extraJavaOptions": f"{properties} {' '.join(JAVA_OPTIONS)}",
+        "spark.driver.extraJavaOptions": f"{properties} {' '.join(options)}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Only our user can open them, and they reduce the cost of a Python task from 60 to 20 ms.
@@ -47,7 +66,8 @@ def configuration(engine: EngineSettings, name: str, tempdir: Path, host: str) -
         "spark.network.maxRemoteBlockSizeFetchToMem": "16m",
         "spark.python.daemon.module": "appliance.replicator.spark.daemon",
     }
-    return common | authentication(engine) | (_cluster(engine) if engine.in_a_cluster else {})
+    cluster = _cluster(engine) if engine.in_a_cluster else {}
+    return common | authentication(engine) | cluster | (_TRANSFORM if transforms else {})
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:
@@ -113,8 +133,8 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
     return entries
 
 
-def _master(engine: EngineSettings) -> str:
-    """Spark's master: local mode gets one slot more than it has tasks, and retries a failed task."""
+def _master(engine: EngineSettings, jobs: int) -> str:
+    """Spark's master: local mode gets one slot more than it has tasks in all jobs, and retries a failed task."""
     if engine.spark_master == "local[*]":
-        return f"local[{engine.task_count + 1},{_TRIES}]"
+        return f"local[{jobs * engine.task_count + 1},{_TRIES}]"
     return engine.spark_master

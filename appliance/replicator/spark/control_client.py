@@ -36,6 +36,11 @@ class DriverEndpoint:
     generation: int
 
 
+def transform_socket(control: Path, task: int) -> Path:
+    """The socket of a task's SQL, beside the driver's own: in local mode both are of one host."""
+    return control.with_name(f"transform-{task}")
+
+
 class ControlClient:
     """The connection; ``control_client`` opens and closes it."""
 

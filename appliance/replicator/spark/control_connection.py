@@ -7,18 +7,15 @@ peer has shown that it belongs to the run before a byte of it is read.
 """
 
 import asyncio
-import contextlib
 import functools
 import hashlib
-import os
 import socket
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.errors import PeerError
 from appliance.kafka.client.silence import keep_alive
-from appliance.runtime.bind import port_refused
+from appliance.runtime.bind import port_refused, short_path
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.certificates import make_credentials
@@ -44,7 +41,7 @@ def listening_socket(at: Path | Target) -> socket.socket:
     """
     if isinstance(at, Path):
         bound = socket.socket(socket.AF_UNIX)
-        with _short(at) as path:
+        with short_path(at) as path:
             bound.bind(path)
         bound.listen(BACKLOG)
     else:
@@ -78,7 +75,7 @@ async def dialled(at: Path | Target, token: str) -> Stream:
         OSError: there is none, or the other end does not know the token.
     """
     if isinstance(at, Path):
-        with _short(at) as path:
+        with short_path(at) as path:
             return await asyncio.open_unix_connection(path, limit=ASSIGNMENT_MAX)
     context = control_tls(token, Side.DESTINATION)
     reader, writer = await asyncio.open_connection(at.host, at.port, limit=ASSIGNMENT_MAX, ssl=context)
@@ -110,13 +107,3 @@ def control_tls(token: str, side: Side) -> ssl.SSLContext:
     # (identity).
     context.set_ecdh_curve("prime256v1")
     return context
-
-
-@contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
-    """Another name of the same file, since a socket's has at most 107 bytes (unix(7))."""
-    descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}/{path.name}"
-    finally:
-        os.close(descriptor)

@@ -17,8 +17,10 @@ _CONNECTIONS = 8
 """Connections, one a thread: a job's, one that looks for room, one that kills the job, and one that forgets."""
 
 
-def closed_gateway(port: int, secret: str) -> JavaGateway:
+def closed_gateway(port: int, secret: str, jobs: int = 0) -> JavaGateway:
     """PySpark's gateway, connected to Java and closed to everybody else from now on.
+
+    ``jobs`` run beside the one that copies, each in a thread of its own.
 
     Raises:
         Py4JError, OSError: Java does not answer.
@@ -28,7 +30,7 @@ def closed_gateway(port: int, secret: str) -> JavaGateway:
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
     gateway: JavaGateway = launch_gateway()  # type: ignore[no-untyped-call]
     client = gateway._gateway_client
-    made = [client._get_connection() for _ in range(_CONNECTIONS)]
+    made = [client._get_connection() for _ in range(_CONNECTIONS + jobs)]
     ours = {connection.socket.getsockname()[1] for connection in made}
     client.deque.extend(made)
     _forget_apart(client)

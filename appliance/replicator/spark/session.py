@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -18,6 +18,7 @@ from pyspark import SparkContext, TaskContext
 from appliance.errors import ProcessFailed
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
+from appliance.replicator.spark.transform_jobs import JobFailed
 from appliance.replicator.spark.worker import work
 from appliance.settings.values import EngineSettings
 from appliance.version import VERSION
@@ -29,8 +30,10 @@ _POLL = 0.05
 class Spark:
     """A running Spark application, which ends with its JVM."""
 
-    def __init__(self, port: int, secret: str, engine: EngineSettings) -> None:
+    def __init__(self, port: int, secret: str, engine: EngineSettings, *, transforms: bool = False) -> None:
         """Start it: takes about a second, and the time of a cluster's executors.
+
+        With ``transforms``, records pass SQL.
 
         Raises:
             ProcessFailed: there is no such application, for example because no master answers.
@@ -39,7 +42,8 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         self._master = engine.spark_master
         try:
-            self._context: Any = SparkContext(gateway=closed_gateway(port, secret))
+            gateway = closed_gateway(port, secret, engine.task_count if transforms else 0)
+            self._context: Any = SparkContext(gateway=gateway)
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
         # The thread that waits for Java's accumulators would print a stack trace when Java ends.
@@ -82,6 +86,28 @@ class Spark:
             self._context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(task).collect()
         except Py4JError as error:
             raise ProcessFailed(spark_error(str(error))) from error
+
+    def prepare_transform(self, statement: str, sockets: Sequence[str]) -> Callable[[int], None]:
+        """Prepare the SQL for the tasks at these sockets; returns what runs one job of a task, or raises ``JobFailed``.
+
+        Raises:
+            ProcessFailed: Spark refuses it.
+        """
+        # It loads the whole of PySpark's SQL.
+        from appliance.replicator.spark.transform_plan import TransformPlan
+
+        try:
+            plan = TransformPlan(self._context, statement, sockets)
+        except Py4JError as error:
+            raise ProcessFailed(spark_error(str(error))) from error
+
+        def run(task: int) -> None:
+            try:
+                plan.run(task)
+            except (Py4JError, OSError) as error:
+                raise JobFailed(str(error), spark_error(str(error))) from error
+
+        return run
 
     def let_go(self) -> None:
         """Prepare for Java's end: do not report the objects that Python forgets from now on."""

@@ -77,8 +77,12 @@ class SparkJvm:
 
 
 @contextlib.asynccontextmanager
-async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: Path) -> AsyncIterator[SparkJvm]:
+async def spark_jvm(
+    engine: EngineSettings, name: str, env_file: Path, tempdir: Path, *, transforms: bool = False
+) -> AsyncIterator[SparkJvm]:
     """Start it, in the event loop's thread, and end it with the block; its files are in ``tempdir``.
+
+    With ``transforms``, records pass SQL in it.
 
     Raises:
         SettingsError: see ``driver_host``.
@@ -100,7 +104,7 @@ async def spark_jvm(engine: EngineSettings, name: str, env_file: Path, tempdir: 
         **python_path(),
     } | MALLOC
     descriptor = os.open(tempdir, os.O_PATH | os.O_DIRECTORY)
-    entries = configuration(engine, name, _short(descriptor), host)
+    entries = configuration(engine, name, _short(descriptor), host, transforms=transforms)
     properties = private_file(tempdir / "spark.conf", properties_text(entries))
     process = await asyncio.create_subprocess_exec(
         *killed_with_parent(

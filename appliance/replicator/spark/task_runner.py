@@ -1,20 +1,24 @@
 """The work of one task: the lanes of its newest assignment, each in its own asyncio task. Independent of Spark."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from appliance.errors import ApplianceError, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
+from appliance.replicator.model import problem_log
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
+from appliance.replicator.transform.service import TransformService
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
-from appliance.settings.values import EngineSettings
+from appliance.settings.values import EngineSettings, OnTransformError, TransformSettings
 
 _STOP_SECONDS = 10.0
 """Time for a transaction to end after a stop, in seconds: with Spark's end it fits into the 30 that Docker gives.
@@ -45,6 +49,8 @@ class TaskRunner:
         engine: the settings of copying.
         owner: the name that the lanes leave at the destination.
         report: called with the lanes' problems, and periodically with the sums of their copies.
+        transform: the settings of the SQL that the records pass, if there is one.
+        transform_at: the socket at which its jobs reach this task.
     """
 
     def __init__(
@@ -55,6 +61,8 @@ class TaskRunner:
         engine: EngineSettings,
         owner: Owner,
         report: Callable[[Report], None],
+        transform: TransformSettings | None = None,
+        transform_at: Path = Path(),
     ) -> None:
         self._source = source
         self._destination = destination
@@ -64,6 +72,8 @@ class TaskRunner:
         self._report = report
         self._origins = Origins(source) if naming.is_identical else None
         self._reader = SourceReader(source, self._tell, self._origins)
+        self._sql = _service(transform, self._tell)
+        self._sql_at = transform_at
         self._ledger = Ledger()
         self._assignment = Assignment()
         self._running: dict[int, _Running] = {}
@@ -77,6 +87,10 @@ class TaskRunner:
             Superseded: another try of this task took a lane: one of the two has to end.
             ApplianceError: the error of the assignments.
         """
+        async with self._sql.serving(self._sql_at) if self._sql else contextlib.nullcontext():
+            await self._run(assignments)
+
+    async def _run(self, assignments: AsyncIterator[Assignment]) -> None:
         following = asyncio.create_task(self._follow(assignments), name="assignments")
         summing = asyncio.create_task(self._sum_up(), name="summing")
         beating = asyncio.create_task(self._beat(), name="beating")
@@ -114,7 +128,14 @@ class TaskRunner:
         timeout, layout = self._engine.transaction_timeout, self._assignment.layout
         owned = Lane(lane, self._destination, self._naming, self._owner, timeout, layout)
         runner = LaneRunner(
-            owned, self._source, self._destination, self._reader, self._engine, self._tell, ledger=self._ledger
+            owned,
+            self._source,
+            self._destination,
+            self._reader,
+            self._engine,
+            self._tell,
+            ledger=self._ledger,
+            sql=self._sql,
         )
         stopping = asyncio.Event()
         before = [task for task, number in self._ending.items() if number == lane]
@@ -177,3 +198,10 @@ class TaskRunner:
         copied = self._ledger.take()
         if copied.partitions:
             self._report(Copied.of(copied))
+
+
+def _service(transform: TransformSettings | None, tell: problem_log.Notice) -> TransformService | None:
+    """The SQL's service; None if records are copied as they are."""
+    if transform is None or transform.sql_file is None:
+        return None
+    return TransformService(transform.on_error is OnTransformError.STOP, tell)

@@ -15,7 +15,7 @@ from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.replicator.model.problem_log import unexpected
 from appliance.replicator.spark.assignment import Hello, Notice
-from appliance.replicator.spark.control_client import DriverEndpoint, control_client
+from appliance.replicator.spark.control_client import DriverEndpoint, control_client, transform_socket
 from appliance.replicator.spark.spark_jvm import ENV_FILE_VARIABLE
 from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.settings.env_file import read_settings
@@ -51,7 +51,16 @@ async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> N
         source_cluster(settings) as source,
         destination_cluster(settings) as destination,
     ):
-        runner = TaskRunner(source, destination, Naming.of(settings), settings.engine, owner, driver.report)
+        runner = TaskRunner(
+            source,
+            destination,
+            Naming.of(settings),
+            settings.engine,
+            owner,
+            driver.report,
+            settings.transform,
+            transform_socket(Path(str(endpoint.at)), hello.task),
+        )
         try:
             await runner.run(driver.assignments())
         except Exception as error:  # Spark reports to the driver only after the last failure

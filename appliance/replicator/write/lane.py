@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, Superseded
 from appliance.kafka.client.interface import Cluster
@@ -192,6 +193,11 @@ class Lane:
         self._writer.learn(await self._cluster.metadata(list(copies)))
         return self._writer.metadata
 
+    def knows_leader(self, partition: Partition) -> bool:
+        """True when the started lane knows the leader of a partition of the destination."""
+        assert self._writer is not None
+        return self._writer.metadata.leader(*partition) != NOBODY
+
     def is_led_as(self, copy: Partition, metadata: Metadata) -> bool:
         """True when a copy's topic and leader are those in these metadata."""
         assert self._writer is not None
@@ -277,12 +283,14 @@ class Lane:
         chunks: Sequence[Chunk],
         base: Mapping[Replica, Position],
         gaps: Sequence[Gap] = (),
+        beside: Mapping[Partition, Sequence[Record]] = MappingProxyType({}),
     ) -> None:
         """Write the chunks, and the positions past them, in one transaction (invariant A).
 
         ``base`` holds positions that first replace the remembered ones: of replicas without one, of stopping ones, or
-        of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). The first transaction
-        after a start leaves the owner's name; later, an empty one is skipped.
+        of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). ``beside`` are records
+        for other partitions than the copies. The first transaction after a start leaves the owner's name; later, an
+        empty one is skipped.
 
         Raises:
             Fenced: somebody newer has the lane, which is over for us.
@@ -307,7 +315,8 @@ class Lane:
             grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
-            return {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
+            further = {self._offsets: segments} if segments else {}
+            return {self._positions: positions + records, **further, **beside}
 
         try:
             await self._write(rounds(taken), remembered)

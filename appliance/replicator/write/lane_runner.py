@@ -24,8 +24,10 @@ from appliance.replicator.model.transaction_size import TransactionSize
 from appliance.replicator.read.buffer import ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.copy_watch import CopyWatch, MapCleaner
+from appliance.replicator.write.dead_letters import dead_letters, make_room
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_partitions import LanePartitions
+from appliance.replicator.write.transformation import Transform, Transformation
 from appliance.settings.values import EngineSettings, OnGap
 
 _BACKOFF_MAX = 5.0
@@ -51,6 +53,7 @@ class LaneRunner:
     notice: Notice
     ready: ReadyQueue = field(default_factory=ReadyQueue)
     ledger: Ledger = field(default_factory=Ledger)
+    sql: Transform | None = None
     _assigned: tuple[tuple[Replica, ...], Mapping[str, StartOffsets]] | None = None
     _running: bool = False
     _failures: int = 0
@@ -62,6 +65,7 @@ class LaneRunner:
     _partitions: LanePartitions = field(init=False)
     _watch: CopyWatch = field(init=False)
     _cleaner: MapCleaner = field(init=False)
+    _transformation: Transformation | None = field(init=False)
 
     def __post_init__(self) -> None:
         self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
@@ -71,6 +75,7 @@ class LaneRunner:
         self._partitions = LanePartitions(self.lane, *clusters, self.reader, self.ready, self._problems, records_gaps)
         self._watch = CopyWatch(self._partitions)
         self._cleaner = MapCleaner(self.lane, self.destination)
+        self._transformation = Transformation(self.sql, self._partitions) if self.sql else None
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
@@ -167,18 +172,34 @@ class LaneRunner:
         chunks = self.reader.take(self.ready, self._size.bytes)
         if chunks:
             began = _clock()
-            await self._commit(chunks)
+            if self._transformation is None:
+                await self._commit(chunks)
+            else:
+                await self._transform(self._transformation, chunks)
             await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
         for replica, reason in self.reader.stopped(self.ready):
             await self._partitions.settle(replica, reason)
         if self.ready.filled:
             self.ready.set()
 
+    async def _transform(self, transformation: Transformation, chunks: Sequence[Chunk]) -> None:
+        """One transaction with what the SQL makes of the chunks; a record that it fails on stops its partition."""
+        passed, stops = await transformation.of(chunks)
+        try:
+            await make_room(self.lane, self.destination, passed)
+        except ApplianceError:
+            self.lane.begin_anew()  # the chunks are read again
+            raise
+        await self._commit(passed)
+        for replica, reason in stops.items():
+            self.reader.forget([replica])
+            await self._partitions.settle(replica, reason)
+
     async def _commit(self, chunks: Sequence[Chunk]) -> None:
         """One transaction, whose duration decides the size of the next one."""
         began, size = _clock(), sum(chunk.bytes for chunk in chunks)
         try:
-            await self.lane.commit(chunks, {})
+            await self.lane.commit(chunks, {}, beside=dead_letters(chunks))
         except ApplianceError as error:
             timed_out = self._size.failed(size, _clock() - began)
             self._timed_out = timed_out if isinstance(error, Fenced) else None

@@ -113,6 +113,7 @@ def test_a_tasks_copied_records_are_one_line(caplog: pytest.LogCaptureFixture) -
         "partitions": 1,
         "raw_batches": 2,
         "rebuilt_batches": 1,
+        "filtered": 0,
     }
 
 

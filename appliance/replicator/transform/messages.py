@@ -1,0 +1,105 @@
+"""The messages between the lane's process, the two ends of a job, and the driver, over a Unix socket.
+
+A message is a JSON object and bytes beside it::
+
+    length of the object u32 | length of the bytes u32 | object | bytes
+
+    source -> lane   {"role": "source", "attempt"}       asks for ranges, and waits for them
+    lane -> source   {"ranges": [...]} + batches         see ``encode_ranges``
+    source -> lane   {"damaged": range, "reason"}        the bytes of a range cannot be read
+    sink -> lane     {"role": "sink", "attempt"}         the other end of the same attempt of a Spark task
+    lane -> sink     {"ranges": [...]}                   the same ranges, without batches
+    sink -> lane     {"done": range, "batches"} + batches    its mark has arrived
+    sink -> lane     {"failed": range, "offset", "reason"}   what the SQL returned is no record
+    driver -> lane   {"role": "driver"}
+    driver -> lane   {"ended": reason, "of_record"}      a job has ended, well if the reason is empty
+    lane -> driver   {}                                  taken in
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from appliance.errors import PeerError
+from appliance.kafka.records.columns import codec_of
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.replicator.transform.ranges import Range
+
+LEAD = struct.Struct(">II")
+
+Fields = dict[str, Any]
+
+
+def encode(fields: Mapping[str, Any], data: bytes = b"") -> bytes:
+    """The message."""
+    head = json.dumps(fields, separators=(",", ":")).encode()
+    return b"".join((LEAD.pack(len(head), len(data)), head, data))
+
+
+def decode(head: bytes) -> Fields:
+    """A message's object.
+
+    Raises:
+        PeerError: it is none.
+    """
+    try:
+        fields = json.loads(head)
+    except ValueError as error:
+        raise PeerError(f"not a message: {error}") from error
+    if not isinstance(fields, dict):
+        raise PeerError("not a message")
+    return fields
+
+
+def encode_ranges(ranges: Sequence[Range]) -> bytes:
+    """The ranges with their batches, for the source."""
+    described = [_described(each) | {"batches": [_batch_fields(batch) for batch in each.batches]} for each in ranges]
+    return encode({"ranges": described}, b"".join(batch.data for each in ranges for batch in each.batches))
+
+
+def encode_bounds(ranges: Sequence[Range]) -> bytes:
+    """The ranges without their batches, for the sink."""
+    return encode({"ranges": [_described(each) | {"codec": _codec(each), "limit": each.limit} for each in ranges]})
+
+
+def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
+    """The ranges with their batches."""
+    ranges, at = [], 0
+    for each in fields["ranges"]:
+        batches, at = decode_batches(each["batches"], data, at)
+        ranges.append(Range((each["topic"], each["partition"]), each["start"], each["end"], batches, 0))
+    return ranges
+
+
+def encode_done(number: int, batches: Sequence[Outgoing]) -> bytes:
+    """The outcome of a range."""
+    described = [_batch_fields(batch) for batch in batches]
+    return encode({"done": number, "batches": described}, b"".join(batch.data for batch in batches))
+
+
+def decode_batches(
+    described: Sequence[Sequence[Any]], data: memoryview, at: int = 0
+) -> tuple[tuple[Outgoing, ...], int]:
+    """Batches, and where their bytes end."""
+    batches = []
+    for size, records, first, following, newest, raw, append_time, runs in described:
+        pairs = tuple((begin, length) for begin, length in runs)
+        counts = records, first, following, newest
+        batches.append(Outgoing(data[at : at + size], *counts, raw=raw, runs=pairs, append_time=append_time))
+        at += size
+    return tuple(batches), at
+
+
+def _described(each: Range) -> Fields:
+    topic, partition = each.partition
+    return {"topic": topic, "partition": partition, "start": each.start, "end": each.end}
+
+
+def _codec(each: Range) -> int:
+    return codec_of(each.batches[0].data) if each.batches else 0
+
+
+def _batch_fields(batch: Outgoing) -> list[Any]:
+    counts = [len(batch.data), batch.records, batch.first_offset, batch.next_offset, batch.max_timestamp]
+    return [*counts, batch.raw, batch.append_time, batch.runs]

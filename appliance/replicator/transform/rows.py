@@ -1,0 +1,215 @@
+"""Records as Arrow's rows for the SQL, and the rows that it returns as batches, range by range.
+
+Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from appliance.errors import PeerError
+from appliance.kafka.records.columns import BATCH_BYTES, Columns, Headers, decoded, encoded
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.replicator.transform.ranges import Range
+
+COLUMNS = (
+    "topic STRING, partition INT, offset BIGINT, timestamp BIGINT, timestamp_type INT, key BINARY, value BINARY, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _end BIGINT"
+)
+"""The columns of the rows, as Spark declares them."""
+
+_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("timestamp_type", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(_HEADER)),
+        ("_end", pa.int64()),
+    ]
+)
+
+_ROWS, _BYTES = 5_000, 2 * 1024 * 1024
+"""Bounds of the rows that Spark gets at once."""
+
+
+class RowWriter:
+    """Gathers the rows of many ranges; ``add`` and ``mark`` return rows for Spark once there are many."""
+
+    def __init__(self) -> None:
+        self._lists: list[list[Any]] = [[] for _ in SCHEMA]
+        self._bytes = 0
+
+    def add(self, each: Range, batch: Outgoing) -> Iterator[pa.RecordBatch]:
+        """Add the records of a batch that are in a range.
+
+        Raises:
+            BatchCorrupt: as ``decoded``.
+        """
+        columns = decoded(batch.data, batch.first_offset, batch.runs)
+        if batch.first_offset < each.start or batch.next_offset > each.end:
+            columns = columns.within(each.start, each.end)
+        for begin in range(0, len(columns), _ROWS):
+            some = columns.rows(begin, begin + _ROWS)
+            count = len(some)
+            topic, partition = each.partition
+            new = (
+                [topic] * count,
+                [partition] * count,
+                some.offsets,
+                some.timestamps,
+                [int(batch.append_time)] * count,
+            )
+            for held, more in zip(
+                self._lists, (*new, some.keys, some.values, some.headers, [None] * count), strict=True
+            ):
+                held.extend(more)
+            self._bytes += sum(some.sizes)
+            yield from self._full()
+
+    def mark(self, each: Range) -> Iterator[pa.RecordBatch]:
+        """End a range."""
+        topic, partition = each.partition
+        row = (topic, partition, each.start, 0, 0, None, None, None, each.end)
+        for held, value in zip(self._lists, row, strict=True):
+            held.append(value)
+        yield from self._full()
+
+    def _full(self) -> Iterator[pa.RecordBatch]:
+        if len(self._lists[0]) >= _ROWS or self._bytes >= _BYTES:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """The rows that are left."""
+        if not self._lists[0]:
+            return
+        *plain, headers, ends = self._lists
+        arrays = [pa.array(values, kind.type) for values, kind in zip(plain, SCHEMA, strict=False)]
+        yield pa.RecordBatch.from_arrays([*arrays, _headers_array(headers), pa.array(ends, pa.int64())], schema=SCHEMA)
+        self._lists, self._bytes = [[] for _ in SCHEMA], 0
+
+
+def _headers_array(headers: Sequence[Headers | None]) -> pa.ListArray:
+    offsets: list[int | None] = [0]
+    names: list[bytes] = []
+    contents: list[bytes | None] = []
+    for each in headers:
+        for name, content in each or ():
+            names.append(name)
+            contents.append(content)
+        offsets.append(len(names))
+    keys = pa.array(names, pa.binary()).view(pa.string())
+    structs = pa.StructArray.from_arrays([keys, pa.array(contents, pa.binary())], fields=list(_HEADER))
+    ends: list[int | None] = [None if each is None else at for each, at in zip(headers, offsets, strict=False)]
+    return pa.ListArray.from_arrays(pa.array([*ends, len(names)], pa.int32()), structs)
+
+
+class NotARecord(PeerError):
+    """The SQL has returned something that no record can be; ``offset`` is the source's."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.offset = offset
+
+
+class RowReader:
+    """Reads the rows that come from Spark; the ``ranges`` are those of ``messages.encode_bounds``, in order."""
+
+    def __init__(self, ranges: Sequence[Mapping[str, Any]]) -> None:
+        self._ranges = ranges
+        self.number = 0
+        self._held = Columns()
+        self._written: list[Outgoing] = []
+        self._size = 0
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Sequence[Outgoing]]]:
+        """The ranges whose marks are among these rows, by number, each with its batches.
+
+        Raises:
+            PeerError: the rows are not those of the ranges.
+        """
+        topics, partitions, offsets = (batch.column(number).to_pylist() for number in range(3))
+        headers, ends = _headers_of(batch.column(7)), batch.column(8).to_pylist()
+        keys, values = batch.column(5).to_pylist(), batch.column(6).to_pylist()
+        columns = Columns(offsets, batch.column(3).to_pylist(), keys, values, headers)
+        begin = 0
+        for at in [number for number, end in enumerate(ends) if end is not None]:
+            self._add(topics, partitions, columns, begin, at)
+            yield self.number, self._ended((topics[at], partitions[at], offsets[at], ends[at]))
+            self.number += 1
+            begin = at + 1
+        self._add(topics, partitions, columns, begin, len(offsets))
+
+    def _add(self, topics: list[str], partitions: list[int], columns: Columns, begin: int, end: int) -> None:
+        """Keep some rows of the range that is being read, and write them once they are many."""
+        if begin == end:
+            return
+        if self.number >= len(self._ranges):
+            raise PeerError("the SQL has returned rows after the last end mark")
+        bounds, some = self._ranges[self.number], columns.rows(begin, end)
+        last = self._held.offsets[-1] if self._held.offsets else bounds["start"] - 1
+        ascending = all(a < b for a, b in zip([last, *some.offsets], some.offsets, strict=False))
+        own = set(topics[begin:end]) == {bounds["topic"]} and set(partitions[begin:end]) == {bounds["partition"]}
+        if not (own and ascending and some.offsets[-1] < bounds["end"]):
+            raise PeerError("the SQL has returned rows of another range, or in another order")
+        _require_records(some)
+        for held, more in zip(_lists(self._held), _lists(some), strict=True):
+            held.extend(more)
+        self._size += sum(some.sizes)
+        if self._size > BATCH_BYTES:
+            self._write(bounds, len(self._held) - 1)
+
+    def _write(self, bounds: Mapping[str, Any], count: int) -> None:
+        """Write the first rows that are kept; the last one stays until it is known what follows it."""
+        held = self._held
+        following = held.offsets[count] if count < len(held) else bounds["end"]
+        self._written += encoded(held.rows(0, count), bounds["codec"], bounds["limit"], following)
+        self._held, self._size = held.rows(count, len(held)), 0
+
+    def _ended(self, mark: tuple[str, int, int, int]) -> Sequence[Outgoing]:
+        if self.number >= len(self._ranges):
+            raise PeerError("the SQL has returned more end marks than there are ranges")
+        bounds = self._ranges[self.number]
+        if mark != (bounds["topic"], bounds["partition"], bounds["start"], bounds["end"]):
+            raise PeerError("the SQL has changed an end mark")
+        self._write(bounds, len(self._held))
+        written, self._written = self._written, []
+        return written
+
+
+def _lists(columns: Columns) -> tuple[list[Any], ...]:
+    return columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers
+
+
+def _require_records(columns: Columns) -> None:
+    """Check that each row is a record.
+
+    Raises:
+        NotARecord: one is not.
+    """
+    if None in columns.timestamps:
+        raise NotARecord(columns.offsets[columns.timestamps.index(None)], "its timestamp is null")  # type: ignore[arg-type]
+    for offset, headers in zip(columns.offsets, columns.headers, strict=True):
+        if headers and any(name is None for name, _ in headers):
+            raise NotARecord(offset, "a header's key is null")
+
+
+def _headers_of(array: pa.ListArray) -> list[Headers]:
+    """The headers of each row; none where they are null."""
+    flat = array.flatten()
+    if not len(flat):
+        return [()] * len(array)
+    names = flat.field(0).cast(pa.binary()).to_pylist()
+    contents = flat.field(1).to_pylist()
+    pairs = list(zip(names, contents, strict=True))
+    found: list[Headers] = []
+    at = 0
+    for length in array.value_lengths().fill_null(0).to_pylist():
+        found.append(pairs[at : at + length])
+        at += length
+    return found

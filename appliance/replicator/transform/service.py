@@ -1,0 +1,155 @@
+"""The lane's process: hands ranges to the Spark jobs that run the SQL, and takes their outcomes.
+
+A job's source asks for ranges and waits until there are some: an idle job costs nothing, and the first record finds it
+ready. Its sink confirms each range whose mark has arrived. The driver tells how the job has ended.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from appliance.errors import ApplianceError, PeerError
+from appliance.replicator.model.problem_log import Notice
+from appliance.replicator.transform.messages import (
+    LEAD,
+    Fields,
+    decode,
+    decode_batches,
+    encode,
+    encode_bounds,
+    encode_ranges,
+)
+from appliance.replicator.transform.ranges import Outcome, Range
+from appliance.replicator.transform.rounds import Pending, Rounds
+from appliance.runtime.bind import short_path
+
+SUBJECT = "SQL in flight"
+"""The subject under which its problems are logged."""
+
+
+class TransformService:
+    """The ranges of one task's lanes; with ``stops``, the first record that fails ends its range."""
+
+    def __init__(self, stops: bool, tell: Notice) -> None:
+        self._stops = stops
+        self._tell = tell
+        self._rounds = Rounds()
+        self._changed = asyncio.Condition()
+        self._bounds: dict[int, asyncio.Future[bytes]] = {}
+
+    async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
+        """The outcomes of ranges, in their order; takes as long as it takes, and may be cancelled."""
+        pending = [Pending(each, self._stops) for each in ranges]
+        try:
+            async with self._changed:
+                self._rounds.add(pending)
+                self._changed.notify_all()
+                await self._changed.wait_for(lambda: not any(each.open for each in pending))
+        except asyncio.CancelledError:
+            self._rounds.forget(pending)
+            raise
+        return [each.outcome() for each in pending]
+
+    @contextlib.asynccontextmanager
+    async def serving(self, path: Path) -> AsyncIterator[None]:
+        """Serve jobs and their driver at a Unix socket."""
+        connections: set[asyncio.Task[None]] = set()
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            serving = asyncio.create_task(self._serve(reader, writer), name="transform-connection")
+            connections.add(serving)
+            # A job that ends at any point: what it has not confirmed is asked for again.
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError, PeerError, asyncio.CancelledError):
+                await serving
+            connections.discard(serving)
+            writer.close()
+
+        with short_path(path) as name:  # replaces that of an earlier try of the task
+            server = await asyncio.start_unix_server(connected, name)
+        try:
+            yield
+        finally:
+            server.close()
+            for connection in connections:
+                connection.cancel()
+            await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hello, _ = await _read(reader)
+        if hello["role"] == "source":
+            await self._serve_source(hello["attempt"], reader, writer)
+        elif hello["role"] == "sink":
+            await self._serve_sink(hello["attempt"], reader, writer)
+        else:
+            await self._serve_driver(reader, writer)
+
+    async def _serve_source(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hearing = asyncio.create_task(_read(reader), name="transform-source")
+        taking = asyncio.create_task(self._take(hearing, attempt), name="transform-take")
+        try:
+            await asyncio.wait([hearing, taking], return_when=asyncio.FIRST_COMPLETED)
+            if hearing.done():
+                return
+            ranges = taking.result()
+            self._bounds_of(attempt).set_result(encode_bounds(ranges))
+            writer.write(encode_ranges(ranges))
+            said, _ = await hearing
+            while True:
+                async with self._changed:
+                    self._rounds.fail(attempt, said["damaged"], None, said["reason"])
+                    self._changed.notify_all()
+                said, _ = await _read(reader)
+        finally:
+            hearing.cancel()
+            taking.cancel()
+            await asyncio.gather(hearing, taking, return_exceptions=True)
+
+    async def _take(self, hearing: asyncio.Task[object], attempt: int) -> list[Range]:
+        """The ranges of the next round, unless the source has gone meanwhile."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._rounds.ready)
+            return [] if hearing.done() else self._rounds.take(attempt)
+
+    async def _serve_sink(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        hearing = asyncio.create_task(_read(reader), name="transform-sink")
+        try:
+            bounds = self._bounds_of(attempt)
+            await asyncio.wait([hearing, bounds], return_when=asyncio.FIRST_COMPLETED)
+            if not bounds.done():
+                return
+            writer.write(bounds.result())
+            said, data = await hearing
+            while True:
+                async with self._changed:
+                    if "done" in said:
+                        self._rounds.confirm(attempt, said["done"], decode_batches(said["batches"], data)[0])
+                    else:
+                        self._rounds.fail(attempt, said["failed"], said["offset"], said["reason"])
+                    self._changed.notify_all()
+                said, data = await _read(reader)
+        finally:
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
+            self._bounds.pop(attempt, None)
+
+    def _bounds_of(self, attempt: int) -> asyncio.Future[bytes]:
+        """The message for the sink of an attempt, which comes before or after its source."""
+        return self._bounds.setdefault(attempt, asyncio.get_running_loop().create_future())
+
+    async def _serve_driver(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            said, _ = await _read(reader)
+            reason, of_record = said["ended"], said["of_record"]
+            async with self._changed:
+                self._rounds.end(reason, of_record)
+                self._changed.notify_all()
+            if not of_record:
+                self._tell(SUBJECT, ApplianceError(f"{SUBJECT}: a Spark job failed: {reason}") if reason else None)
+            writer.write(encode({}))
+
+
+async def _read(reader: asyncio.StreamReader) -> tuple[Fields, memoryview]:
+    head, size = LEAD.unpack(await reader.readexactly(LEAD.size))
+    fields = decode(await reader.readexactly(head))
+    return fields, memoryview(await reader.readexactly(size))

@@ -1,0 +1,96 @@
+"""A lane's chunks on their way through the link's SQL, between the source's reader and the lane's transaction.
+
+The lane alone knows its positions: each range begins where the one before it ends, the first at the committed position.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from appliance.errors import PartitionStopped
+from appliance.kafka.records.columns import decoded
+from appliance.kafka.records.records import Record, body_of
+from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import Chunk, DeadLetter
+from appliance.replicator.transform.ranges import Failure, Outcome, Range
+from appliance.replicator.write.lane_partitions import LanePartitions
+
+REASON, TOPIC, PARTITION, OFFSET = (f"transform.{name}" for name in ("error", "topic", "partition", "offset"))
+"""The headers that a dead letter has beside its own."""
+
+Stops = dict[Replica, PartitionStopped]
+
+
+class Transform(Protocol):
+    """The SQL; ``TransformService`` runs it in Spark."""
+
+    async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
+        """The outcomes of the ranges, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """The SQL for one lane's partitions."""
+
+    sql: Transform
+    partitions: LanePartitions
+
+    async def of(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], Stops]:
+        """The chunks as the SQL returns them, and the partitions that a record stops, each after its chunks."""
+        ranges = self._ranges(chunks)
+        outcomes = iter(await self.sql.transform([each for each in ranges if each.records]))
+        passed: list[Chunk] = []
+        stops: Stops = {}
+        for chunk, each in zip(chunks, ranges, strict=True):
+            outcome = next(outcomes) if each.records else Outcome((), each.end, 0)
+            if chunk.replica in stops:
+                continue
+            passed.append(_chunk(chunk, outcome))
+            if outcome.stop is not None:
+                stops[chunk.replica] = _reason(chunk.replica, outcome.stop)
+        self._require_positions(passed, ranges)
+        return passed, stops
+
+    def _ranges(self, chunks: Iterable[Chunk]) -> list[Range]:
+        """The range of each chunk, up to a batch that the copy has refused before."""
+        ends: dict[Replica, int] = {}
+        ranges = []
+        for chunk in chunks:
+            replica = chunk.replica
+            start = ends.get(replica, self.partitions.position(replica).next_offset)
+            refused = self.partitions.refused.get(replica)
+            at = refused.refused_at if refused else None
+            end = chunk.next_offset if at is None else max(start, min(chunk.next_offset, at))
+            limit = self.partitions.limits[replica.destination_topic].batch_bytes
+            ranges.append(Range(replica.source, start, end, chunk.batches, limit))
+            ends[replica] = end
+        return ranges
+
+    def _require_positions(self, chunks: Iterable[Chunk], ranges: Iterable[Range]) -> None:
+        """Check that each partition is where its first range began (invariant E): nothing else moves it meanwhile."""
+        seen = set()
+        for chunk, each in zip(chunks, ranges, strict=False):
+            if chunk.replica not in seen and self.partitions.position(chunk.replica).next_offset != each.start:
+                raise AssertionError(f"{chunk.replica.name} has moved from offset {each.start} during its SQL")
+            seen.add(chunk.replica)
+
+
+def _chunk(chunk: Chunk, outcome: Outcome) -> Chunk:
+    letters = tuple(_dead_letter(chunk, failure) for failure in outcome.failures)
+    passed = replace(chunk, batches=outcome.batches, next_offset=outcome.next_offset)
+    return replace(passed, filtered=outcome.filtered, dead_letters=letters)
+
+
+def _dead_letter(chunk: Chunk, failure: Failure) -> DeadLetter:
+    """The record that failed, with the reason and its place as headers."""
+    (batch,) = [each for each in chunk.batches if each.first_offset <= failure.offset < each.next_offset]
+    record = decoded(batch.data, batch.first_offset, batch.runs).within(failure.offset, failure.offset + 1)
+    said = {REASON: failure.reason, TOPIC: chunk.replica.source_topic, PARTITION: str(chunk.replica.partition)}
+    more = [(name.encode(), text.encode()) for name, text in {**said, OFFSET: str(failure.offset)}.items()]
+    body = body_of(record.keys[0], record.values[0], [*record.headers[0], *more])
+    return DeadLetter(failure.offset, Record(0, record.timestamps[0], body))
+
+
+def _reason(replica: Replica, failure: Failure) -> PartitionStopped:
+    what = "is damaged" if failure.damaged else "fails in the SQL of REPLICA_TRANSFORM_SQL_FILE"
+    return PartitionStopped(f"{replica.name} offset {failure.offset} {what}: {failure.reason}")

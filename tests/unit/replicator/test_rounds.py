@@ -1,0 +1,139 @@
+"""Rounds of ranges through the SQL: no record is lost or doubled, and one that fails is found, however jobs end."""
+
+import random
+
+import pytest
+
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.replicator.transform.ranges import Failure, Outcome, Range
+from appliance.replicator.transform.rounds import Pending, Rounds
+
+
+def batch(first: int, runs: tuple[tuple[int, int], ...]) -> Outgoing:
+    """A batch of records at these offsets."""
+    count, (begin, length) = sum(length for _, length in runs), runs[-1]
+    kept = runs if len(runs) > 1 else ()
+    return Outgoing(b"x" * count, count, first, begin + length, 0, raw=True, runs=kept)
+
+
+def offsets(each: Range) -> list[int]:
+    """The offsets of a range's records."""
+    runs = [run for one in each.batches for run in one.runs or ((one.first_offset, one.records),)]
+    every = [offset for first, length in runs for offset in range(first, first + length)]
+    return [offset for offset in every if each.start <= offset < each.end]
+
+
+def passed(each: Range, kept: list[int]) -> list[Outgoing]:
+    """What a SQL makes of a range that keeps some records."""
+    own = [offset for offset in offsets(each) if offset in kept]
+    return [Outgoing(b"", 1, offset, offset + 1, 0, raw=False) for offset in own]
+
+
+def copied(outcome: Outcome) -> list[int]:
+    return [one.first_offset for one in outcome.batches]
+
+
+ORDERS = Range(("orders", 0), 10, 30, (batch(8, ((8, 8),)), batch(16, ((16, 4), (22, 10)))), 1000)
+
+
+def test_a_range_counts_and_halves_its_records_and_not_its_offsets() -> None:
+    assert offsets(ORDERS) == [*range(10, 20), *range(22, 30)]
+    assert ORDERS.records == 18
+    halves = ORDERS.halves()
+    assert [offset for half in halves for offset in offsets(half)] == offsets(ORDERS)
+    assert [half.records for half in halves] == [9, 9]
+    alone = ORDERS.divided(11)[0]
+    assert alone.halves() == (alone,)
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["stop", "dead letters"])
+@pytest.mark.parametrize("seed", range(200))
+def test_whatever_jobs_do_each_record_is_copied_filtered_or_failed_once(seed: int, stops: bool) -> None:
+    chance = random.Random(seed)
+    every = []
+    for number in range(chance.randint(1, 4)):
+        first, length = chance.randint(0, 5), chance.randint(1, 40)
+        held = ((first, length), (first + length + 3, chance.randint(1, 10)))
+        every.append(Range(("orders", number), first, held[-1][0] + held[-1][1], (batch(first, held),), 1000))
+    kept = {each.partition: [at for at in offsets(each) if chance.random() < 0.7] for each in every}
+    bad = {each.partition: [at for at in offsets(each) if chance.random() < 0.05] for each in every}
+    rounds, attempt = Rounds(), 0
+    pending = [Pending(each, stops) for each in every]
+    rounds.add(pending)
+    while rounds.ready:
+        attempt += 1
+        taken = rounds.take(attempt)
+        for number, each in enumerate(taken):
+            if chance.random() < 0.1:
+                break  # the job dies
+            if failing := [at for at in offsets(each) if at in bad[each.partition]]:
+                if len(offsets(each)) == 1:
+                    rounds.end(f"fails at {failing[0]}", of_record=True)
+                break
+            if chance.random() < 0.1:
+                rounds.confirm(attempt - 1, number, ())  # late news of an earlier attempt
+            rounds.confirm(attempt, number, passed(each, kept[each.partition]))
+        if chance.random() < 0.5:
+            rounds.end("killed", of_record=chance.random() < 0.1 and len(taken) > 1)
+    for one in pending:
+        assert one.open == 0
+        partition, outcome = one.wanted.partition, one.outcome()
+        fails = bad[partition]
+        end = fails[0] if fails and stops else one.wanted.end
+        wanted = [at for at in offsets(one.wanted) if at < end]
+        expected = [at for at in wanted if at in kept[partition] and at not in fails]
+        assert copied(outcome) == expected
+        assert outcome.next_offset == end
+        told = [] if stops else [Failure(at, f"fails at {at}") for at in fails]
+        assert list(outcome.failures) == told
+        assert outcome.stop == (Failure(fails[0], f"fails at {fails[0]}") if fails and stops else None)
+        assert outcome.filtered == len(wanted) - len(expected) - len(told)
+
+
+def test_a_single_record_is_not_blamed_for_a_job_that_was_killed() -> None:
+    rounds, pending = Rounds(), Pending(ORDERS.divided(11)[0], stops=True)
+    rounds.add([pending])
+    for attempt in range(10):
+        rounds.take(attempt)
+        rounds.end("Python worker exited", of_record=False)
+    assert pending.open == 1
+    rounds.take(10)
+    rounds.confirm(10, 0, ())
+    assert pending.outcome() == Outcome((), 11, 1)
+
+
+def test_records_before_and_after_one_that_the_sink_refuses_are_asked_for_again() -> None:
+    rounds, pending = Rounds(), Pending(ORDERS, stops=False)
+    rounds.add([pending])
+    rounds.take(1)
+    rounds.fail(1, 0, 15, "a header's key is null")
+    for attempt, bounds in ((2, (10, 15)), (3, (16, 30))):
+        (again,) = rounds.take(attempt)
+        assert (again.start, again.end) == bounds
+        rounds.confirm(attempt, 0, passed(again, offsets(ORDERS)))
+    outcome = pending.outcome()
+    assert copied(outcome) == [at for at in offsets(ORDERS) if at != 15]
+    assert outcome.failures == (Failure(15, "a header's key is null"),)
+    assert outcome.filtered == 0
+
+
+def test_damaged_bytes_stop_a_partition_even_where_failures_become_dead_letters() -> None:
+    rounds, pending = Rounds(), Pending(ORDERS, stops=False)
+    rounds.add([pending])
+    rounds.take(1)
+    rounds.fail(1, 0, None, "does not decompress")
+    assert not rounds.ready
+    assert pending.outcome() == Outcome((), 10, 0, (), Failure(10, "does not decompress", damaged=True))
+
+
+def test_nobody_waits_for_a_range_that_is_forgotten() -> None:
+    rounds, pending = Rounds(), Pending(ORDERS, stops=True)
+    other = Pending(ORDERS, stops=True)
+    rounds.add([pending, other])
+    rounds.take(1)
+    rounds.forget([pending])
+    rounds.confirm(1, 0, ())
+    assert rounds.ready
+    rounds.confirm(1, 1, ())
+    assert other.open == 0
+    assert not rounds.ready
