@@ -45,6 +45,18 @@ REPLICATOR = (
         "Bytes of record batches copied since the link was made.",
         _PARTITION,
     ),
+    Metric(
+        Kind.COUNTER,
+        "kafka_replicator_records_filtered_total",
+        "Records that SQL in flight has left out since the link was made.",
+        _PARTITION,
+    ),
+    Metric(
+        Kind.COUNTER,
+        "kafka_replicator_dead_letters_total",
+        "Records that SQL in flight failed on, and that are in a dead-letter topic.",
+        _PARTITION,
+    ),
     Metric(Kind.COUNTER, "kafka_replicator_gaps_total", "Entries in the gap ledger.", _PARTITION),
     Metric(
         Kind.GAUGE,

@@ -111,6 +111,14 @@ COPYING = (
     _series(
         "Held by transactions at the source, ten worst topics", {_worst("kafka_replicator_held_seconds"): _TOPIC}, "s"
     ),
+    _series(
+        "Records left out by SQL, and dead letters",
+        {
+            _rate("kafka_replicator_records_filtered_total"): "{{link}} left out",
+            _rate("kafka_replicator_dead_letters_total"): "{{link}} dead letters",
+        },
+        "cps",
+    ),
     _series("Latency, ten slowest topics", {_worst("kafka_replicator_latency_seconds"): _TOPIC}, "s"),
     _series("Heartbeat from source to destination", {"kafka_replicator_heartbeat_milliseconds": "{{link}}"}, "ms"),
     _series("Age of the newest heartbeat", {"time() - kafka_replicator_heartbeat_timestamp_seconds": "{{link}}"}, "s"),

@@ -192,6 +192,8 @@ class _Composer:
             gaps=destination.gaps.get(key, ()) if destination else None,
             dropped=self._dropped(position),
             written=source.written.get(key, 0) if source and source.written is not None else None,
+            filtered=(position.filtered if position else 0) if destination else None,
+            dead_letters=(position.dead_letters if position else 0) if destination else None,
         )
 
     def _dropped(self, position: Position | None) -> int | None:

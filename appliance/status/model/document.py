@@ -103,6 +103,8 @@ def _partition(partition: PartitionStatus) -> Json:
         "gaps": None if partition.gaps is None else [_gap(gap) for gap in partition.gaps],
         "dropped": partition.dropped,
         "written_by_links": partition.written,
+        "filtered": partition.filtered,
+        "dead_letters": partition.dead_letters,
     }
 
 

@@ -23,6 +23,8 @@ def _held_seconds(partition: PartitionStatus, snapshot: Snapshot) -> float | Non
 _OF_PARTITIONS: dict[str, Value] = {
     "kafka_replicator_records_copied_total": lambda p, _: p.copied,
     "kafka_replicator_bytes_copied_total": lambda p, _: p.bytes,
+    "kafka_replicator_records_filtered_total": lambda p, _: p.filtered,
+    "kafka_replicator_dead_letters_total": lambda p, _: p.dead_letters,
     "kafka_replicator_gaps_total": lambda p, _: None if p.gaps is None else len(p.gaps),
     "kafka_replicator_lag_records": lambda p, _: p.lag_records,
     "kafka_replicator_lag_seconds": lambda p, _: p.lag_seconds,

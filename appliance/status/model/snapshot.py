@@ -61,6 +61,7 @@ class PartitionStatus:
     are None when not known.
     With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
     source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
+    ``filtered`` counts the records that SQL in flight has left out, and ``dead_letters`` those that it failed on.
     """
 
     topic: str
@@ -80,6 +81,8 @@ class PartitionStatus:
     gaps: tuple[Gap, ...] | None
     dropped: int | None = None
     written: int | None = None
+    filtered: int | None = None
+    dead_letters: int | None = None
 
     @property
     def name(self) -> str:

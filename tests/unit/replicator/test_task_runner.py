@@ -75,7 +75,7 @@ class Task:
     def lane(self, number: int, *_: object) -> Lane:
         return Lane(number, self.said)
 
-    def runner(self, lane: Lane, *given: Any, ledger: Any) -> Runner:
+    def runner(self, lane: Lane, *given: Any, ledger: Any, **_: Any) -> Runner:
         made = Runner(lane, given[-1], ledger, fault=self.fault)
         if not self.slow:
             made.may_end.set()
