@@ -129,3 +129,11 @@ def test_a_cluster_of_sparks_own_needs_its_secret_and_a_number_of_tasks() -> Non
     assert first == "TASKS=0: expected how many cores of SPARK_MASTER=spark://10.0.0.9:7077 copy at once"
     assert second.startswith("SPARK_AUTHENTICATE_SECRET: missing: ")
     parse({**REQUIRED, **CLUSTER}, EVERY_ROLE)
+
+
+def test_sql_in_flight_needs_sparks_local_mode() -> None:
+    sql = {"REPLICA_TRANSFORM_SQL_FILE": "/etc/replica.sql"}
+    parse({**REQUIRED, **sql}, EVERY_ROLE)
+    for master in ("local[4]", "spark://10.0.0.9:7077"):
+        (fault,) = faults(**{**CLUSTER, **sql, "SPARK_MASTER": master})
+        assert fault == f"SPARK_MASTER={master}: expected local[*] with REPLICA_TRANSFORM_SQL_FILE"
