@@ -11,6 +11,7 @@ from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.strength import new_secret, weakness
 from appliance.settings.target import is_ip_literal
+from appliance.settings.transform import transform_faults
 from appliance.settings.values import (
     EngineSettings,
     Route,
@@ -28,7 +29,7 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
     if role & Role.REPLICATOR:
         faults += _naming(settings.topics)
         faults += [*file_faults(settings.source), *file_faults(settings.destination), *_spark(settings.engine)]
-        faults += [*login_faults(settings.destination), *_sql(settings)]
+        faults += [*login_faults(settings.destination), *transform_faults(settings.transform), *_sql(settings)]
     if role & (Role.DESTINATION | Role.REPLICATOR):
         faults += login_faults(settings.source)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:

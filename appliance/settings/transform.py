@@ -1,13 +1,18 @@
 """The settings of SQL in flight: the statement that records pass, and the records that it fails on."""
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from appliance.settings.parsers import choice, optional
+from appliance.settings.parsers import choice, optional, secret
 from appliance.settings.role import Role
+from appliance.settings.secret import Secret
 from appliance.settings.variable import Variable
+
+_SQL_MAX = 64 * 1024
+"""Largest statement, in bytes."""
 
 
 class OnTransformError(enum.StrEnum):
@@ -19,7 +24,10 @@ class OnTransformError(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TransformSettings:
-    """The statement's file, None if records are copied as they are; and the reaction to a record that it fails on."""
+    """The statement's file, None if records are copied as they are; and the reaction to a record that it fails on.
+
+    ``salt`` is the statement's column of that name.
+    """
 
     sql_file: Annotated[
         Path | None,
@@ -41,8 +49,53 @@ class TransformSettings:
             "stop",
         ),
     ]
+    salt: Annotated[
+        Secret,
+        Variable(
+            "REPLICA_TRANSFORM_SALT",
+            "Salt for hashes, which the SELECT sees as its column salt; better in a file of its own.",
+            Role.REPLICATOR,
+            secret,
+            "",
+            confidential=True,
+        ),
+    ]
 
     @property
     def wanted(self) -> bool:
         """True if records pass SQL."""
         return self.sql_file is not None
+
+
+def read_sql(path: Path) -> str:
+    """The text of a file with SQL.
+
+    Raises:
+        ValueError: with what is expected.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_SQL_MAX + 1)
+    except OSError as error:
+        raise ValueError(f"expected a readable file with SQL: {error.strerror or 'not readable'}") from error
+    if len(content) > _SQL_MAX:
+        raise ValueError(f"expected a file of at most {_SQL_MAX} bytes")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected UTF-8 text, byte {error.start} is none") from error
+    if not text.strip():
+        raise ValueError("expected a SELECT in it, and it is empty")
+    return text
+
+
+def transform_faults(transform: TransformSettings) -> Iterator[str]:
+    """The faults of the file, and of settings that mean nothing without it."""
+    if transform.sql_file is None:
+        if transform.salt:
+            yield "REPLICA_TRANSFORM_SALT: expected REPLICA_TRANSFORM_SQL_FILE with it"
+        return
+    try:
+        read_sql(transform.sql_file)
+    except ValueError as error:
+        yield f"REPLICA_TRANSFORM_SQL_FILE={transform.sql_file}: {error}"

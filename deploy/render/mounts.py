@@ -33,6 +33,7 @@ def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
         *_certificates(settings, role),
         *_ssh_keys(settings, role),
         *_logins(settings, role),
+        *_sql(settings, role),
         *_secrets(settings, role),
     )
 
@@ -68,6 +69,13 @@ def _secrets(settings: Settings, role: Role) -> Iterator[Mount]:
         variable = f"{file.variable}_FILE"
         target = f"{DIRECTORY}/{variable}"
         yield Mount(variable, file.path.absolute(), target, target)
+
+
+def _sql(settings: Settings, role: Role) -> Iterator[Mount]:
+    file = settings.transform.sql_file
+    if file is not None and role & Role.REPLICATOR:
+        target = f"{DIRECTORY}/transform.sql"
+        yield Mount("REPLICA_TRANSFORM_SQL_FILE", file.absolute(), target, target)
 
 
 def _logins(settings: Settings, role: Role) -> Iterator[Mount]:

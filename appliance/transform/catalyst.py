@@ -1,0 +1,113 @@
+"""Catalyst, Spark SQL's own trees of plans and expressions, by way of a session's JVM."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+SPARK_ERRORS = (PySparkException, Py4JError)
+
+_SQL = "org.apache.spark.sql"
+_CATALYST = f"{_SQL}.catalyst"
+
+_AFTER_REASON = re.compile(r"(;\s*line \d+ pos \d+|\s*SQLSTATE: \w+|\n== SQL|\n\s*'?\w+ \[).*", re.DOTALL)
+
+
+class Catalyst:
+    """The classes of a session's Catalyst. Its nodes are Java objects, which Python only passes on."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session._jsparkSession
+        self._jvm = session._jvm
+        self._gateway = session._sc._gateway
+        # ``SparkSqlParser`` would replace ``${env:NAME}`` in the text, and knows commands.
+        self._parser = self.named(f"{_CATALYST}.parser.CatalystSqlParser")()
+
+    def named(self, name: str) -> Any:
+        """A class by its whole name."""
+        return getattr(self._jvm, name)
+
+    def expression_class(self, name: str) -> Any:
+        """A class of expressions."""
+        return self.named(f"{_CATALYST}.expressions.{name}")
+
+    def parsed(self, text: str) -> Any:
+        """A text as a plan, of which nothing is looked up and nothing has run."""
+        return self._parser.parsePlan(text)
+
+    def analysed(self, plan: Any) -> Any:
+        """The plan with its names and types, as Spark would run it; nothing runs."""
+        rows = self.named(f"{_SQL}.classic.Dataset").ofRows(self.session, plan)
+        return rows.queryExecution().analyzed()
+
+    def expression(self, text: str, parts: Mapping[str, Any]) -> Any:
+        """An expression of ours, in which each name of ``parts`` stands for that expression."""
+
+        def filled(node: Any) -> Any:
+            return parts.get(node.name()) if self.is_a(node, "analysis.UnresolvedAttribute") else None
+
+        return self.replaced(self._parser.parseExpression(text), filled)
+
+    def column(self, expression: Any) -> Any:
+        """A column of Java's ``Dataset``."""
+        return self.named(f"{_SQL}.classic.ExpressionUtils").column(expression)
+
+    def replaced(self, node: Any, by: Callable[[Any], Any]) -> Any:
+        """A tree in which ``by`` replaces nodes; it returns None for those that stay."""
+        if (new := by(node)) is not None:
+            return new
+        children = self.children(node)
+        made = [self.replaced(child, by) for child in children]
+        changed = any(new is not old for new, old in zip(made, children, strict=True))
+        return node.withNewChildren(self.seq(made)) if changed else node
+
+    def is_a(self, node: Any, name: str) -> bool:
+        """True if it is of that class of Catalyst's, or of one below."""
+        return bool(is_instance_of(self._gateway, node, f"{_CATALYST}.{name}"))
+
+    def children(self, node: Any) -> list[Any]:
+        """The nodes below it."""
+        return self.items(node.children())
+
+    def below(self, node: Any) -> Iterator[Any]:
+        """The node, and all nodes below it."""
+        yield node
+        for child in self.children(node):
+            yield from self.below(child)
+
+    def items(self, seq: Any) -> list[Any]:
+        """The items of Scala's sequence."""
+        return list(self.named("scala.jdk.javaapi.CollectionConverters").asJava(seq))
+
+    def seq(self, items: Iterable[Any]) -> Any:
+        """Scala's sequence of the items."""
+        return self._jvm.PythonUtils.toSeq(list(items))
+
+    @staticmethod
+    def place(node: Any) -> tuple[int, int] | None:
+        """The first and last character of a node in the text, counted from 0."""
+        origin = node.origin()
+        first, last = origin.startIndex(), origin.stopIndex()
+        return (int(first.get()), int(last.get())) if first.isDefined() and last.isDefined() else None
+
+
+def spark_reason(error: Exception) -> str:
+    """The first sentence of an error of Spark's, without its plans, its code and its stack."""
+    text = str(getattr(error, "_desc", None) or error).strip()
+    text = re.sub(r"^\[[\w.]+\]\s*", "", text)
+    return " ".join(_AFTER_REASON.sub("", text).split()) or type(error).__name__
+
+
+def spark_place(error: Exception, lines: Sequence[str]) -> tuple[int, int] | None:
+    """The first and last character that an error of Spark's points at, in the text of these lines."""
+    context = getattr(error, "getQueryContext", list)()
+    for each in context or ():
+        return int(each.startIndex()), int(each.stopIndex())
+    found = re.search(r"[(;]\s*line (\d+),? pos (\d+)", str(getattr(error, "_desc", "")))
+    if found is None or not 1 <= int(found[1]) <= len(lines):
+        return None
+    first = sum(len(line) for line in lines[: int(found[1]) - 1]) + int(found[2])
+    return first, first

@@ -1,0 +1,272 @@
+"""The checks of a statement: of what the parser has read, and of what Spark's analysis has made of it. Nothing runs."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_place, spark_reason
+from appliance.transform.model.functions import CLASSES, SPECIAL_TIMES, refusal
+from appliance.transform.model.statement import (
+    COLUMNS,
+    HEADERS_TYPE,
+    OUTPUTS,
+    RECORDS,
+    SALT,
+    Statement,
+    StatementRefused,
+)
+
+_PLANS = {
+    "Aggregate": "GROUP BY and aggregates compute over several records",
+    "UnresolvedHaving": "HAVING computes over several records",
+    "Distinct": "DISTINCT compares records with each other",
+    "Deduplicate": "DISTINCT compares records with each other",
+    "Sort": "ORDER BY and SORT BY change the order of records",
+    "Join": "a join combines relations",
+    "LateralJoin": "LATERAL combines relations",
+    "AsOfJoin": "a join combines relations",
+    "GlobalLimit": "LIMIT depends on other records",
+    "LocalLimit": "LIMIT depends on other records",
+    "Offset": "OFFSET depends on other records",
+    "Union": "UNION makes several records of one",
+    "Intersect": "INTERSECT compares records with each other",
+    "Except": "EXCEPT compares records with each other",
+    "UnresolvedWith": "WITH is not known here: write that query in parentheses after FROM",
+    "Generate": "LATERAL VIEW may make several records of one",
+    "UnresolvedHint": "hints mean nothing here",
+    "Sample": "TABLESAMPLE is random",
+    "WithWindowDefinition": "WINDOW computes over several records",
+    "Window": "window functions compute over several records",
+    "RepartitionByExpression": "DISTRIBUTE BY and CLUSTER BY move records",
+    "OneRowRelation": "it has no FROM",
+    "UnresolvedInlineTable": "VALUES is another relation",
+    "UnresolvedTableValuedFunction": "a table function is another relation",
+}
+"""Catalyst's plans, by their names, and what is wrong with them in a statement."""
+
+_EXPRESSIONS = {
+    "Exists": "EXISTS reads another relation",
+    "ListQuery": "a subquery reads another relation",
+    "InSubquery": "IN (SELECT ...) reads another relation",
+    "ScalarSubquery": "a subquery reads another relation",
+    "WindowExpression": "OVER computes over several records",
+    "UnresolvedWindowExpression": "OVER computes over several records",
+    "NamedParameter": "parameters have no values here",
+    "PosParameter": "parameters have no values here",
+}
+
+_FORM = "expected SELECT key, value, headers FROM records WHERE ...: projections and filters alone"
+_AS = re.compile(r"\bAS\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A statement that may be used: Catalyst's analysed plan, and the plan of the records below it."""
+
+    plan: Any
+    base: Any
+
+
+def checked(catalyst: Catalyst, statement: Statement, records: Any) -> Checked:
+    """Check a statement over a DataFrame of records.
+
+    Raises:
+        StatementRefused: with its reason, and its place in the text.
+    """
+    check = _Check(catalyst, statement)
+    parsed = check.spark(lambda: catalyst.parsed(statement.text))
+    base = records._jdf.queryExecution().analyzed()
+    over = check.parsed(parsed, base)
+    plan = check.spark(lambda: catalyst.analysed(over))
+    check.analysed(plan, base)
+    check.outputs(plan, base)
+    return Checked(plan, base)
+
+
+class _Check:
+    """The check of one statement."""
+
+    def __init__(self, catalyst: Catalyst, statement: Statement) -> None:
+        self._catalyst = catalyst
+        self._statement = statement
+        self._has_star = False
+
+    def spark(self, step: Any) -> Any:
+        """The result of a step of Spark's; its error is the statement's."""
+        try:
+            return step()
+        except SPARK_ERRORS as error:
+            place = spark_place(error, self._statement.text.splitlines(keepends=True))
+            raise self._statement.refused(spark_reason(error), *(place or ())) from error
+
+    def refused(self, node: Any, reason: str) -> StatementRefused:
+        """The refusal of a node."""
+        return self._statement.refused(reason, *(self._catalyst.place(node) or ()))
+
+    def parsed(self, plan: Any, base: Any) -> Any:
+        """Check what the parser has read; the same plan over the plan of the records."""
+        match name := class_of(plan):
+            case "UnresolvedRelation":
+                return self._relation(plan, base)
+            case "SubqueryAlias":
+                self._alias_of_relation(plan)
+            case "Project" | "Filter":
+                for expression in self._expressions(plan):
+                    self._parsed_expression(expression)
+            case _:
+                raise self.refused(plan, f"{_PLANS.get(name, f'{name} is not known here')}; {_FORM}")
+        return plan.withNewChildren(
+            self._catalyst.seq(self.parsed(child, base) for child in self._catalyst.children(plan))
+        )
+
+    def _relation(self, plan: Any, base: Any) -> Any:
+        name = ".".join(self._catalyst.items(plan.multipartIdentifier()))
+        if name.lower() != RECORDS:
+            raise self.refused(plan, f"there is no relation {name}: write FROM {RECORDS}")
+        return self._catalyst.named("org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias").apply(RECORDS, base)
+
+    def _alias_of_relation(self, plan: Any) -> None:
+        keywords = self._catalyst.named("org.apache.spark.sql.catalyst.util.SQLKeywordUtils").keywords()
+        if (name := plan.alias()).upper() in self._catalyst.items(keywords):
+            last = len(self._statement.text.rstrip()) - 1
+            raise self._statement.refused(
+                f"{name} would be another name of {RECORDS}: write what belongs after it, or remove it",
+                *(self._catalyst.place(plan) or (last, last)),
+            )
+
+    def _parsed_expression(self, expression: Any) -> None:
+        for node in self._catalyst.below(expression):
+            match name := class_of(node):
+                case "UnresolvedFunction":
+                    self._function(node)
+                case "Alias":
+                    self._alias(node)
+                case "UnresolvedStar":
+                    self._has_star = True
+                case _ if name in _EXPRESSIONS:
+                    raise self.refused(node, f"{_EXPRESSIONS[name]}; {_FORM}")
+
+    def _function(self, node: Any) -> None:
+        parts = self._catalyst.items(node.nameParts())
+        name = parts[-1].lower()
+        if len(parts) > 1:
+            raise self.refused(node, f"{'.'.join(parts)} is not known here: write {name}")
+        registry = self._catalyst.session.sessionState().functionRegistry()
+        found = registry.lookupFunction(self._catalyst.named("org.apache.spark.sql.catalyst.FunctionIdentifier")(name))
+        if found.isEmpty():
+            raise self.refused(node, f"Spark SQL has no function {name}")
+        if reason := refusal(name, found.get().getGroup()):
+            raise self.refused(node, reason)
+
+    def _alias(self, node: Any) -> None:
+        """A comma that is forgotten between two columns makes the second the name of the first."""
+        whole, child = self._catalyst.place(node), self._catalyst.place(node.child())
+        if whole and child and not _AS.search(self._statement.text[child[1] + 1 : whole[1] + 1]):
+            name = node.name()
+            raise self.refused(node, f"write AS before {name}, if it is another name, or a comma, if it is a column")
+
+    def analysed(self, plan: Any, base: Any) -> None:
+        """Check what Spark's analysis has made of it."""
+        for node in plans(self._catalyst, plan, base):
+            if (name := class_of(node)) not in ("Project", "Filter", "SubqueryAlias"):
+                raise self.refused(node, f"{_PLANS.get(name, f'{name} is not known here')}; {_FORM}")
+            for expression in self._expressions(node):
+                self._analysed_expression(expression, within_hash=False)
+
+    def _analysed_expression(self, node: Any, within_hash: bool) -> None:
+        name = class_of(node)
+        if CLASSES.fullmatch(name):
+            raise self.refused(node, refusal(_snake(name), "") or f"{name} is not known here")
+        if name == "AttributeReference" and node.name().lower() == SALT and not (within_hash or self._has_star):
+            raise self.refused(node, f"{SALT} may stand inside sha2(...) alone, so that no copy shows it")
+        if name == "AesEncrypt":
+            self._encryption(node)
+        if name == "Cast":
+            self._cast(node)
+        for child in self._catalyst.children(node):
+            self._analysed_expression(child, within_hash or name == "Sha2")
+        if not node.deterministic():
+            raise self.refused(node, f"{node.prettyName()} may give another value when the record is copied again")
+
+    def _encryption(self, node: Any) -> None:
+        mode, vector = node.mode(), node.iv()
+        plain = class_of(vector) == "Literal" and len(bytes(vector.value() or b"")) == 0
+        ecb = class_of(mode) == "Literal" and str(mode.value()).upper() == "ECB"
+        if plain and not ecb:
+            raise self.refused(node, "aes_encrypt draws its IV at random: give it one, or use mode 'ECB'")
+
+    def _cast(self, node: Any) -> None:
+        """A constant that becomes a date or a time."""
+        child = node.child()
+        if class_of(node.dataType()) not in ("DateType$", "TimestampType$", "TimestampNTZType$"):
+            return
+        if child.foldable() and SPECIAL_TIMES.match(str(child.eval(None) or "")):
+            raise self.refused(node, "the constant means another time each day: write the time itself")
+
+    def outputs(self, plan: Any, base: Any) -> None:
+        """Check the names and types of the columns of the result."""
+        own = {attribute.exprId().id(): attribute.name() for attribute in self._catalyst.items(base.output())}
+        seen: set[str] = set()
+        for attribute in self._catalyst.items(plan.output()):
+            name = attribute.name().lower()
+            unchanged = own.get(attribute.exprId().id()) == name
+            if name in seen:
+                raise self._statement.refused(f"the column {name} stands twice in its SELECT")
+            if name not in OUTPUTS and not unchanged:
+                raise self._statement.refused(_not_an_output(name))
+            if name in OUTPUTS and (fault := self._type_fault(name, attribute.dataType())):
+                raise self._statement.refused(fault)
+            seen.add(name)
+        if not seen & OUTPUTS.keys():
+            raise self._statement.refused("its SELECT has none of key, value and headers")
+
+    def _type_fault(self, name: str, given: Any) -> str:
+        kind = class_of(given)
+        if kind in ("NullType$", "BinaryType$" if name != "headers" else ""):
+            return ""
+        if name != "headers":
+            expected = "BINARY or STRING"
+            return "" if kind.startswith("StringType") else f"the column {name} is {given.sql()}: expected {expected}"
+        return "" if _are_headers(given) else f"the column {name} is {given.sql()}: expected {HEADERS_TYPE}"
+
+    def _expressions(self, plan: Any) -> Iterator[Any]:
+        yield from self._catalyst.items(plan.expressions())
+
+
+def plans(catalyst: Catalyst, plan: Any, base: Any) -> Iterator[Any]:
+    """The plans of a statement from the top to the records' own, which is not among them."""
+    while not plan.equals(base):
+        yield plan
+        children = catalyst.children(plan)
+        if len(children) != 1:
+            return
+        (plan,) = children
+
+
+def class_of(node: Any) -> str:
+    """The name of a node's class."""
+    return str(node.getClass().getSimpleName())
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _not_an_output(name: str) -> str:
+    if name in COLUMNS:
+        return f"the column {name} stays as it is in the record: remove it from the SELECT"
+    return f"the column {name} is none of key, value and headers: name it AS one of them, or remove it"
+
+
+def _are_headers(given: Any) -> bool:
+    if class_of(given) != "ArrayType" or class_of(given.elementType()) != "StructType":
+        return False
+    fields = list(given.elementType().fields())
+    names = [field.name().lower() for field in fields]
+    kinds = [class_of(field.dataType()) for field in fields]
+    return (
+        names == ["key", "value"]
+        and kinds[0].startswith("StringType")
+        and (kinds[1] in ("BinaryType$", "NullType$") or kinds[1].startswith("StringType"))
+    )

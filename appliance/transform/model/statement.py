@@ -1,0 +1,73 @@
+"""The link's SQL as a value: its text, the columns that it sees, and refusals that show their place in the text."""
+
+import hashlib
+from dataclasses import dataclass
+
+from appliance.errors import SettingsError
+
+RECORDS = "records"
+"""The one relation of a statement."""
+
+SALT = "salt"
+"""The column with the content of REPLICA_TRANSFORM_SALT_FILE: a value in rows, so that no plan ever shows it."""
+
+END = "_end"
+"""The column that is null in records; a row in which it is not null marks the end of a range, and passes unchanged."""
+
+KEPT = "_kept"
+"""The column of ``outcomes``: true for a record that the statement keeps, false for one that it leaves out, whose key,
+value and headers are then null, and null for one that it fails on, which is unchanged, and for the end of a range."""
+
+HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
+
+OUTPUTS = {"key": "BINARY", "value": "BINARY", "headers": HEADERS_TYPE}
+"""The columns that a statement may change, with their types."""
+
+COLUMNS = {
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestamp_type": "INT",
+    **OUTPUTS,
+}
+"""The columns of ``records`` with their types; beside them there may be ``SALT``, a STRING."""
+
+
+SESSION = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+"""Settings of Spark on which the answers of functions depend: the same on every host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A link's SQL; ``name`` is the setting that it was read from, for error messages."""
+
+    text: str
+    name: str = "REPLICA_TRANSFORM_SQL_FILE"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def refused(self, reason: str, first: int | None = None, last: int | None = None) -> "StatementRefused":
+        """The refusal that shows the characters from ``first`` to ``last``, counted from 0, both included."""
+        if first is None or not 0 <= first < len(self.text):
+            return StatementRefused([f"{self.name}: {reason}"])
+        return StatementRefused(_shown(self.name, self.text, reason, first, first if last is None else last))
+
+
+class StatementRefused(SettingsError):
+    """The link's SQL cannot be used. Its first line names the reason, and two more may show its place in the text."""
+
+
+def _shown(name: str, text: str, reason: str, first: int, last: int) -> list[str]:
+    before = text[:first]
+    begin = before.rfind("\n") + 1
+    line = text[begin:].split("\n", 1)[0].rstrip("\r")
+    column = first - begin
+    marks = "^" * max(min(last - first + 1, len(line) - column), 1)
+    # A tab stays one, so that the caret stands where the terminal shows the word.
+    indent = "".join("\t" if character == "\t" else " " for character in line[:column])
+    head = f"{name}: line {before.count(chr(10)) + 1}, column {column + 1}: {reason}"
+    return [head, f"    {line}", f"    {indent}{marks}"]

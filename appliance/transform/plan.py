@@ -1,0 +1,191 @@
+"""A statement as a plan over records: projections and filters alone, which keep the records' order.
+
+Each SELECT of the statement is a *layer* of columns. Rows that mark the end of a range pass all of them: a condition
+keeps them, and no expression is evaluated on them, because it might fail.
+
+``transformed`` is what a replicator runs. ``outcomes`` is what a report needs: no row is dropped, and a record that the
+statement fails on ends nothing. There each layer is one column::
+
+    try_eval(if(<the layer below has not failed>, named_struct('row', if(<condition>, named_struct(...), NULL)), NULL))
+
+Spark does not look into ``TryEval``, so that it neither moves a condition nor evaluates an expression twice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_reason
+from appliance.transform.checks import checked, class_of
+from appliance.transform.model.statement import END, HEADERS_TYPE, KEPT, OUTPUTS, SALT, SESSION, Statement
+
+_LAYER = "_layer"
+_ATTRIBUTE = "AttributeReference"
+
+_CAST = "CAST(_x AS BINARY)"
+
+_HEADERS = f"""transform(
+    coalesce(CAST(_x AS {HEADERS_TYPE}), CAST(array() AS {HEADERS_TYPE})),
+    h -> if(h.key IS NULL, raise_error('a header has no key'), h))"""
+
+
+def transformed(session: Any, statement: Statement, records: Any) -> Any:
+    """The records as the statement makes them; those that it leaves out are absent, and the others stay in their order.
+
+    One that it fails on ends the job, with Spark's reason. Rows that mark the end of a range are passed on.
+
+    Args:
+        session: the SparkSession.
+        statement: the link's SQL.
+        records: a DataFrame of ``COLUMNS`` and ``END``, and of ``SALT`` if the link has a salt.
+
+    Returns:
+        A DataFrame with the columns of ``records``, without ``SALT``.
+
+    Raises:
+        StatementRefused: the statement cannot be used.
+    """
+    layers = _Layers(session, statement, records)
+    columns = layers.outputs()
+    kept = [f"{columns.get(name, f'`{name}`')} AS `{name}`" for name in records.columns if name != SALT]
+    return layers.frame().selectExpr(*kept)
+
+
+def outcomes(session: Any, statement: Statement, records: Any) -> Any:
+    """The same, but one row for each of ``records``, with the column ``KEPT``; a record that fails ends nothing."""
+    layers = _Outcomes(session, statement, records)
+    columns, last = layers.outputs(), layers.last
+
+    def column(name: str) -> str:
+        if name not in OUTPUTS or not last:
+            return f"`{name}`"
+        if name in columns:
+            return f"if({last} IS NULL, `{name}`, {columns[name]})"
+        return f"if({last} IS NOT NULL AND {last}.row IS NULL, NULL, `{name}`)"
+
+    kept = f"if({last} IS NULL, NULL, {last}.row IS NOT NULL)" if last else f"if({END} IS NULL, true, NULL)"
+    chosen = [f"{column(name)} AS `{name}`" for name in records.columns if name != SALT]
+    return layers.frame().selectExpr(*chosen, f"{kept} AS {KEPT}")
+
+
+def failure(session: Any, statement: Statement, record: Any, salt: str = "") -> str:
+    """The reason that the statement fails on a DataFrame of one record; empty if it does not. It shows no ``salt``."""
+    try:
+        transformed(session, statement, record).collect()
+    except SPARK_ERRORS as error:
+        reason = spark_reason(error)
+        return reason.replace(salt, "****") if salt else reason
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A plan over ``rows``: an expression for each of its columns' ids, and conditions that no layer has applied."""
+
+    columns: Mapping[int, Any]
+    conditions: Sequence[Any] = ()
+
+
+class _Layers:
+    """The layers of a statement over its records: a column for each value, and a filter below it.
+
+    ``last`` names the newest layer, empty if the statement changes nothing.
+    """
+
+    def __init__(self, session: Any, statement: Statement, records: Any) -> None:
+        for name, value in SESSION.items():
+            session.conf.set(name, value)
+        self._catalyst = Catalyst(session)
+        checked_plan = checked(self._catalyst, statement, records)
+        self._plan, self._base = checked_plan.plan, checked_plan.base
+        self._records = records
+        self._rows = records._jdf
+        self._count = 0
+        self.last = ""
+
+    def frame(self) -> Any:
+        """The records with the columns of the layers."""
+        return type(self._records)(self._rows, self._records.sparkSession)
+
+    def outputs(self) -> dict[str, str]:
+        """Add all layers; returns the column, as SQL, of each output that the statement changes."""
+        is_project = class_of(self._plan) == "Project"
+        below = self._read(self._catalyst.children(self._plan)[0] if is_project else self._plan)
+        given = self._catalyst.items(self._plan.projectList() if is_project else self._plan.output())
+        values = {each.name().lower(): self._bound(_value(each), below) for each in given}
+        own = {attribute.exprId().id(): attribute.name() for attribute in self._catalyst.items(self._base.output())}
+        changed = {
+            name: self._catalyst.expression(_HEADERS if name == "headers" else _CAST, {"_x": value})
+            for name, value in values.items()
+            if name in OUTPUTS and not (class_of(value) == _ATTRIBUTE and own.get(value.exprId().id()) == name)
+        }
+        if not changed and not below.conditions:
+            return {}
+        return dict(zip(changed, self._layer(below.conditions, list(changed.values())), strict=True))
+
+    def _read(self, plan: Any) -> _Reading:
+        if plan.equals(self._base):
+            return _Reading({})
+        (child,) = self._catalyst.children(plan)
+        below = self._read(child)
+        match class_of(plan):
+            case "Filter":
+                return _Reading(below.columns, [*below.conditions, self._bound(plan.condition(), below)])
+            case "Project":
+                return self._project(self._catalyst.items(plan.projectList()), below)
+            case _:
+                return below
+
+    def _project(self, given: Sequence[Any], below: _Reading) -> _Reading:
+        columns = {each.exprId().id(): self._bound(_value(each), below) for each in given}
+        computed = [number for number, value in columns.items() if class_of(value) != _ATTRIBUTE]
+        if not computed:
+            return _Reading(columns, below.conditions)
+        names = self._layer(below.conditions, [columns[number] for number in computed])
+        made = {number: self._catalyst.expression(name, {}) for number, name in zip(computed, names, strict=True)}
+        return _Reading(columns | made)
+
+    def _bound(self, expression: Any, below: _Reading) -> Any:
+        """The expression over the rows."""
+
+        def known(node: Any) -> Any:
+            return below.columns.get(node.exprId().id()) if class_of(node) == _ATTRIBUTE else None
+
+        return self._catalyst.replaced(expression, known)
+
+    def _layer(self, conditions: Sequence[Any], values: Sequence[Any]) -> list[str]:
+        """Add a layer; returns the columns, as SQL, of its values."""
+        self._count += 1
+        before, self.last = self.last, f"{_LAYER}{self._count}"
+        applied = {f"_condition{number}": condition for number, condition in enumerate(conditions)}
+        return self._add(before, applied, {f"_c{number}": value for number, value in enumerate(values)})
+
+    def _add(self, _: str, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+        if conditions:
+            keep = self._catalyst.expression(f"{END} IS NOT NULL OR ({' AND '.join(conditions)})", conditions)
+            self._rows = self._rows.filter(self._catalyst.column(keep))
+        names = [f"{self.last}{name}" for name in values]
+        for name, (part, value) in zip(names, values.items(), strict=True):
+            self._with(name, self._catalyst.expression(f"if({END} IS NULL, {part}, NULL)", {part: value}))
+        return names
+
+    def _with(self, name: str, expression: Any) -> None:
+        self._rows = self._rows.withColumn(name, self._catalyst.column(expression))
+
+
+class _Outcomes(_Layers):
+    """Layers without filters, each one column: null if it fails, ``row`` null in it if it leaves the record out."""
+
+    def _add(self, before: str, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+        passed = f"{before} IS NOT NULL" if before else f"{END} IS NULL"
+        when = " AND ".join([f"{before}.row IS NOT NULL"] * bool(before) + list(conditions)) or "true"
+        fields = ", ".join(f"'{name}', {name}" for name in values)
+        row = f"named_struct({fields})" if values else "true"
+        text = f"if({passed}, named_struct('row', if({when}, {row}, NULL)), NULL)"
+        layer = self._catalyst.expression(text, {**conditions, **values})
+        self._with(self.last, self._catalyst.expression_class("TryEval")(layer))
+        return [f"{self.last}.row.{name}" for name in values]
+
+
+def _value(named: Any) -> Any:
+    return named.child() if class_of(named) == "Alias" else named

@@ -1,0 +1,131 @@
+"""A statement over records: each row comes out, in its order, with what has become of its record."""
+
+from typing import Any
+
+import pytest
+from pyspark.errors import ArithmeticException
+from pyspark.sql import SparkSession
+
+from appliance.transform.model.statement import COLUMNS, END, KEPT, Statement
+from appliance.transform.plan import failure, outcomes, transformed
+from tests.support.spark_sql import Row, end, records, session
+
+__all__ = ["session"]
+
+
+def run(session: SparkSession, text: str, *rows: Row, salt: str | None = None) -> list[Any]:
+    return outcomes(session, Statement(text), records(session, rows, salt)).collect()
+
+
+def values(rows: list[Any]) -> list[Any]:
+    return [row.value and bytes(row.value) for row in rows]
+
+
+def test_a_field_is_masked_and_what_is_not_selected_stays(session: SparkSession) -> None:
+    text = """SELECT to_json(named_struct('id', get_json_object(string(value), '$.id'), 'card', '****')) AS value
+              FROM records"""
+    (row,) = run(session, text, Row(b"k", b'{"id":1,"card":"4111"}', [("h", b"1"), ("g", None)], offset=7, partition=3))
+    assert bytes(row.value) == b'{"id":"1","card":"****"}'
+    assert (bytes(row.key), row.offset, row.partition, row.topic) == (b"k", 7, 3, "orders")
+    assert [(header.key, header.value and bytes(header.value)) for header in row.headers] == [("h", b"1"), ("g", None)]
+    assert row[KEPT] is True
+
+
+def test_what_is_filtered_comes_out_in_its_place_without_content(session: SparkSession) -> None:
+    rows = [Row(value=text, headers=[("h", b"1")], offset=number) for number, text in enumerate([b"a", b"b", None])]
+    out = run(session, "SELECT * FROM records WHERE value <> 'a'", *rows)
+    assert [row[KEPT] for row in out] == [False, True, False]
+    assert [row.offset for row in out] == [0, 1, 2]
+    assert [(row.key, row.value, row.headers) for row in out if not row[KEPT]] == [(None, None, None)] * 2
+
+
+def test_a_record_that_it_fails_on_is_marked_and_unchanged_and_stops_no_other(session: SparkSession) -> None:
+    text = "SELECT string(int(string(value)) + 1) AS value FROM records WHERE int(string(value)) > 0"
+    out = run(session, text, Row(value=b"1"), Row(value=b"x"), Row(value=b"0"), Row(value=b"3"))
+    assert [row[KEPT] for row in out] == [True, None, False, True]
+    assert values(out) == [b"2", b"x", None, b"4"]
+
+
+def test_the_end_of_a_range_passes_by_what_would_fail_on_it(session: SparkSession) -> None:
+    text = "SELECT string(1 / 0) AS value FROM records WHERE assert_true(key IS NOT NULL) IS NULL AND value = 'y'"
+    out = run(session, text, Row(value=b"x"), end(9))
+    assert [(row[KEPT], row._end, row.value) for row in out] == [(False, None, None), (None, 9, None)]
+    assert [(row[KEPT], row._end) for row in run(session, "TABLE records", Row(), end(3))] == [(True, None), (None, 3)]
+
+
+def test_a_select_below_a_select_is_computed_once_for_each_record(session: SparkSession) -> None:
+    text = """SELECT j.a AS key, j.b AS value FROM (
+                  SELECT from_json(string(value), 'a STRING, b STRING', map('mode', 'FAILFAST')) AS j, offset
+                  FROM records WHERE offset > 0) AS parsed
+              WHERE j.a <> 'drop'"""
+    frame = outcomes(session, Statement(text), records(session, [
+        Row(value=b'{"a":"1"}'), Row(value=b'{"a":"1","b":"2"}', offset=1), Row(value=b'{"a":"drop"}', offset=2),
+        Row(value=b"{", offset=3), end(4)]))  # fmt: skip
+    out = frame.collect()
+    assert [row[KEPT] for row in out] == [False, True, False, None, None]
+    assert (bytes(out[1].key), bytes(out[1].value), bytes(out[3].value)) == (b"1", b"2", b"{")
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("from_json") == 1
+    assert "Filter" not in plan
+
+
+def test_a_condition_stands_before_what_it_protects(session: SparkSession) -> None:
+    text = "SELECT string(10 / int(string(value))) AS value FROM records WHERE string(value) <> '0'"
+    assert values(run(session, text, Row(value=b"0"), Row(value=b"5"))) == [None, b"2.0"]
+
+
+def test_null_is_a_tombstone_and_columns_may_change_places(session: SparkSession) -> None:
+    out = run(session, "SELECT value AS key, NULL AS value FROM records", Row(b"k", b"v"))
+    assert [(bytes(row.key), row.value) for row in out] == [(b"v", None)]
+
+
+def test_headers_are_made_of_names_and_values(session: SparkSession) -> None:
+    text = "SELECT array_append(headers, named_struct('key', 'topic', 'value', topic)) AS headers FROM records"
+    (row,) = run(session, text, Row(headers=[("h", b"1")]))
+    assert [(header.key, bytes(header.value)) for header in row.headers] == [("h", b"1"), ("topic", b"orders")]
+    (row,) = run(session, "SELECT NULL AS headers FROM records", Row(headers=[("h", b"1")]))
+    assert row.headers == []
+    nameless = Statement("SELECT array(named_struct('key', STRING(NULL), 'value', value)) AS headers FROM records")
+    assert outcomes(session, nameless, records(session, [Row()])).collect()[0][KEPT] is None
+    assert failure(session, nameless, records(session, [Row()])) == "a header has no key"
+
+
+def test_a_salted_hash_shows_its_salt_in_no_plan_and_no_reason(session: SparkSession) -> None:
+    salt = "r8Kq-not-to-be-seen"
+    text = "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records"
+    frame = outcomes(session, Statement(text), records(session, [Row(b"k")], salt))
+    assert bytes(frame.collect()[0].key) == (session.sql(f"SELECT sha2('{salt}k', 256)").collect()[0][0].encode())
+    assert salt not in frame._jdf.queryExecution().toString()
+    assert "salt" not in frame.columns
+    failing = "SELECT sha2(string(int(salt)), 256) AS key FROM records"
+    reason = failure(session, Statement(failing), records(session, [Row(b"k")], salt), salt)
+    assert "****" in reason
+    assert salt not in reason
+
+
+def test_the_reason_of_a_failure_is_one_line_of_sparks(session: SparkSession) -> None:
+    text = "SELECT string(int(string(value))) AS value FROM records"
+    reason = failure(session, Statement(text), records(session, [Row(value=b"x")]))
+    assert "'x'" in reason
+    assert "\n" not in reason
+    assert failure(session, Statement(text), records(session, [Row(value=b"1")])) == ""
+
+
+@pytest.mark.parametrize("text", ["TABLE records", "FROM records", "SELECT key, value, headers FROM records AS r"])
+def test_a_statement_that_changes_nothing_keeps_all(session: SparkSession, text: str) -> None:
+    (row,) = run(session, text, Row(b"k", b"v", [("h", None)]))
+    assert (bytes(row.key), bytes(row.value), row[KEPT]) == (b"k", b"v", True)
+
+
+def test_a_replicator_gets_what_is_kept_alone_and_the_ends_of_ranges(session: SparkSession) -> None:
+    text = """SELECT upper(v) AS value FROM (SELECT string(value) AS v, offset FROM records WHERE value <> 'a') AS s
+              WHERE 10 / (offset - 2) > 0"""
+    rows = [Row(value=b"a", offset=2), Row(value=b"b", offset=1), Row(value=b"c", offset=3), end(4)]
+    frame = transformed(session, Statement(text), records(session, rows, "salt"))
+    assert frame.columns == [*COLUMNS, END]
+    assert [(row.offset, row.value and bytes(row.value), row._end) for row in frame.collect()] == [
+        (3, b"C", None),
+        (4, None, 4),
+    ]
+    with pytest.raises(ArithmeticException):
+        transformed(session, Statement(text), records(session, [Row(value=b"b", offset=2)])).collect()
