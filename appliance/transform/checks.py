@@ -76,7 +76,8 @@ def checked(catalyst: Catalyst, statement: Statement, records: Any) -> Checked:
     """
     check = _Check(catalyst, statement)
     parsed = check.spark(lambda: catalyst.parsed(statement.text))
-    base = records._jdf.queryExecution().analyzed()
+    seen = [name for name in records.columns if name in COLUMNS or name == SALT]
+    base = records.select(*seen)._jdf.queryExecution().analyzed()
     over = check.parsed(parsed, base)
     plan = check.spark(lambda: catalyst.analysed(over))
     check.analysed(plan, base)
@@ -124,7 +125,8 @@ class _Check:
         name = ".".join(self._catalyst.items(plan.multipartIdentifier()))
         if name.lower() != RECORDS:
             raise self.refused(plan, f"there is no relation {name}: write FROM {RECORDS}")
-        return self._catalyst.named("org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias").apply(RECORDS, base)
+        identifier = self._catalyst.named("org.apache.spark.sql.catalyst.AliasIdentifier")(RECORDS)
+        return self._catalyst.named("org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias")(identifier, base)
 
     def _alias_of_relation(self, plan: Any) -> None:
         keywords = self._catalyst.named("org.apache.spark.sql.catalyst.util.SQLKeywordUtils").keywords()
@@ -152,11 +154,10 @@ class _Check:
         name = parts[-1].lower()
         if len(parts) > 1:
             raise self.refused(node, f"{'.'.join(parts)} is not known here: write {name}")
-        registry = self._catalyst.session.sessionState().functionRegistry()
-        found = registry.lookupFunction(self._catalyst.named("org.apache.spark.sql.catalyst.FunctionIdentifier")(name))
+        found = self._catalyst.named("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").expressions().get(name)
         if found.isEmpty():
             raise self.refused(node, f"Spark SQL has no function {name}")
-        if reason := refusal(name, found.get().getGroup()):
+        if reason := refusal(name, found.get()._1().getGroup()):
             raise self.refused(node, reason)
 
     def _alias(self, node: Any) -> None:

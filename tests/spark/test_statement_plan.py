@@ -80,7 +80,7 @@ def test_null_is_a_tombstone_and_columns_may_change_places(session: SparkSession
 
 
 def test_headers_are_made_of_names_and_values(session: SparkSession) -> None:
-    text = "SELECT array_append(headers, named_struct('key', 'topic', 'value', topic)) AS headers FROM records"
+    text = "SELECT array_append(headers, named_struct('key', 'topic', 'value', binary(topic))) AS headers FROM records"
     (row,) = run(session, text, Row(headers=[("h", b"1")]))
     assert [(header.key, bytes(header.value)) for header in row.headers] == [("h", b"1"), ("topic", b"orders")]
     (row,) = run(session, "SELECT NULL AS headers FROM records", Row(headers=[("h", b"1")]))
