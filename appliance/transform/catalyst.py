@@ -7,8 +7,12 @@ from typing import Any
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
 SPARK_ERRORS = (PySparkException, Py4JError)
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""They would log every error, with its traceback, though it is caught."""
 
 _SQL = "org.apache.spark.sql"
 _CATALYST = f"{_SQL}.catalyst"
@@ -20,6 +24,8 @@ class Catalyst:
     """The classes of a session's Catalyst. Its nodes are Java objects, which Python only passes on."""
 
     def __init__(self, session: Any) -> None:
+        for name in _LOGGERS:
+            PySparkLogger.getLogger(name).disabled = True
         self.session = session._jsparkSession
         self._jvm = session._jvm
         self._gateway = session._sc._gateway

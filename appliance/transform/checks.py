@@ -41,6 +41,7 @@ _PLANS = {
     "RepartitionByExpression": "DISTRIBUTE BY and CLUSTER BY move records",
     "OneRowRelation": "it has no FROM",
     "UnresolvedInlineTable": "VALUES is another relation",
+    "LocalRelation": "VALUES is another relation",
     "UnresolvedTableValuedFunction": "a table function is another relation",
 }
 """Catalyst's plans, by their names, and what is wrong with them in a statement."""
@@ -55,6 +56,16 @@ _EXPRESSIONS = {
     "NamedParameter": "parameters have no values here",
     "PosParameter": "parameters have no values here",
 }
+
+_HASHES = ("Sha2", "Hmac")
+_JOINS = ("Concat", "ConcatWs", "StaticInvoke")
+"""What may stand between a hash and the salt: nothing that could fail, because Spark would log its arguments. Hmac is
+a ``StaticInvoke`` itself."""
+
+_HASHED = f"{SALT} is hashed alone, so that nothing shows it: sha2(concat({SALT}, ...), 256)"
+
+_TIMES = ("DateType$", "TimestampType$", "TimestampNTZType$")
+_ANOTHER_TIME = "the constant means another time each day: write the time itself"
 
 _FORM = "expected SELECT key, value, headers FROM records WHERE ...: projections and filters alone"
 _AS = re.compile(r"\bAS\b", re.IGNORECASE)
@@ -146,6 +157,8 @@ class _Check:
                     self._alias(node)
                 case "UnresolvedStar":
                     self._has_star = True
+                case "Literal":
+                    self._literal(node)
                 case _ if name in _EXPRESSIONS:
                     raise self.refused(node, f"{_EXPRESSIONS[name]}; {_FORM}")
 
@@ -159,6 +172,13 @@ class _Check:
             raise self.refused(node, f"Spark SQL has no function {name}")
         if reason := refusal(name, found.get()._1().getGroup()):
             raise self.refused(node, reason)
+
+    def _literal(self, node: Any) -> None:
+        """The parser has computed what ``TIMESTAMP 'now'`` is, so that its text alone shows it."""
+        place = self._catalyst.place(node)
+        quoted = self._statement.text[place[0] : place[1] + 1].partition("'")[2] if place else ""
+        if class_of(node.dataType()) in _TIMES and SPECIAL_TIMES.match(quoted):
+            raise self.refused(node, _ANOTHER_TIME)
 
     def _alias(self, node: Any) -> None:
         """A comma that is forgotten between two columns makes the second the name of the first."""
@@ -180,30 +200,35 @@ class _Check:
         if CLASSES.fullmatch(name):
             raise self.refused(node, refusal(_snake(name), "") or f"{name} is not known here")
         if name == "AttributeReference" and node.name().lower() == SALT and not (within_hash or self._has_star):
-            raise self.refused(node, f"{SALT} may stand inside sha2(...) alone, so that no copy shows it")
+            raise self.refused(node, _HASHED)
         if name == "AesEncrypt":
             self._encryption(node)
         if name == "Cast":
             self._cast(node)
+        within_hash = name in _HASHES or (within_hash and (name in _JOINS or self._is_text_cast(node)))
         for child in self._catalyst.children(node):
-            self._analysed_expression(child, within_hash or name == "Sha2")
+            self._analysed_expression(child, within_hash)
+        if self._catalyst.is_a(node, "expressions.RuntimeReplaceable"):
+            self._analysed_expression(node.replacement(), within_hash)
         if not node.deterministic():
             raise self.refused(node, f"{node.prettyName()} may give another value when the record is copied again")
 
     def _encryption(self, node: Any) -> None:
         mode, vector = node.mode(), node.iv()
-        plain = class_of(vector) == "Literal" and len(bytes(vector.value() or b"")) == 0
-        ecb = class_of(mode) == "Literal" and str(mode.value()).upper() == "ECB"
-        if plain and not ecb:
+        is_ecb = mode.foldable() and str(mode.eval(None)).upper() == "ECB"
+        if vector.foldable() and not len(vector.eval(None) or b"") and not is_ecb:
             raise self.refused(node, "aes_encrypt draws its IV at random: give it one, or use mode 'ECB'")
 
     def _cast(self, node: Any) -> None:
         """A constant that becomes a date or a time."""
         child = node.child()
-        if class_of(node.dataType()) not in ("DateType$", "TimestampType$", "TimestampNTZType$"):
+        if class_of(node.dataType()) not in _TIMES or not child.foldable():
             return
-        if child.foldable() and SPECIAL_TIMES.match(str(child.eval(None) or "")):
-            raise self.refused(node, "the constant means another time each day: write the time itself")
+        if SPECIAL_TIMES.match(str(child.eval(None) or "")):
+            raise self.refused(node, _ANOTHER_TIME)
+
+    def _is_text_cast(self, node: Any) -> bool:
+        return class_of(node) == "Cast" and class_of(node.dataType()) in ("BinaryType$", "StringType$")
 
     def outputs(self, plan: Any, base: Any) -> None:
         """Check the names and types of the columns of the result."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_reason
 from appliance.transform.checks import checked, class_of
-from appliance.transform.model.statement import END, HEADERS_TYPE, KEPT, OUTPUTS, SALT, SESSION, Statement
+from appliance.transform.model.statement import COLUMNS, END, HEADERS_TYPE, KEPT, OUTPUTS, SALT, SESSION, Statement
 
 _LAYER = "_layer"
 _ATTRIBUTE = "AttributeReference"
@@ -27,6 +27,17 @@ _CAST = "CAST(_x AS BINARY)"
 _HEADERS = f"""transform(
     coalesce(CAST(_x AS {HEADERS_TYPE}), CAST(array() AS {HEADERS_TYPE})),
     h -> if(h.key IS NULL, raise_error('a header has no key'), h))"""
+
+
+def check(session: Any, statement: Statement, salted: bool) -> None:
+    """Check a statement, for a link that has a salt or none, before there are records.
+
+    Raises:
+        StatementRefused: it cannot be used.
+    """
+    columns = {**COLUMNS, END: "BIGINT", **({SALT: "STRING"} if salted else {})}
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+    transformed(session, statement, session.createDataFrame([], schema))
 
 
 def transformed(session: Any, statement: Statement, records: Any) -> Any:
@@ -68,13 +79,12 @@ def outcomes(session: Any, statement: Statement, records: Any) -> Any:
     return layers.frame().selectExpr(*chosen, f"{kept} AS {KEPT}")
 
 
-def failure(session: Any, statement: Statement, record: Any, salt: str = "") -> str:
-    """The reason that the statement fails on a DataFrame of one record; empty if it does not. It shows no ``salt``."""
+def failure(session: Any, statement: Statement, record: Any) -> str:
+    """The reason that the statement fails on a DataFrame of one record, in a line; empty if it does not."""
     try:
         transformed(session, statement, record).collect()
     except SPARK_ERRORS as error:
-        reason = spark_reason(error)
-        return reason.replace(salt, "****") if salt else reason
+        return spark_reason(error)
     return ""
 
 

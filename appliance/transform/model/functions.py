@@ -31,14 +31,15 @@ GROUPS = frozenset(
 )
 """The groups whose functions are allowed, but for those that are refused below."""
 
-OTHERS = frozenset({"aes_decrypt", "aes_encrypt", "assert_true", "raise_error", "try_aes_decrypt", "typeof"})
+OTHERS = frozenset({"aes_decrypt", "aes_encrypt", "assert_true", "hmac", "raise_error", "try_aes_decrypt", "typeof"})
 """The allowed functions of other groups."""
 
 _CLOCK = re.compile(r"now|curdate|current_.*|localtime.*|.*_now")
 _RANDOM = re.compile(r"rand.*|random|uniform|shuffle|uuid.*")
 _PLACE = re.compile(r"input_file_.*|spark_partition_id|monotonically_increasing_id|version|user|session_user")
 _CODE = re.compile(r"reflect|java_method|try_reflect")
-_WINDOW = re.compile(r"window|session_window|window_time")
+_WINDOW = re.compile(r"window|session_window|window_time|.*_agg")
+_ROWS = re.compile(r"json_tuple")
 
 _REASONS = {
     _CLOCK: "reads the clock or the session, and gives another value when the record is copied again: use timestamp",
@@ -46,6 +47,7 @@ _REASONS = {
     _PLACE: "tells where Spark runs and not what is in the record: use topic, partition and offset",
     _CODE: "runs Java code: write it with Spark SQL's functions",
     _WINDOW: "groups records, and each record is copied alone: remove it",
+    _ROWS: "may make several rows of a record, and each record is copied once: use get_json_object",
 }
 
 CLASSES = re.compile(
