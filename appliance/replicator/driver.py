@@ -40,6 +40,7 @@ from appliance.runtime.background import unless_stopped
 from appliance.settings.bound import Bound
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
+from appliance.transform.model.statement import Statement
 
 log = logging.getLogger("appliance.replicator")
 
@@ -182,10 +183,9 @@ class Replicator:
         transform, engine = self._settings.transform, self._settings.engine
         starting = asyncio.to_thread(Spark, port, secret, engine, transforms=transform.wanted)
         spark = await _in_time(starting, _START_PATIENCE)
-        if transform.sql_file is not None:
-            statement = await asyncio.to_thread(transform.sql_file.read_text, encoding="utf-8")
+        if (statement := Statement.of(transform)) is not None:
             sockets = list(map(str, self._sockets))
-            preparing = asyncio.to_thread(spark.prepare_transform, statement, sockets)
+            preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, sockets)
             self._run_sql = await _in_time(preparing, _START_PATIENCE)
         return spark
 

@@ -109,8 +109,8 @@ def spark_reason(error: Exception) -> str:
 
 def spark_place(error: Exception, lines: Sequence[str]) -> tuple[int, int] | None:
     """The first and last character that an error of Spark's points at, in the text of these lines."""
-    context = getattr(error, "getQueryContext", list)()
-    for each in context or ():
+    context: Sequence[Any] = getattr(error, "getQueryContext", tuple)() or ()
+    for each in context:
         return int(each.startIndex()), int(each.stopIndex())
     found = re.search(r"[(;]\s*line (\d+),? pos (\d+)", str(getattr(error, "_desc", "")))
     if found is None or not 1 <= int(found[1]) <= len(lines):

@@ -9,10 +9,12 @@ from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_place, sp
 from appliance.transform.model.functions import CLASSES, SPECIAL_TIMES, refusal
 from appliance.transform.model.statement import (
     COLUMNS,
+    END,
     HEADERS_TYPE,
     OUTPUTS,
     RECORDS,
     SALT,
+    TIMESTAMP,
     Statement,
     StatementRefused,
 )
@@ -87,8 +89,9 @@ def checked(catalyst: Catalyst, statement: Statement, records: Any) -> Checked:
     """
     check = _Check(catalyst, statement)
     parsed = check.spark(lambda: catalyst.parsed(statement.text))
-    seen = [name for name in records.columns if name in COLUMNS or name == SALT]
-    base = records.select(*seen)._jdf.queryExecution().analyzed()
+    seen = [name for name in records.columns if name != END]
+    base = records.selectExpr(*(f"{TIMESTAMP} AS timestamp" if name == "timestamp" else name for name in seen))
+    base = base._jdf.queryExecution().analyzed()
     over = check.parsed(parsed, base)
     plan = check.spark(lambda: catalyst.analysed(over))
     check.analysed(plan, base)

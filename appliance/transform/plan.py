@@ -17,7 +17,17 @@ from typing import Any
 
 from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_reason
 from appliance.transform.checks import checked, class_of
-from appliance.transform.model.statement import COLUMNS, END, HEADERS_TYPE, KEPT, OUTPUTS, SALT, SESSION, Statement
+from appliance.transform.model.statement import (
+    COLUMNS,
+    END,
+    HEADERS_TYPE,
+    KEPT,
+    OUTPUTS,
+    SALT,
+    SESSION,
+    TIMESTAMP,
+    Statement,
+)
 
 _LAYER = "_layer"
 _ATTRIBUTE = "AttributeReference"
@@ -35,7 +45,7 @@ def check(session: Any, statement: Statement, salted: bool) -> None:
     Raises:
         StatementRefused: it cannot be used.
     """
-    columns = {**COLUMNS, END: "BIGINT", **({SALT: "STRING"} if salted else {})}
+    columns = {**COLUMNS, **({SALT: "STRING"} if salted else {})}
     schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
     transformed(session, statement, session.createDataFrame([], schema))
 
@@ -48,7 +58,7 @@ def transformed(session: Any, statement: Statement, records: Any) -> Any:
     Args:
         session: the SparkSession.
         statement: the link's SQL.
-        records: a DataFrame of ``COLUMNS`` and ``END``, and of ``SALT`` if the link has a salt.
+        records: a DataFrame of ``COLUMNS``, and of ``SALT`` if the link has a salt.
 
     Returns:
         A DataFrame with the columns of ``records``, without ``SALT``.
@@ -135,7 +145,9 @@ class _Layers:
 
     def _read(self, plan: Any) -> _Reading:
         if plan.equals(self._base):
-            return _Reading({})
+            timestamp = self._catalyst.expression(TIMESTAMP, {})
+            own = {each.name(): each.exprId().id() for each in self._catalyst.items(plan.output())}
+            return _Reading({own["timestamp"]: timestamp})
         (child,) = self._catalyst.children(plan)
         below = self._read(child)
         match class_of(plan):

@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
-from appliance.transform.model.statement import COLUMNS, END, KEPT, Statement
+from appliance.transform.model.statement import COLUMNS, KEPT, Statement
 from appliance.transform.plan import failure, outcomes, transformed
 from tests.support.spark_sql import Row, end, records, session
 
@@ -122,10 +122,21 @@ def test_a_replicator_gets_what_is_kept_alone_and_the_ends_of_ranges(session: Sp
               WHERE 10 / (offset - 2) > 0"""
     rows = [Row(value=b"a", offset=2), Row(value=b"b", offset=1), Row(value=b"c", offset=3), end(4)]
     frame = transformed(session, Statement(text), records(session, rows, "salt"))
-    assert frame.columns == [*COLUMNS, END]
+    assert frame.columns == list(COLUMNS)
     assert [(row.offset, row.value and bytes(row.value), row._end) for row in frame.collect()] == [
         (3, b"C", None),
         (4, None, 4),
     ]
     with pytest.raises(ArithmeticException):
         transformed(session, Statement(text), records(session, [Row(value=b"b", offset=2)])).collect()
+
+
+def test_a_timestamp_is_one_of_sparks_and_stays_to_the_millisecond(session: SparkSession) -> None:
+    text = "SELECT string(timestamp) AS key FROM records WHERE timestamp >= '2023-11-14T22:13:20Z'"
+    out = run(session, text, Row(timestamp=1_700_000_000_123), Row(timestamp=1_699_999_999_999), Row(timestamp=2**62))
+    assert [(row.key and bytes(row.key), row.timestamp, row[KEPT]) for row in out] == [
+        (b"2023-11-14 22:13:20.123", 1_700_000_000_123, True),
+        (None, 1_699_999_999_999, False),
+        (b"key", 2**62, None),
+    ]
+    assert run(session, "SELECT value FROM records WHERE offset = 0", Row(timestamp=2**62))[0].timestamp == 2**62

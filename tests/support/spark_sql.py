@@ -1,6 +1,5 @@
 """A session of Spark SQL in the test's own process, and records as a statement sees them."""
 
-import datetime
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +7,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from appliance.transform.model.statement import COLUMNS, END, SALT
+from appliance.transform.model.statement import COLUMNS, SALT
 
 _QUIET = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -52,13 +51,13 @@ def end(offset: int) -> Row:
 
 def records(session: SparkSession, rows: Sequence[Row], salt: str | None = None) -> DataFrame:
     """The rows as a DataFrame, in one partition."""
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in ({**COLUMNS, END: "BIGINT"} | {SALT: "STRING"}).items())
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in ({**COLUMNS, SALT: "STRING"}).items())
     values = [
         (
             row.topic,
             row.partition,
             row.offset,
-            datetime.datetime.fromtimestamp(row.timestamp / 1000, datetime.UTC),
+            row.timestamp,
             row.timestamp_type,
             row.key,
             row.value,

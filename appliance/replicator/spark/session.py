@@ -20,7 +20,9 @@ from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.transform_jobs import JobFailed
 from appliance.replicator.spark.worker import work
+from appliance.settings.secret import Secret
 from appliance.settings.values import EngineSettings
+from appliance.transform.model.statement import Statement
 from appliance.version import VERSION
 
 _EXECUTORS_PATIENCE = 10.0
@@ -87,17 +89,18 @@ class Spark:
         except Py4JError as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
-    def prepare_transform(self, statement: str, sockets: Sequence[str]) -> Callable[[int], None]:
+    def prepare_transform(self, statement: Statement, salt: Secret, sockets: Sequence[str]) -> Callable[[int], None]:
         """Prepare the SQL for the tasks at these sockets; returns what runs one job of a task, or raises ``JobFailed``.
 
         Raises:
-            ProcessFailed: Spark refuses it.
+            StatementRefused: the SQL cannot be used.
+            ProcessFailed: Spark has ended.
         """
         # It loads the whole of PySpark's SQL.
         from appliance.replicator.spark.transform_plan import TransformPlan
 
         try:
-            plan = TransformPlan(self._context, statement, sockets)
+            plan = TransformPlan(self._context, statement, salt, sockets)
         except Py4JError as error:
             raise ProcessFailed(spark_error(str(error))) from error
 

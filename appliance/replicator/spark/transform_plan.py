@@ -14,9 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from appliance.replicator.spark.statement import transformed
 from appliance.replicator.transform.ends import sink, source
-from appliance.replicator.transform.rows import COLUMNS
+from appliance.settings.secret import Secret
+from appliance.transform.model.statement import COLUMNS, SALT, Statement
+from appliance.transform.plan import transformed
 
 _ROLE = "APPLIANCE_TRANSFORM_END"
 
@@ -26,10 +27,10 @@ Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class TransformPlan:
     """The prepared plans, one for each task's socket."""
 
-    def __init__(self, context: Any, statement: str, sockets: Sequence[str]) -> None:
+    def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Sequence[str]) -> None:
         self._context = context
         session = SparkSession(context)
-        self._prepared = [self._plan(session, statement, path) for path in sockets]
+        self._prepared = [self._plan(session, statement, salt, path) for path in sockets]
 
     def run(self, task: int) -> None:
         """Run one job of a task; it waits for records, and returns once they have passed.
@@ -39,15 +40,18 @@ class TransformPlan:
         """
         self._prepared[task].count()
 
-    def _plan(self, session: SparkSession, statement: str, path: str) -> Any:
+    def _plan(self, session: SparkSession, statement: Statement, salt: Secret, path: str) -> Any:
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
-                yield from source(path, _attempt())
+                yield from source(path, _attempt(), salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from sink(path, _attempt(), batches)
 
-        rows = self._over(session.range(0, 1, 1, 1), read, COLUMNS, "source")
+        # A secret in rows, and in the function that makes them: no plan shows it.
+        columns = ", ".join(f"{name} {kind}" for name, kind in {**COLUMNS, SALT: "STRING"}.items())
+        rows = self._over(session.range(0, 1, 1, 1), read, columns, "source")
+        rows = rows if salt else rows.drop(SALT)
         ended = self._over(transformed(session, statement, rows), write, "nothing INT", "sink")
         return ended._jdf.queryExecution().toRdd()
 

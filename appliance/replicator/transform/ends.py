@@ -16,12 +16,13 @@ from appliance.errors import BatchCorrupt
 from appliance.replicator.transform.messages import LEAD, Fields, decode, decode_ranges, encode, encode_done
 from appliance.replicator.transform.rows import NotARecord, RowReader, RowWriter
 from appliance.runtime.bind import short_path
+from appliance.settings.secret import Secret
 
 gc.freeze()
 """PySpark collects garbage after each task, which takes 50 ms among all that Arrow has loaded, and 2 ms without."""
 
 
-def source(path: str, attempt: int) -> Iterator[pa.RecordBatch]:
+def source(path: str, attempt: int, salt: Secret) -> Iterator[pa.RecordBatch]:
     """The rows of the ranges that the lane's process at ``path`` gives to an attempt; none once it has gone."""
     with _connected(path) as lane:
         lane.sendall(encode({"role": "source", "attempt": attempt}))
@@ -29,7 +30,7 @@ def source(path: str, attempt: int) -> Iterator[pa.RecordBatch]:
             fields, data = _read(lane)
         except (EOFError, ConnectionError):
             return
-        rows = RowWriter()
+        rows = RowWriter(salt.reveal() or None)
         for number, each in enumerate(decode_ranges(fields, data)):
             try:
                 for batch in each.batches:

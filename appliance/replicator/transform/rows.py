@@ -13,12 +13,6 @@ from appliance.kafka.records.columns import BATCH_BYTES, Columns, Headers, decod
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.replicator.transform.ranges import Range
 
-COLUMNS = (
-    "topic STRING, partition INT, offset BIGINT, timestamp BIGINT, timestamp_type INT, key BINARY, value BINARY, "
-    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _end BIGINT"
-)
-"""The columns of the rows, as Spark declares them."""
-
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SCHEMA = pa.schema(
     [
@@ -31,6 +25,7 @@ SCHEMA = pa.schema(
         ("value", pa.binary()),
         ("headers", pa.list_(_HEADER)),
         ("_end", pa.int64()),
+        ("salt", pa.string()),
     ]
 )
 
@@ -39,10 +34,14 @@ _ROWS, _BYTES = 5_000, 2 * 1024 * 1024
 
 
 class RowWriter:
-    """Gathers the rows of many ranges; ``add`` and ``mark`` return rows for Spark once there are many."""
+    """Gathers the rows of many ranges, with the ``salt`` in each.
 
-    def __init__(self) -> None:
-        self._lists: list[list[Any]] = [[] for _ in SCHEMA]
+    ``add`` and ``mark`` return rows for Spark once there are many.
+    """
+
+    def __init__(self, salt: str | None = None) -> None:
+        self._salt = salt
+        self._lists: list[list[Any]] = [[] for _ in SCHEMA.names[:-1]]
         self._bytes = 0
 
     def add(self, each: Range, batch: Outgoing) -> Iterator[pa.RecordBatch]:
@@ -90,8 +89,10 @@ class RowWriter:
             return
         *plain, headers, ends = self._lists
         arrays = [pa.array(values, kind.type) for values, kind in zip(plain, SCHEMA, strict=False)]
-        yield pa.RecordBatch.from_arrays([*arrays, _headers_array(headers), pa.array(ends, pa.int64())], schema=SCHEMA)
-        self._lists, self._bytes = [[] for _ in SCHEMA], 0
+        salts = pa.array([self._salt] * len(ends), pa.string())
+        arrays += [_headers_array(headers), pa.array(ends, pa.int64()), salts]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        self._lists, self._bytes = [[] for _ in self._lists], 0
 
 
 def _headers_array(headers: Sequence[Headers | None]) -> pa.ListArray:

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from appliance.errors import SettingsError
+from appliance.settings.transform import TransformSettings, read_sql
 
 RECORDS = "records"
 """The one relation of a statement."""
@@ -27,12 +28,16 @@ COLUMNS = {
     "topic": "STRING",
     "partition": "INT",
     "offset": "BIGINT",
-    "timestamp": "TIMESTAMP",
+    "timestamp": "BIGINT",
     "timestamp_type": "INT",
     **OUTPUTS,
+    END: "BIGINT",
 }
-"""The columns of ``records`` with their types; beside them there may be ``SALT``, a STRING."""
+"""The columns of the rows with their types; a link with a salt has ``SALT`` too, a STRING. Timestamps are in
+milliseconds, because Kafka takes some that are no TIMESTAMP."""
 
+TIMESTAMP = "timestamp_millis(timestamp)"
+"""The column ``timestamp`` as a statement sees it."""
 
 SESSION = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 """Settings of Spark on which the answers of functions depend: the same on every host."""
@@ -44,6 +49,21 @@ class Statement:
 
     text: str
     name: str = "REPLICA_TRANSFORM_SQL_FILE"
+
+    @classmethod
+    def of(cls, transform: TransformSettings) -> "Statement | None":
+        """That of the settings; None if records are copied as they are.
+
+        Raises:
+            SettingsError: its file has been taken away since they were read.
+        """
+        if transform.sql_file is None:
+            return None
+        name = f"REPLICA_TRANSFORM_SQL_FILE={transform.sql_file}"
+        try:
+            return cls(read_sql(transform.sql_file), name)
+        except ValueError as error:
+            raise SettingsError([f"{name}: {error}"]) from error
 
     @property
     def digest(self) -> str:
