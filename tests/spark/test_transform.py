@@ -3,9 +3,10 @@
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -82,3 +83,71 @@ async def test_records_are_masked_and_filtered_exactly_once_though_every_worker_
                 os.kill(worker.pid, signal.SIGKILL)
         copies = await until_rows(pair.grape, copy, 4000)
     assert copies == masked(read_rows(pair.orange, topic, 0))
+
+
+NUMBERS = "SELECT key, CAST(CAST(CAST(value AS STRING) AS INT) + 1 AS STRING) AS value, headers FROM records"
+
+
+async def status_of(pair: Pair, topic: str, directory: Path) -> dict[str, Any]:
+    """The JSON of ``bin/appliance status``."""
+    status = await start("status", four(pair, topic), directory, "--json")
+    await status.wait(PATIENCE)
+    document: dict[str, Any] = json.loads(status.log_file.read_text())
+    return document
+
+
+def partitions_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    (topic,) = document["topics"]
+    partitions: list[dict[str, Any]] = topic["partitions"]
+    return partitions
+
+
+def send(pair: Pair, topic: str, values: Iterable[bytes], partition: int) -> None:
+    producer = pair.producer()
+    for content in values:
+        producer.produce(topic, content, b"key", partition, headers=[("own", b"1")])
+    assert producer.flush(PATIENCE) == 0
+
+
+async def test_a_record_that_the_sql_fails_on_stops_its_partition_alone(pair: Pair, tmp_path: Path) -> None:
+    topic = pair.topic("source", 2)
+    copy = f"destination-{topic}"
+    send(pair, topic, [b"%d" % number for number in range(700)] + [b"none"] + [b"7"] * 300, 0)
+    send(pair, topic, [b"%d" % number for number in range(1000)], 1)
+    async with transforming(pair, topic, tmp_path, NUMBERS) as replicator:
+        said = await replicator.wait_for_line(f"{topic}-0 offset 700 fails in the SQL", PATIENCE)
+        assert "CAST_INVALID_INPUT" in said
+        await until_rows(pair.grape, copy, 1000, 1)
+        send(pair, topic, [b"1000"], 1)
+        copies = await until_rows(pair.grape, copy, 1001, 1)
+    assert [row[2] for row in copies] == [b"%d" % (number + 1) for number in range(1001)]
+    assert [row[2] for row in read_rows(pair.grape, copy, 0)] == [b"%d" % (number + 1) for number in range(700)]
+    stopped, running = partitions_of(await status_of(pair, topic, tmp_path))
+    assert f"{topic}-0 offset 700 fails in the SQL" in stopped["stopped"]["reason"]
+    assert (stopped["next_offset"], running["stopped"]) == (700, None)
+
+
+async def test_failed_records_are_dead_letters_in_the_transaction_that_passes_them(pair: Pair, tmp_path: Path) -> None:
+    topic = pair.topic("source")
+    copy = f"destination-{topic}"
+    bad = {3, 250, 499}
+    send(pair, topic, [b"none %d" % number if number in bad else b"%d" % number for number in range(500)], 0)
+    async with transforming(pair, topic, tmp_path, NUMBERS, ON_TRANSFORM_ERROR="dead-letter"):
+        copies = await until_rows(pair.grape, copy, 497)
+        letters = await until_rows(pair.grape, f"{copy}.dead-letter", 3)
+    assert [row[2] for row in copies] == [b"%d" % (number + 1) for number in range(500) if number not in bad]
+    originals = read_rows(pair.orange, topic, 0)
+    for (partition, key, content, headers, timestamp), number in zip(letters, sorted(bad), strict=True):
+        original = originals[number]
+        assert (partition, key, content, timestamp) == (0, original[1], original[2], original[4])
+        assert headers is not None
+        own, reason, *place = headers
+        assert own == ("own", b"1")
+        assert reason[0] == "transform.error"
+        assert reason[1] is not None
+        assert b"CAST_INVALID_INPUT" in reason[1]
+        names = ("transform.topic", "transform.partition", "transform.offset")
+        assert place == list(zip(names, (topic.encode(), b"0", b"%d" % number), strict=True))
+    (partition,) = partitions_of(await status_of(pair, topic, tmp_path))
+    told = partition["copied"], partition["filtered"], partition["dead_letters"], partition["next_offset"]
+    assert told == (497, 0, 3, 500)

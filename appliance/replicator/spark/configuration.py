@@ -47,7 +47,8 @@ def configuration(
         host: the address at which executors find the driver.
         transforms: the records pass SQL.
     """
-    options = [each for each in JAVA_OPTIONS if not (transforms and each == FIRST_COMPILER)]
+    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + ["-Dappliance.tasks=off"]
+    options = sql if transforms else JAVA_OPTIONS
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {
         "spark.app.name": name,

@@ -6,6 +6,8 @@ with the daemon. PySpark's daemon ends its workers by SIGHUP alone, which a fres
 
 import gc
 import os
+import sys
+import traceback
 
 import pyspark.worker  # noqa: F401  what each fork would import
 from pyspark import daemon
@@ -14,9 +16,25 @@ import appliance.replicator.spark.worker  # noqa: F401  what each task would imp
 from appliance.runtime.child_process import die_with
 
 
+class _Reports:
+    """PySpark's reports of its workers' errors, except of a connection that Spark has closed.
+
+    That is how a worker learns that its task was given up, or that the JVM has ended.
+    """
+
+    @staticmethod
+    def print_exc() -> None:
+        """Report the error that is being handled."""
+        if not isinstance(sys.exception(), OSError):
+            traceback.print_exc()
+
+    format_exc = staticmethod(traceback.format_exc)
+
+
 def main() -> None:
     """Fork workers until Spark is gone."""
     own = os.getpid()
+    setattr(daemon, "traceback", _Reports)  # noqa: B010
     os.register_at_fork(after_in_child=lambda: die_with(own))
     gc.freeze()
     daemon.manager()

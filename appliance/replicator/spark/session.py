@@ -14,6 +14,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, TaskContext
+from pyspark.errors import PySparkException
 
 from appliance.errors import ProcessFailed
 from appliance.replicator.spark.control_client import DriverEndpoint
@@ -24,6 +25,9 @@ from appliance.settings.secret import Secret
 from appliance.settings.values import EngineSettings
 from appliance.transform.model.statement import Statement
 from appliance.version import VERSION
+
+_SPARK_ERRORS = (Py4JError, PySparkException)
+"""A context with a session of SQL raises many of Java's errors as PySpark's own."""
 
 _EXECUTORS_PATIENCE = 10.0
 _POLL = 0.05
@@ -86,7 +90,7 @@ class Spark:
 
         try:
             self._context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(task).collect()
-        except Py4JError as error:
+        except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
     def prepare_transform(self, statement: Statement, salt: Secret, sockets: Sequence[str]) -> Callable[[int], None]:
@@ -101,14 +105,14 @@ class Spark:
 
         try:
             plan = TransformPlan(self._context, statement, salt, sockets)
-        except Py4JError as error:
+        except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
         def run(task: int) -> None:
             try:
                 plan.run(task)
-            except (Py4JError, OSError) as error:
-                raise JobFailed(str(error), spark_error(str(error))) from error
+            except (*_SPARK_ERRORS, OSError) as error:
+                raise JobFailed(type(error).__name__, spark_error(str(error))) from error
 
         return run
 

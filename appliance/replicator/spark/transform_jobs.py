@@ -14,17 +14,21 @@ _DIAL_PAUSE = 0.1
 _PAUSE, _PAUSE_MAX = 0.5, 5.0
 """Pause after a job that failed for another reason than a record, in seconds; it doubles each time."""
 
-_OF_SPARK = re.compile(
-    r"PythonException|Python worker|PythonWorker|OutOfMemory|ExecutorLost|TaskKilled|cancelled|IOException"
+_OF_RECORD = re.compile(
+    r"(?!Python)\w+: .*\[(?!UNABLE_TO_ACQUIRE_MEMORY|PYTHON)[A-Z][A-Z0-9_.]+\] "
+    r"|(Arithmetic|NumberFormat|DateTime)Exception: "
 )
+"""Spark's words for a failure that only the SQL can have: with a condition of Spark's own, or as Java calls it."""
+
+_REASON_MAX = 500
 
 
 class JobFailed(ProcessFailed):
     """A job that failed; ``of_record``: for a reason that only the SQL and its records can have."""
 
-    def __init__(self, said: str, line: str) -> None:
-        super().__init__(line)
-        self.of_record = not _OF_SPARK.search(said)
+    def __init__(self, kind: str, line: str) -> None:
+        super().__init__(line[:_REASON_MAX])
+        self.of_record = _OF_RECORD.match(f"{kind}: {line}") is not None
 
 
 async def run_jobs(run: Callable[[int], None], task: int, socket: Path, threads: ThreadPoolExecutor) -> None:

@@ -5,6 +5,8 @@ functions over Arrow's rows, made without ``DataFrame.mapInArrow``, which asks f
 own: PySpark tells them apart by their environment.
 """
 
+import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,6 +20,11 @@ from appliance.replicator.transform.ends import sink, source
 from appliance.settings.secret import Secret
 from appliance.transform.model.statement import COLUMNS, SALT, Statement
 from appliance.transform.plan import transformed
+
+# It shows each error as a stack of Java's, which the driver shows as a line.
+logging.getLogger("SQLQueryContextLogger").disabled = True
+# It checks the version of pandas, if there is one, which nothing here uses.
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
 
 _ROLE = "APPLIANCE_TRANSFORM_END"
 

@@ -3,7 +3,7 @@
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -56,17 +56,11 @@ class RowWriter:
         for begin in range(0, len(columns), _ROWS):
             some = columns.rows(begin, begin + _ROWS)
             count = len(some)
-            topic, partition = each.partition
-            new = (
-                [topic] * count,
-                [partition] * count,
-                some.offsets,
-                some.timestamps,
-                [int(batch.append_time)] * count,
-            )
-            for held, more in zip(
-                self._lists, (*new, some.keys, some.values, some.headers, [None] * count), strict=True
-            ):
+            names: list[list[Any]] = [[name] * count for name in each.partition]
+            types = [int(batch.append_time)] * count
+            contents: tuple[Iterable[Any], ...] = some.keys, some.values, some.headers
+            fields = *names, some.offsets, some.timestamps, types, *contents, [None] * count
+            for held, more in zip(self._lists, fields, strict=True):
                 held.extend(more)
             self._bytes += sum(some.sizes)
             yield from self._full()

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from appliance.errors import ApplianceError, PeerError
 from appliance.replicator.model.problem_log import Notice
@@ -85,8 +86,8 @@ class TransformService:
             await self._serve_driver(reader, writer)
 
     async def _serve_source(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hearing = asyncio.create_task(_read(reader), name="transform-source")
-        taking = asyncio.create_task(self._take(hearing, attempt), name="transform-take")
+        hearing: asyncio.Task[Any] = asyncio.create_task(_read(reader), name="transform-source")
+        taking: asyncio.Task[Any] = asyncio.create_task(self._take(hearing, attempt), name="transform-take")
         try:
             await asyncio.wait([hearing, taking], return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
@@ -115,7 +116,8 @@ class TransformService:
         hearing = asyncio.create_task(_read(reader), name="transform-sink")
         try:
             bounds = self._bounds_of(attempt)
-            await asyncio.wait([hearing, bounds], return_when=asyncio.FIRST_COMPLETED)
+            waited: list[asyncio.Future[Any]] = [hearing, bounds]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not bounds.done():
                 return
             writer.write(bounds.result())

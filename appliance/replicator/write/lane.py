@@ -283,7 +283,7 @@ class Lane:
         chunks: Sequence[Chunk],
         base: Mapping[Replica, Position],
         gaps: Sequence[Gap] = (),
-        beside: Mapping[Partition, Sequence[Record]] = MappingProxyType({}),
+        beside: Mapping[Partition, list[Record]] = MappingProxyType({}),
     ) -> None:
         """Write the chunks, and the positions past them, in one transaction (invariant A).
 
@@ -315,8 +315,8 @@ class Lane:
             grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
-            further = {self._offsets: segments} if segments else {}
-            return {self._positions: positions + records, **further, **beside}
+            own = {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
+            return {**own, **beside}
 
         try:
             await self._write(rounds(taken), remembered)

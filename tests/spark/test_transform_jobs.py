@@ -1,0 +1,121 @@
+"""The jobs that run the SQL, by Spark itself: an outcome has an end mark, whatever fails on the way."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.patience import PATIENCE
+from tests.support.sql import RunningSql, range_of, running_sql, values_of
+
+on_one_loop = pytest.mark.asyncio(loop_scope="module")
+
+DOUBLED = """
+SELECT key, CAST(2 * CAST(CAST(value AS STRING) AS INT) AS STRING) AS value, headers
+FROM records WHERE CAST(CAST(value AS STRING) AS INT) <> 7
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sql(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningSql]:
+    async with running_sql(tmp_path_factory.mktemp("sql"), DOUBLED) as made:
+        yield made
+
+
+def numbers(first: int, last: int) -> list[bytes | None]:
+    return [b"%d" % number for number in range(first, last)]
+
+
+def doubled(first: int, last: int) -> list[bytes | None]:
+    return [b"%d" % (2 * number) for number in range(first, last) if number != 7]
+
+
+@on_one_loop
+async def test_ranges_come_back_in_order_without_what_the_sql_leaves_out(sql: RunningSql) -> None:
+    ranges = [range_of(numbers(0, 25_000), partition=0), range_of(numbers(5, 9), partition=1)]
+    large, small = await sql.service.transform(ranges)
+    assert values_of(large) == doubled(0, 25_000)
+    assert (large.next_offset, large.filtered, large.stop) == (25_000, 1, None)
+    assert (values_of(small), small.next_offset, small.filtered) == (doubled(5, 9), 4, 1)
+
+
+@on_one_loop
+async def test_what_spark_ends_early_is_never_taken_for_all_of_it(sql: RunningSql) -> None:
+    # The SQL fails near the end of 25,000 rows: the sink has seen 20,000 of them, and a clean end.
+    values = [*numbers(0, 24_000), b"none", *numbers(24_001, 25_000)]
+    (outcome,) = await sql.service.transform([range_of(values)])
+    assert outcome.next_offset == 24_000
+    assert outcome.stop is not None
+    assert "CAST_INVALID_INPUT" in outcome.stop.reason
+    assert values_of(outcome) == doubled(0, 24_000)
+    assert outcome.filtered == 1
+
+
+@on_one_loop
+async def test_a_job_whose_processes_are_killed_is_run_again_and_no_record_is_blamed(sql: RunningSql) -> None:
+    for victims in (slice(0, 1), slice(1, 2), slice(0, 2)):
+        asked = asyncio.create_task(sql.service.transform([range_of(numbers(0, 60_000))]))
+        await asyncio.sleep(0.1)
+        for worker in sql.workers()[victims]:
+            os.kill(worker.pid, signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE):
+            (outcome,) = await asked
+        assert outcome.stop is None
+        assert values_of(outcome) == doubled(0, 60_000)
+
+
+@on_one_loop
+async def test_a_sibling_that_fails_takes_no_other_range_with_it(sql: RunningSql) -> None:
+    bad = [b"none", *numbers(1, 50)]
+    good, failed, after = await sql.service.transform(
+        [range_of(numbers(0, 3000)), range_of(bad, partition=1), range_of(numbers(0, 10), partition=2)]
+    )
+    assert (values_of(good), values_of(after)) == (doubled(0, 3000), doubled(0, 10))
+    assert (failed.next_offset, values_of(failed)) == (0, [])
+    assert failed.stop is not None
+
+
+@on_one_loop
+async def test_bytes_that_do_not_decode_stop_their_partition_and_no_job_ends_for_good(sql: RunningSql) -> None:
+    damaged = range_of(numbers(0, 50))
+    (batch,) = damaged.batches
+    data = bytearray(batch.data)
+    data[-1] ^= 0xFF  # the number of headers of the last record
+    broken = type(batch)(bytes(data), *(batch.records, batch.first_offset, batch.next_offset, 0), raw=True)
+    one, two = await sql.service.transform(
+        [type(damaged)(("orders", 1), 0, 50, (broken,), 10**6), range_of(numbers(0, 20))]
+    )
+    assert one.stop is not None
+    assert one.stop.damaged
+    assert (one.next_offset, values_of(two)) == (0, doubled(0, 20))
+
+
+@on_one_loop
+async def test_an_idle_link_runs_no_jobs(sql: RunningSql) -> None:
+    before = len(sql.jobs)
+    await sql.service.transform([range_of(numbers(0, 10))])
+    async with asyncio.timeout(PATIENCE):
+        while len(sql.jobs) == before:  # the next one begins, and waits
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(2)
+    assert len(sql.jobs) == before + 1
+
+
+@on_one_loop
+async def test_a_request_that_is_given_up_disturbs_no_later_one(sql: RunningSql) -> None:
+    asked = asyncio.create_task(sql.service.transform([range_of(numbers(0, 50_000))]))
+    await asyncio.sleep(0.05)
+    asked.cancel()
+    (outcome,) = await sql.service.transform([range_of(numbers(0, 10))])
+    assert values_of(outcome) == doubled(0, 10)
+
+
+def test_arrow_is_not_loaded_before_spark_forks_its_workers() -> None:
+    code = "import sys, appliance.replicator.spark.daemon; sys.exit('pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0

@@ -1,0 +1,93 @@
+"""SQL in flight in this process, with Spark's own JVM and Python workers, and without brokers."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from pyspark import SparkContext
+
+from appliance.errors import ApplianceError
+from appliance.kafka.records.columns import Columns, decoded, encoded
+from appliance.replicator.spark.session import Spark
+from appliance.replicator.spark.spark_jvm import spark_jvm
+from appliance.replicator.spark.transform_jobs import run_jobs
+from appliance.replicator.transform.ranges import Outcome, Range
+from appliance.replicator.transform.service import TransformService
+from appliance.settings.secret import Secret
+from appliance.transform.model.statement import Statement
+from tests.support.engine import ENGINE
+from tests.support.processes import family, runs
+
+
+def range_of(values: Sequence[bytes | None], first: int = 0, partition: int = 0) -> Range:
+    """A range of records with these values, one after the other."""
+    offsets, nothing = list(range(first, first + len(values))), [()] * len(values)
+    columns = Columns(offsets, [1000 + at for at in offsets], [b"key"] * len(values), list(values), [*nothing])
+    end = first + len(values)
+    return Range(("orders", partition), first, end, tuple(encoded(columns, 0, 10**6, end)), 10**6)
+
+
+def values_of(outcome: Outcome) -> list[bytes | None]:
+    """The values of the records that came out."""
+    batches = outcome.batches
+    return [value for batch in batches for value in decoded(batch.data, batch.first_offset, batch.runs).values]
+
+
+@dataclass(slots=True)
+class RunningSql:
+    """The service of one task, and the jobs that it has got."""
+
+    service: TransformService
+    jobs: list[int] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    run: Callable[[int], None] | None = None
+
+    def workers(self) -> list[psutil.Process]:
+        """The Python processes of both ends."""
+        every = family(psutil.Process().pid)
+        daemons = [process for process in every if runs(process, "appliance.replicator.spark.daemon")]
+        return [worker for daemon in daemons for worker in daemon.children()]
+
+
+@contextlib.asynccontextmanager
+async def running_sql(
+    directory: Path, statement: str, *, stops: bool = True, salt: str = ""
+) -> AsyncIterator[RunningSql]:
+    """A statement, run by Spark for the ranges that the block asks for."""
+
+    def tell(_: str, error: ApplianceError | None) -> None:
+        if error:
+            made.problems.append(str(error))
+
+    def counted(task: int) -> None:
+        made.jobs.append(task)
+        assert made.run is not None
+        made.run(task)
+
+    service, socket = TransformService(stops, tell), directory / "transform-0"
+    made = RunningSql(service)
+    async with spark_jvm(ENGINE, "sql", directory / "setenv.sh", directory, transforms=True) as jvm:
+        spark = await asyncio.to_thread(Spark, *await jvm.gateway(), ENGINE, transforms=True)
+        try:
+            given = Statement(statement), Secret(salt), [str(socket)]
+            made.run = await asyncio.to_thread(spark.prepare_transform, *given)
+            with ThreadPoolExecutor(1) as threads:
+                async with service.serving(socket):
+                    jobs = asyncio.create_task(run_jobs(counted, 0, socket, threads), name="jobs")
+                    try:
+                        yield made
+                    finally:
+                        jobs.cancel()
+                        await asyncio.gather(jobs, return_exceptions=True)
+        finally:
+            spark.let_go()
+            forget_context()
+
+
+def forget_context() -> None:
+    """Let this process make another SparkContext, as soon as Java has ended."""
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None  # type: ignore[assignment]
