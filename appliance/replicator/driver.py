@@ -149,12 +149,16 @@ class Replicator:
     async def _begin(self) -> Spark:
         """Find or make the link, and look for topics from then on, while Spark starts.
 
-        Both clusters must answer before anything is written to either.
+        Both clusters must answer before anything is written to either, and Spark must take the SQL: a change of it is
+        written down.
         """
         await self._insist(lambda: self._source.metadata([]), "source")
         await self._insist(lambda: self._destination.metadata([]), "destination")
-        starting = self._run_beside(self._start_spark(), "spark-start")
-        making = Establishing(self._settings, self._source, self._destination, self._run)
+        statement = Statement.of(self._settings.transform)
+        starting = self._run_beside(self._start_spark(statement), "spark-start")
+        if statement:
+            await starting
+        making = Establishing(self._settings, self._source, self._destination, self._run, statement)
         self._link = await self._insist(making.establish, "destination")
         self._loads = self._link.copied
         topics = self._settings.topics
@@ -178,12 +182,12 @@ class Replicator:
         self._beside.append(task)
         return task
 
-    async def _start_spark(self) -> Spark:
+    async def _start_spark(self, statement: Statement | None) -> Spark:
         port, secret = await _in_time(self._jvm.gateway(), _START_PATIENCE)
         transform, engine = self._settings.transform, self._settings.engine
         starting = asyncio.to_thread(Spark, port, secret, engine, transforms=transform.wanted)
         spark = await _in_time(starting, _START_PATIENCE)
-        if (statement := Statement.of(transform)) is not None:
+        if statement is not None:
             sockets = list(map(str, self._sockets))
             preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, sockets)
             self._run_sql = await _in_time(preparing, _START_PATIENCE)
@@ -264,7 +268,8 @@ class Replicator:
         for lanes in parts:
             topics = {replica.source_topic for replicas in lanes.values() for replica in replicas}
             begins = {name: starts[name] for name in sorted(topics & starts.keys())}
-            assignments.append(Assignment(lanes, begins, each, self._link.producers, self._link.layout.number))
+            link = self._link
+            assignments.append(Assignment(lanes, begins, each, link.producers, link.layout.number, link.sql))
         self._control.assign(assignments)
 
     async def _room(self, spark: Spark) -> int:

@@ -8,7 +8,7 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.config_filter import ConfigFilter
@@ -35,6 +35,7 @@ from appliance.link.model.link_check import (
     producers_fault,
     was_deleted,
 )
+from appliance.link.model.link_sql import LinkSql, link_sql, salt_digest
 from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
 from appliance.link.model.topic_configs import (
     offsets_topic,
@@ -46,6 +47,7 @@ from appliance.link.model.topic_configs import (
 )
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings, Start
+from appliance.transform.model.statement import Statement
 
 log = logging.getLogger("appliance.replicator")
 
@@ -58,7 +60,8 @@ class Established:
     """A link that may continue: its layout, the number of this run, and the beginnings of partitions.
 
     ``producers`` is the id of the source's topic of producers, if the link has to know who wrote at the source.
-    ``owners`` are those of the lanes, and ``copied`` are the bytes ever copied of each partition.
+    ``owners`` are those of the lanes, and ``copied`` are the bytes ever copied of each partition. ``sql`` is the SQL of
+    this run.
     """
 
     layout: Layout
@@ -67,16 +70,18 @@ class Established:
     producers: uuid.UUID | None = None
     owners: Sequence[Owner] = ()
     copied: Mapping[Partition, int] = field(default_factory=dict)
+    sql: LinkSql = field(default_factory=LinkSql)
 
 
 @dataclass(slots=True)
 class Establishing:
-    """Checks a link's topics, and makes missing ones; ``run`` names the process."""
+    """Checks a link's topics, and makes missing ones; ``run`` names the process, ``statement`` is the link's SQL."""
 
     settings: Settings
     source: Cluster
     destination: Cluster
     run: str
+    statement: Statement | None = None
 
     @property
     def naming(self) -> Naming:
@@ -109,12 +114,17 @@ class Establishing:
             if fault := await self.fault(topic):
                 raise LinkRefused(fault)
             if topic.link is not None:
-                return _established(topic, topic.link)
+                return replace(_established(topic, topic.link), sql=self._sql(topic))
             # A simultaneous start that makes the link fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
                 await self._write_down(topic)
             await asyncio.sleep(_PAUSE * random.random())
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
+
+    def _sql(self, topic: PositionsTopic) -> LinkSql:
+        """The SQL of this run, which each lane writes down before it copies."""
+        salt = salt_digest(self.settings.transform.salt.reveal())
+        return link_sql(topic.sql_changes, self.statement.text if self.statement else "", salt)
 
     async def look(self) -> PositionsTopic:
         """The current positions topic; without partitions when it does not exist."""

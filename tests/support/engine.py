@@ -24,6 +24,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner, StartOffsets
 from appliance.link.model.layout import Layout
+from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
@@ -47,6 +48,7 @@ from appliance.settings.values import (
     Side,
     TopicNaming,
 )
+from appliance.transform.model.statement import Statement
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
@@ -250,6 +252,8 @@ class Engine:
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     reader: SourceReader = field(init=False)
     origins: Origins | None = None
+    statement: Statement | None = None
+    sql: LinkSql = field(default_factory=LinkSql)
 
     @property
     def lanes(self) -> int:
@@ -269,9 +273,10 @@ class Engine:
     async def establish(self, **variables: str) -> None:
         """Create the link, or find the existing one."""
         settings = self.pair.settings(**variables)
-        establishing = Establishing(settings, self.source, self.destination, self.run)
+        establishing = Establishing(settings, self.source, self.destination, self.run, self.statement)
         established = await _known(establishing.establish)
         self.generation, self.starts, self.layout = established.generation, established.starts, established.layout
+        self.sql = established.sql
         if self.origins is not None:
             self.origins.topic_id = established.producers
 
@@ -322,6 +327,7 @@ class Engine:
             timeout, number = self.settings.transaction_timeout, self.layout.number
             owned = Lane(lane, self.destination, naming, owner, timeout, number)
             anew = LaneRunner(owned, self.source, self.destination, self.reader, self.settings, self.notice)
+            anew.statement = self.sql
             runner = warm.get(lane, anew)
             runner.assign(replicas, self.starts)
             self.runners.append(runner)

@@ -4,6 +4,7 @@
 - ``replicas``: each source partition with the partition of its copy, and its lane.
 - ``position``: the progress of copying a source partition.
 - ``checkpoint``, ``checkpoint_records``: the destination's state of a lane, and its records.
+- ``link_sql``: the changes of the link's SQL, and which statement has made the copies of which records.
 - ``offset_map``, ``offset_tail``, ``offset_runs``: from source offsets to those of a copy, and back.
 - ``offset_records``: maps of offsets as records.
 - ``segment_log``: the segments of maps in one lane's partition.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
+from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.position import Position
 
 OPERATOR = "operator"
@@ -127,6 +128,7 @@ Remembered = (
     | StartOffsets
     | StateRecord
     | LayoutRecord
+    | SqlChange
     | Forgotten
 )
 """The meaning of one record."""
@@ -144,6 +146,7 @@ class LaneCheckpoint:
     starts: dict[str, StartOffsets] = field(default_factory=dict)
     states: dict[str, StateRecord] = field(default_factory=dict)
     layout: LayoutRecord | None = None
+    sql: dict[tuple[int, str], SqlChange] = field(default_factory=dict)
     read_to: int = -1
 
     def allows(self, number: int) -> bool:
@@ -165,6 +168,8 @@ class LaneCheckpoint:
                 self.states[record.topic] = record
             case LayoutRecord() as layout:
                 self.layout = layout
+            case SqlChange() as change:
+                self.sql[change.sql.number, change.run] = change
             case Forgotten(partition, None):
                 self.positions.pop(partition, None)
             case Forgotten(partition, (first, found)):

@@ -13,9 +13,10 @@ The kinds of key::
     {"start"}                       a topic's first offsets, with REPLICA_TOPICS_START=latest; there too
     {"state"}                       the state of a topic's copy, or of the link if the name is empty; in each lane
     {"layout"}                      the number of the layout whose lane may write there; in each lane, once changed
+    {"sql", "run"}                  a change of the link's SQL, by its number and the run that made it; in each lane
 
-A state has version 2, which releases without states refuse: they cannot start a lane that has to obey one. A layout has
-version 3 for the same reason, and so has the record of a link whose layout has changed.
+A state and a change of the SQL have version 2, which older releases refuse: they cannot start a lane that has to obey.
+A layout has version 3 for the same reason, and so has the record of a link whose layout has changed.
 """
 
 import dataclasses
@@ -31,12 +32,14 @@ from appliance.kafka.records.records import Record, body, headers, key_and_value
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import LayoutRecord
+from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import CopyEnd, Position
 
 _VERSION = 1
-_STATE_VERSION = 2
+_OBEYED_VERSION = 2
 _LAYOUT_VERSION = 3
+_OBEYED = ("state", "sql")
 _RECORDS_A_BATCH = 500
 _BYTES_A_BATCH = 500_000
 """Bounds of a batch of ours, before compression."""
@@ -117,7 +120,17 @@ def encode_state(state: StateRecord, now: int) -> Record:
     """The record that remembers a state."""
     value = dataclasses.asdict(state)
     del value["topic"]
-    return _record({"state": state.topic}, value, now, _STATE_VERSION)
+    return _record({"state": state.topic}, value, now, _OBEYED_VERSION)
+
+
+def encode_sql(change: SqlChange, now: int) -> Record:
+    """The record that remembers a change of the SQL."""
+    offsets: dict[str, list[tuple[int, int]]] = {}
+    for (topic, partition), offset in change.offsets.items():
+        offsets.setdefault(topic, []).append((partition, offset))
+    sql = {"text": change.sql.text, "digest": change.sql.digest, "salt": change.sql.salt}
+    value = {**sql, "generation": change.generation, "since": change.since, "offsets": offsets}
+    return _record({"sql": change.sql.number, "run": change.run}, value, now, _OBEYED_VERSION)
 
 
 def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
@@ -182,8 +195,8 @@ def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:
 
 def _versions(key: Mapping[str, Any]) -> Sequence[int]:
     """The known versions of a kind of record."""
-    if "state" in key:
-        return (_STATE_VERSION,)
+    if any(kind in key for kind in _OBEYED):
+        return (_OBEYED_VERSION,)
     if "layout" in key:
         return (_LAYOUT_VERSION,)
     return (_VERSION, _LAYOUT_VERSION) if "link" in key else (_VERSION,)
@@ -201,6 +214,8 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
         return LayoutRecord(**value)
     if "start" in key:
         return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(map(int, value["offsets"])))
+    if "sql" in key:
+        return _sql_change(key, value)
     if "state" in key:
         return StateRecord(str(key["state"]), CopyState(value.pop("state")), **value)
     partition = (str(key["topic"]), int(key["partition"]))
@@ -211,6 +226,13 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     end = value.pop("copy_end", None)
     value["copy_end"] = CopyEnd(*map(int, end)) if end else None
     return partition, Position(**value)
+
+
+def _sql_change(key: Mapping[str, Any], value: Mapping[str, Any]) -> SqlChange:
+    sql = LinkSql(int(key["sql"]), str(value["text"]), str(value["salt"]))
+    listed = value["offsets"].items()
+    offsets = {(topic, int(number)): int(offset) for topic, pairs in listed for number, offset in pairs}
+    return SqlChange(sql, str(key["run"]), int(value["generation"]), int(value["since"]), offsets)
 
 
 def _partition_key(partition: Partition) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.layout import Layout
+from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import PRODUCERS, Naming
 
 ADOPT = "`appliance resume --adopt-positions`"
@@ -45,6 +46,11 @@ class PositionsTopic:
     def generation(self) -> int:
         """The generation of the link's next run: after all names in the lanes; the first is 1."""
         return 1 + max((checkpoint.owner.generation for checkpoint in self.checkpoints if checkpoint.owner), default=0)
+
+    @property
+    def sql_changes(self) -> list[SqlChange]:
+        """The changes of the link's SQL, in every lane."""
+        return [change for checkpoint in self.checkpoints for change in checkpoint.sql.values()]
 
     @property
     def is_new(self) -> bool:

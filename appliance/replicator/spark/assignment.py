@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
 
@@ -43,7 +44,8 @@ class Assignment:
 
     ``starts`` are the first offsets of partitions that existed when the link was made; ``bytes_per_second`` is the
     task's share of the link's bound, 0 if unbounded. ``producers`` is the id of the source's topic of producers, if the
-    task must know who wrote there. ``layout`` is the number of the layout whose lanes these are.
+    task must know who wrote there. ``layout`` is the number of the layout whose lanes these are, and ``sql`` the SQL of
+    this run.
     """
 
     lanes: Mapping[int, tuple[Replica, ...]] = field(default_factory=dict)
@@ -51,6 +53,7 @@ class Assignment:
     bytes_per_second: int = 0
     producers: uuid.UUID | None = None
     layout: int = 0
+    sql: LinkSql = field(default_factory=LinkSql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
         "bytes_per_second": assignment.bytes_per_second,
         "producers": producers,
         "layout": assignment.layout,
+        "sql": dataclasses.astuple(assignment.sql),
     }
     return _line({"lanes": lanes, "starts": starts, **rest})
 
@@ -142,7 +146,9 @@ def decode_assignment(line: bytes) -> Assignment | None:
             for topic, (source_id, offsets) in fields["starts"].items()
         }
         producers = uuid.UUID(fields["producers"]) if fields["producers"] else None
-        return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers, int(fields["layout"]))
+        number, text, salt = fields["sql"]
+        sql, layout = LinkSql(int(number), str(text), str(salt)), int(fields["layout"])
+        return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers, layout, sql)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise PeerError(f"not an assignment: {error!r}") from error
 

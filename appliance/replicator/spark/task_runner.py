@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.errors import ApplianceError, Superseded
+from appliance.errors import ApplianceError, SettingsError, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Owner
@@ -112,6 +112,8 @@ class TaskRunner:
 
     def _apply(self, assignment: Assignment) -> None:
         """Begin, change and stop lanes; unchanged lanes are not disturbed."""
+        if bool(assignment.sql.text) != (self._sql is not None):
+            raise SettingsError(["REPLICA_TRANSFORM_SQL_FILE has changed while the replicator ran: start it again"])
         before, self._assignment = self._assignment.lanes, assignment
         self._reader.bound(assignment.bytes_per_second)
         if self._origins is not None:
@@ -136,6 +138,7 @@ class TaskRunner:
             self._tell,
             ledger=self._ledger,
             sql=self._sql,
+            statement=self._assignment.sql,
         )
         stopping = asyncio.Event()
         before = [task for task, number in self._ending.items() if number == lane]

@@ -31,7 +31,9 @@ from appliance.link.model.checkpoint_records import (
     encode_mark,
     encode_owner,
     encode_position,
+    encode_sql,
 )
+from appliance.link.model.link_sql import LinkSql, SqlChange, newest_change
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
@@ -86,6 +88,7 @@ class Lane:
         self._machine = StateMachine(LANE, LaneState.COLD)
         self._writer: Writer | None = None
         self._named = False
+        self._outdated: Fenced | None = None
         self._strange: set[Partition] = set()
 
     @property
@@ -127,6 +130,25 @@ class Lane:
             now = "being changed" if record and record.changing else "changed"
             raise LayoutChanged(f"lane {self.index}: the lanes of {self._naming.replicator} are {now}: run this again")
 
+    async def agree_on_sql(self, sql: LinkSql) -> None:
+        """Write the run's SQL down, from the started lane's positions on, unless that is done.
+
+        Raises:
+            Fenced: a newer run has written another down: the lane is over for us.
+            Unreachable, BrokerBusy, BrokerRefused: the lane is cold again.
+        """
+        newest, owner, now = newest_change(self.checkpoint.sql.values()), self._owner, _now()
+        if (newest.sql if newest else LinkSql()).is_that_of(sql):
+            return
+        offsets = {partition: position.next_offset for partition, position in self.checkpoint.positions.items()}
+        change = SqlChange(sql, owner.run, owner.generation, now, offsets)
+        if newest is not None and newest.order > change.order:
+            self._outdated = Fenced(f"lane {self.index} by run {newest.run}, which has changed the link's SQL")
+            self._fall(self._outdated)
+            raise self._outdated
+        await self.remember([encode_sql(change, now)])
+        self.checkpoint.add(change)
+
     async def check_owner(self) -> None:
         """Check for another owner of the lane before our next transaction does.
 
@@ -149,6 +171,8 @@ class Lane:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: the owner is unknown; the lane stays fenced.
         """
+        if self._outdated:
+            return self._outdated
         deadline = asyncio.get_running_loop().time() + _NAME_PATIENCE
         while asyncio.get_running_loop().time() < deadline:
             owner = await self._find_owner()

@@ -16,6 +16,7 @@ from appliance.errors import (
 )
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
 from appliance.replicator.model.chunk import Chunk, Ledger
@@ -54,6 +55,7 @@ class LaneRunner:
     ready: ReadyQueue = field(default_factory=ReadyQueue)
     ledger: Ledger = field(default_factory=Ledger)
     sql: Transform | None = None
+    statement: LinkSql = field(default_factory=LinkSql)
     _assigned: tuple[tuple[Replica, ...], Mapping[str, StartOffsets]] | None = None
     _running: bool = False
     _failures: int = 0
@@ -151,11 +153,13 @@ class LaneRunner:
     async def _get_ready(self) -> None:
         """Start a cold lane, and check due partitions; safe to repeat after a cancel at any await.
 
-        A start fences, leaves our name (the fenced owner waits for it), and reads the checkpoint.
+        A start fences, leaves our name (the fenced owner waits for it), reads the checkpoint, and writes down a change
+        of the SQL.
         """
         if self._is_cold():
             self._partitions.begin_anew()
             await self.lane.start()
+            await self.lane.agree_on_sql(self.statement)
         await self._partitions.look()
 
     async def _transact(self, stopping: asyncio.Event) -> None:

@@ -18,6 +18,7 @@ from appliance.link.model.checkpoint_records import (
     encode_mark,
     encode_owner,
     encode_position,
+    encode_sql,
     encode_starts,
     encode_state,
     newest,
@@ -25,6 +26,7 @@ from appliance.link.model.checkpoint_records import (
 )
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
+from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.position import CopyEnd, Position
 
 PARTITION = ("orders", 4)
@@ -34,6 +36,7 @@ OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
 LINK = LinkRecord("source-cluster", 4, 5, 1_700_000_000_000)
 STARTS = StartOffsets("orders", uuid.UUID(int=1), (100, -1, 0))
 LAYOUT = LayoutRecord(3, 8, 1_700_000_000_000, "me@host", "more cores", changing=True)
+SQL = SqlChange(LinkSql(2, "SELECT 1", "5a17"), "run", 7, 9, {("orders", 0): 12, ("orders", 4): 0, ("a", 1): 3})
 STATE = StateRecord("orders", CopyState.PROMOTED, 9, "me@host", "the source is on fire", "c1", {"ends": [1, 2]})
 
 
@@ -65,6 +68,7 @@ def test_releases_without_layouts_refuse_a_link_whose_layout_has_changed() -> No
         "partitions": 5,
         "made": LINK.made,
     }
+    assert decode(encode_sql(SQL, 1)) == SQL
 
 
 def test_a_position_of_an_older_release_is_read() -> None:

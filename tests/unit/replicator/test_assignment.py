@@ -4,6 +4,7 @@ import pytest
 
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark import assignment
@@ -11,7 +12,10 @@ from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hell
 
 STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
 ASSIGNMENT = Assignment(
-    {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)}, STARTS, bytes_per_second=500
+    {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)},
+    STARTS,
+    bytes_per_second=500,
+    sql=LinkSql(3, "SELECT * FROM records", "5a17"),
 )
 
 

@@ -1,0 +1,63 @@
+import pytest
+
+from appliance.errors import PeerError
+from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.checkpoint import LaneCheckpoint
+from appliance.link.model.checkpoint_records import decode, encode_sql
+from appliance.link.model.link_sql import LinkSql, SqlChange, history, link_sql, newest_change, salt_digest
+
+A, B, RAW = LinkSql(1, "A"), LinkSql(2, "B"), LinkSql(3)
+ORDERS = ("orders", 0)
+
+
+def change(sql: LinkSql, run: str = "run", generation: int = 1, **offsets: int) -> SqlChange:
+    return SqlChange(sql, run, generation, 0, {(topic, 0): offset for topic, offset in offsets.items()})
+
+
+def test_a_change_is_numbered_and_the_same_sql_is_none() -> None:
+    assert link_sql([], "", "") == LinkSql()
+    assert link_sql([], "A", "") == A
+    assert link_sql([change(A)], "A", "") == A
+    assert link_sql([change(A)], "A", salt_digest("salt")) == LinkSql(2, "A", salt_digest("salt"))
+    assert link_sql([change(A), change(B)], "A", "") == LinkSql(3, "A")
+    assert link_sql([change(A), change(B)], "", "") == RAW
+
+
+def test_of_simultaneous_starts_that_holds_which_the_lanes_let_stay() -> None:
+    older, newer = change(LinkSql(1, "B"), "x", 4), change(A, "a", 5)
+    assert newest_change([older, newer]) == newest_change([newer, older]) == newer
+
+
+def test_a_partition_has_the_sql_of_each_offset() -> None:
+    changes = [change(A, orders=10), change(B, orders=30), change(RAW, orders=30)]
+    assert history(changes, ORDERS) == [(0, LinkSql()), (10, A), (30, RAW)]
+    assert history([], ORDERS) == [(0, LinkSql())]
+
+
+def test_a_partition_that_came_later_has_the_sql_of_its_time_from_its_beginning() -> None:
+    changes = [change(A), change(B, orders=30)]
+    assert history(changes, ORDERS) == [(0, A), (30, B)]
+    assert history([change(A), change(B)], ORDERS) == [(0, B)]
+
+
+def test_a_partition_that_two_lanes_name_has_changed_once() -> None:
+    changes = [change(A, orders=10), change(A, "later", 2, orders=40)]
+    assert history(changes, ORDERS) == [(0, LinkSql()), (10, A)]
+
+
+def test_an_offset_below_an_earlier_change_replaces_it() -> None:
+    assert history([change(A, orders=100), change(B, orders=60)], ORDERS) == [(0, LinkSql()), (60, B)]
+
+
+def test_a_checkpoint_keeps_every_change() -> None:
+    checkpoint = LaneCheckpoint()
+    for each in (change(A), change(B), change(A, "other"), change(B)):
+        checkpoint.add(decode(encode_sql(each, 1)))
+    assert len(checkpoint.sql) == 3
+
+
+def test_an_older_release_refuses_a_change() -> None:
+    key, value = key_and_value(encode_sql(change(A), 1).body)
+    assert b'"version":2' in (value or b"")
+    with pytest.raises(PeerError, match="version 1"):
+        decode(Record(0, 1, body(key, (value or b"").replace(b'"version":2', b'"version":1'))))
