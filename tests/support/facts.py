@@ -9,6 +9,7 @@ from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.link_check import PositionsTopic
+from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
 from appliance.link.model.translation import Translation, TranslationState
@@ -55,6 +56,14 @@ DESTINATION = DestinationFacts(
     positions=COPIED_TO_THE_END,
     owners=(RUN, RUN, RUN),
 )
+
+
+def with_sql(*changes: SqlChange) -> DestinationFacts:
+    """Those of a link whose first lane has these changes of its SQL."""
+    topic = positions_topic()
+    for change in changes:
+        topic.checkpoints[0].add(change)
+    return replace(DESTINATION, topic=topic)
 
 
 def snapshot(

@@ -8,6 +8,7 @@ from appliance.link.model.checkpoint import start_offset
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.link_check import link_fault
+from appliance.link.model.link_sql import SqlChange, newest_change
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import discover, too_small
@@ -60,6 +61,7 @@ class _Composer:
             heartbeat=self.destination.now.heartbeat if self.destination.now else None,
             states=tuple(states[topic] for topic in sorted(states)),
             excluded=tuple(self._excluded()),
+            sql=self._sql(),
         )
 
     def _excluded(self) -> Iterator[tuple[str, str]]:
@@ -69,6 +71,14 @@ class _Composer:
         for name in sorted(topics):
             if reason := naming.left_out(name, topics[name].internal):
                 yield name, reason
+
+    def _sql(self) -> SqlChange | None:
+        """The newest change of the SQL, since the first lane wrote it down."""
+        topic = self.destination.facts.topic if self.destination.facts else None
+        changes = topic.sql_changes if topic else []
+        newest = newest_change(changes)
+        same = [change for change in changes if newest is not None and change.sql == newest.sql]
+        return min(same, key=lambda change: change.since, default=None)
 
     def _states(self) -> States:
         """The last seen states of copies: a cluster that does not answer now changes none."""

@@ -4,6 +4,7 @@ from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import StateRecord
+from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import (
@@ -33,6 +34,7 @@ def document(snapshot: Snapshot) -> Json:
         "destination": _cluster(snapshot.destination),
         "max_bytes_per_second": snapshot.max_bytes_per_second,
         "heartbeat": _heartbeat(snapshot.heartbeat) if snapshot.heartbeat else None,
+        "sql": _sql(snapshot.sql) if snapshot.sql else None,
         "states": [_state(record) for record in snapshot.states],
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
@@ -48,6 +50,12 @@ def _cluster(cluster: ClusterStatus) -> Json:
 
 def _heartbeat(heartbeat: Heartbeat) -> Json:
     return {"at": utc(heartbeat.at), "way_ms": heartbeat.way}
+
+
+def _sql(change: SqlChange) -> Json:
+    """The link's SQL; digest and text are null if records are copied as they are, again."""
+    sql = {"number": change.sql.number, "digest": change.sql.digest or None, "text": change.sql.text or None}
+    return {**sql, "salted": bool(change.sql.salt), "since": utc(change.since), "run": change.run}
 
 
 def _state(record: StateRecord) -> Json:

@@ -9,6 +9,7 @@ from appliance.failover.model.group_plan import GroupPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.settings.values import Side
 
@@ -160,7 +161,8 @@ class Snapshot:
     ``max_bytes_per_second`` bounds what is read from the source; 0: nothing does. ``previous_secret`` is true as long
     as SHARED_SECRET_PREVIOUS is set. ``heartbeat`` is the newest that came from the source, where the link writes some.
     ``states`` are those that operators have given to the link, or to topics. ``excluded`` are source topics that are
-    not copied though their names match, each with the reason; empty while the source does not answer.
+    not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
+    newest change of the link's SQL, None if there never was any.
     """
 
     replicator: str
@@ -177,6 +179,7 @@ class Snapshot:
     heartbeat: Heartbeat | None = None
     states: tuple[StateRecord, ...] = ()
     excluded: tuple[tuple[str, str], ...] = ()
+    sql: SqlChange | None = None
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:

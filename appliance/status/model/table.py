@@ -9,6 +9,7 @@ from rich.text import Text
 
 from appliance.failover.model.group_plan import GroupPlan, GroupState
 from appliance.link.model.copy_states import CopyState
+from appliance.link.model.link_sql import SqlChange
 from appliance.status.model.messages import cluster_name, is_behind, problems, remarks, utc
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
 
@@ -33,6 +34,8 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     if snapshot.heartbeat:
         way = _UNKNOWN if snapshot.heartbeat.way is None else f"{snapshot.heartbeat.way:,} ms"
         yield _line(f"from source to destination: {way}, heartbeat of {utc(snapshot.heartbeat.at)}")
+    if snapshot.sql:
+        yield _line(_sql(snapshot.sql))
     yield from map(_line, _owners(snapshot))
     if snapshot.topics:
         yield _topics(snapshot.topics)
@@ -44,6 +47,11 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     for sentences, style in ((problems(snapshot), "red"), (remarks(snapshot), "")):
         yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")
+
+
+def _sql(change: SqlChange) -> str:
+    since = f"since {utc(change.since)} by run {change.run}"
+    return f"SQL {change.sql.digest[:12]} {since}" if change.sql.text else f"records are copied as they are {since}"
 
 
 def _line(text: str, style: str = "") -> Text:

@@ -3,10 +3,11 @@ from dataclasses import replace
 
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
+from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.document import document
 from appliance.status.model.facts import Log
-from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position
+from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position, with_sql
 
 KEY = ("payments", 0)
 
@@ -76,3 +77,20 @@ def test_a_heartbeat_is_there_with_how_long_one_took_or_null() -> None:
         read = json.loads(json.dumps(document(snapshot(destination=beaten))))
         assert read["heartbeat"] == {"at": "2027-01-15T08:00:00.000Z", "way_ms": way}
     assert document(snapshot())["heartbeat"] is None
+
+
+def test_the_sql_is_there_with_the_time_of_its_first_lane() -> None:
+    assert document(snapshot())["sql"] is None
+    sql = LinkSql(2, "SELECT 1")
+    changes = [SqlChange(sql, "run", 3, NOW - 1000), SqlChange(sql, "later", 4, NOW)]
+    assert document(snapshot(destination=with_sql(*changes)))["sql"] == {
+        "number": 2,
+        "digest": sql.digest,
+        "text": "SELECT 1",
+        "salted": False,
+        "since": "2027-01-15T07:59:59.000Z",
+        "run": "run",
+    }
+    raw = document(snapshot(destination=with_sql(*changes, SqlChange(LinkSql(3), "raw", 5, NOW))))["sql"]
+    assert isinstance(raw, dict)
+    assert (raw["number"], raw["digest"], raw["text"]) == (3, None, None)

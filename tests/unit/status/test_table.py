@@ -7,6 +7,7 @@ from rich.console import Console
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.checkpoint import Owner
+from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.snapshot import Snapshot
@@ -22,6 +23,7 @@ from tests.support.facts import (
     snapshot,
     with_logs,
     with_position,
+    with_sql,
 )
 
 KEY = ("payments", 0)
@@ -123,3 +125,11 @@ def test_the_measured_way_from_source_to_destination_is_shown_in_milliseconds() 
     assert "from source to destination: unknown" in printed(snapshot(destination=unmeasured))
     assert "from source to destination" not in printed(snapshot())
     assert "from source to destination" not in printed(snapshot(destination=SILENT))
+
+
+def test_the_sql_is_a_line_with_its_digest_and_since_when() -> None:
+    sql = LinkSql(1, "SELECT 1")
+    shown = printed(snapshot(destination=with_sql(SqlChange(sql, "1a2b", 3, NOW))))
+    assert f"SQL {sql.digest[:12]} since 2027-01-15T08:00:00.000Z by run 1a2b" in shown
+    shown = printed(snapshot(destination=with_sql(SqlChange(LinkSql(2), "1a2b", 3, NOW))))
+    assert "records are copied as they are since 2027-01-15T08:00:00.000Z by run 1a2b" in shown
