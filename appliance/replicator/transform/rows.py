@@ -9,25 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from appliance.errors import PeerError
-from appliance.kafka.records.columns import BATCH_BYTES, Columns, Headers, decoded, encoded
+from appliance.kafka.records.columns import BATCH_BYTES, Columns, decoded, encoded
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.replicator.transform.ranges import Range
-
-_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("timestamp_type", pa.int32()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(_HEADER)),
-        ("_end", pa.int64()),
-        ("salt", pa.string()),
-    ]
-)
+from appliance.transform.rows import SCHEMA, headers_array, headers_of
 
 _ROWS, _BYTES = 5_000, 2 * 1024 * 1024
 """Bounds of the rows that Spark gets at once."""
@@ -84,24 +69,9 @@ class RowWriter:
         *plain, headers, ends = self._lists
         arrays = [pa.array(values, kind.type) for values, kind in zip(plain, SCHEMA, strict=False)]
         salts = pa.array([self._salt] * len(ends), pa.string())
-        arrays += [_headers_array(headers), pa.array(ends, pa.int64()), salts]
+        arrays += [headers_array(headers), pa.array(ends, pa.int64()), salts]
         yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
         self._lists, self._bytes = [[] for _ in self._lists], 0
-
-
-def _headers_array(headers: Sequence[Headers | None]) -> pa.ListArray:
-    offsets: list[int | None] = [0]
-    names: list[bytes] = []
-    contents: list[bytes | None] = []
-    for each in headers:
-        for name, content in each or ():
-            names.append(name)
-            contents.append(content)
-        offsets.append(len(names))
-    keys = pa.array(names, pa.binary()).view(pa.string())
-    structs = pa.StructArray.from_arrays([keys, pa.array(contents, pa.binary())], fields=list(_HEADER))
-    ends: list[int | None] = [None if each is None else at for each, at in zip(headers, offsets, strict=False)]
-    return pa.ListArray.from_arrays(pa.array([*ends, len(names)], pa.int32()), structs)
 
 
 class NotARecord(PeerError):
@@ -129,7 +99,7 @@ class RowReader:
             PeerError: the rows are not those of the ranges.
         """
         topics, partitions, offsets = (batch.column(number).to_pylist() for number in range(3))
-        headers, ends = _headers_of(batch.column(7)), batch.column(8).to_pylist()
+        headers, ends = headers_of(batch.column(7)), batch.column(8).to_pylist()
         keys, values = batch.column(5).to_pylist(), batch.column(6).to_pylist()
         columns = Columns(offsets, batch.column(3).to_pylist(), keys, values, headers)
         begin = 0
@@ -192,19 +162,3 @@ def _require_records(columns: Columns) -> None:
     for offset, headers in zip(columns.offsets, columns.headers, strict=True):
         if headers and any(name is None for name, _ in headers):
             raise NotARecord(offset, "a header's key is null")
-
-
-def _headers_of(array: pa.ListArray) -> list[Headers]:
-    """The headers of each row; none where they are null."""
-    flat = array.flatten()
-    if not len(flat):
-        return [()] * len(array)
-    names = flat.field(0).cast(pa.binary()).to_pylist()
-    contents = flat.field(1).to_pylist()
-    pairs = list(zip(names, contents, strict=True))
-    found: list[Headers] = []
-    at = 0
-    for length in array.value_lengths().fill_null(0).to_pylist():
-        found.append(pairs[at : at + length])
-        at += length
-    return found
