@@ -35,7 +35,7 @@ from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
 from appliance.replicator.spark.task_reports import TaskReports
-from appliance.replicator.spark.transform_jobs import run_jobs
+from appliance.replicator.spark.transform_jobs import Sql, run_jobs
 from appliance.runtime.background import unless_stopped
 from appliance.settings.bound import Bound
 from appliance.settings.target import Target
@@ -122,8 +122,8 @@ class Replicator:
         self._sockets = (
             [transform_socket(at, task) for task in range(engine.task_count)] if isinstance(at, Path) else []
         )
-        self._run_sql: Callable[[int], None] | None = None
-        self._sql_threads = ThreadPoolExecutor(engine.task_count, "sql")
+        self._sql: Sql | None = None
+        self._sql_threads = ThreadPoolExecutor(2 * engine.task_count, "sql")
 
     async def run(self) -> None:
         """See ``run_replicator``."""
@@ -190,7 +190,7 @@ class Replicator:
         if statement is not None:
             sockets = list(map(str, self._sockets))
             preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, sockets)
-            self._run_sql = await _in_time(preparing, _START_PATIENCE)
+            self._sql = await _in_time(preparing, _START_PATIENCE)
         return spark
 
     def _repeat_beside(self, step: Callable[[], Awaitable[None]], name: str, seconds: float) -> None:
@@ -348,8 +348,8 @@ class Replicator:
 
     def _sql_jobs(self, tasks: int) -> list[Coroutine[Any, Any, None]]:
         """The SQL's jobs, one after the other for each task; none if records are copied as they are."""
-        run, threads = self._run_sql, self._sql_threads
-        return [run_jobs(run, task, self._sockets[task], threads) for task in range(tasks)] if run else []
+        sql, threads = self._sql, self._sql_threads
+        return [run_jobs(sql, task, self._sockets[task], threads) for task in range(tasks)] if sql else []
 
     async def _silence(self) -> None:
         """Return when a task hangs, or was never started: only a new job copies its lanes again."""

@@ -98,13 +98,13 @@ async def test_bytes_that_do_not_decode_stop_their_partition_and_no_job_ends_for
 
 @on_one_loop
 async def test_an_idle_link_runs_no_jobs(sql: RunningSql) -> None:
-    before = len(sql.jobs)
+    before = sql.jobs
     await sql.service.transform([range_of(numbers(0, 10))])
     async with asyncio.timeout(PATIENCE):
-        while len(sql.jobs) == before:  # the next one begins, and waits
+        while sql.jobs == before:  # the next one begins, and waits
             await asyncio.sleep(0.01)
     await asyncio.sleep(2)
-    assert len(sql.jobs) == before + 1
+    assert sql.jobs == before + 1
 
 
 @on_one_loop

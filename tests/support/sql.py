@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from appliance.errors import ApplianceError
 from appliance.kafka.records.columns import Columns, decoded, encoded
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import spark_jvm
-from appliance.replicator.spark.transform_jobs import run_jobs
+from appliance.replicator.spark.transform_jobs import Sql, run_jobs
 from appliance.replicator.transform.ranges import Outcome, Range
 from appliance.replicator.transform.service import TransformService
 from appliance.settings.secret import Secret
@@ -42,9 +42,20 @@ class RunningSql:
     """The service of one task, and the jobs that it has got."""
 
     service: TransformService
-    jobs: list[int] = field(default_factory=list)
+    jobs: int = 0
     problems: list[str] = field(default_factory=list)
-    run: Callable[[int], None] | None = None
+    sql: Sql | None = None
+
+    def run(self, task: int) -> None:
+        """Run a job, and count it."""
+        assert self.sql is not None
+        self.jobs += 1
+        self.sql.run(task)
+
+    def reason(self, record: Range) -> str:
+        """See ``Sql``."""
+        assert self.sql is not None
+        return self.sql.reason(record)
 
     def workers(self) -> list[psutil.Process]:
         """The Python processes of both ends."""
@@ -63,21 +74,16 @@ async def running_sql(
         if error:
             made.problems.append(str(error))
 
-    def counted(task: int) -> None:
-        made.jobs.append(task)
-        assert made.run is not None
-        made.run(task)
-
     service, socket = TransformService(stops, tell), directory / "transform-0"
     made = RunningSql(service)
     async with spark_jvm(ENGINE, "sql", directory / "setenv.sh", directory, transforms=True) as jvm:
         spark = await asyncio.to_thread(Spark, *await jvm.gateway(), ENGINE, transforms=True)
         try:
             given = Statement(statement), Secret(salt), [str(socket)]
-            made.run = await asyncio.to_thread(spark.prepare_transform, *given)
-            with ThreadPoolExecutor(1) as threads:
+            made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
+            with ThreadPoolExecutor(2) as threads:
                 async with service.serving(socket):
-                    jobs = asyncio.create_task(run_jobs(counted, 0, socket, threads), name="jobs")
+                    jobs = asyncio.create_task(run_jobs(made, 0, socket, threads), name="jobs")
                     try:
                         yield made
                     finally:

@@ -1,8 +1,9 @@
 """Spark: the driver's session, the tasks' processes, and the control connection between them.
 
-``session``, ``py4j_gateway`` and ``daemon`` alone import PySpark.
+``session``, ``transform_plan``, ``py4j_gateway`` and ``daemon`` alone import PySpark.
 
-- ``session``, ``configuration``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's driver.
+- ``transform_plan``, ``transform_jobs``: the jobs of SQL in flight.
+- ``session``, ``spark_error``, ``configuration``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's driver.
 - ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, its reports.
 - ``assignment``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.

@@ -6,10 +6,9 @@ fences the first.
 
 import dataclasses
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -19,7 +18,8 @@ from pyspark.errors import PySparkException
 from appliance.errors import ProcessFailed
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
-from appliance.replicator.spark.transform_jobs import JobFailed
+from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.transform_jobs import Sql
 from appliance.replicator.spark.worker import work
 from appliance.settings.secret import Secret
 from appliance.settings.values import EngineSettings
@@ -48,7 +48,7 @@ class Spark:
         os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
         self._master = engine.spark_master
         try:
-            gateway = closed_gateway(port, secret, engine.task_count if transforms else 0)
+            gateway = closed_gateway(port, secret, 2 * engine.task_count if transforms else 0)
             self._context: Any = SparkContext(gateway=gateway)
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
@@ -93,8 +93,8 @@ class Spark:
         except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
-    def prepare_transform(self, statement: Statement, salt: Secret, sockets: Sequence[str]) -> Callable[[int], None]:
-        """Prepare the SQL for the tasks at these sockets; returns what runs one job of a task, or raises ``JobFailed``.
+    def prepare_transform(self, statement: Statement, salt: Secret, sockets: Sequence[str]) -> Sql:
+        """Prepare the SQL for the tasks at these sockets.
 
         Raises:
             StatementRefused: the SQL cannot be used.
@@ -104,17 +104,9 @@ class Spark:
         from appliance.replicator.spark.transform_plan import TransformPlan
 
         try:
-            plan = TransformPlan(self._context, statement, salt, sockets)
+            return TransformPlan(self._context, statement, salt, sockets)
         except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
-
-        def run(task: int) -> None:
-            try:
-                plan.run(task)
-            except (*_SPARK_ERRORS, OSError) as error:
-                raise JobFailed(type(error).__name__, spark_error(str(error))) from error
-
-        return run
 
     def let_go(self) -> None:
         """Prepare for Java's end: do not report the objects that Python forgets from now on."""
@@ -123,33 +115,3 @@ class Spark:
     def cancel(self) -> None:
         """End the job by force: its Python workers are killed within seconds."""
         self._context.cancelAllJobs()
-
-
-_WHERE = re.compile(r"\(TID \d+\) \((\S+) executor \S+\): ")
-_TRACEBACK = "Traceback (most recent call last):"
-_NO_MODULE = re.compile(r"No module named '?([\w.]+)")
-_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
-
-
-def spark_error(text: str) -> str:
-    """The line."""
-    if found := _NO_MODULE.search(text):
-        return f"{_where(text)}its Python lacks {found[1]}: start its Spark worker by `appliance spark worker`"
-    if found := _NO_PYTHON.search(text):
-        return f"{_where(text)}it has no {found[1]}: start its Spark worker by `appliance spark worker`"
-    said = _python(text) if _TRACEBACK in text else text.partition("\n: ")[2] or text
-    first = said.strip().splitlines()[0] if said.strip() else "Spark does not say why"
-    return f"{_where(text)}{first}"
-
-
-def _where(text: str) -> str:
-    found = _WHERE.search(text)
-    return f"on {found[1]}: " if found else ""
-
-
-def _python(text: str) -> str:
-    """The text of the innermost exception, ours without its name."""
-    trace = re.split(r"\n\s+at ", text.rpartition(_TRACEBACK)[2])[0]
-    lines = [line for line in trace.splitlines() if line and not line.startswith(" ")]
-    first, *more = lines or [""]
-    return "; ".join([re.sub(r"^appliance\.errors\.\w+: ", "", first), *more])

@@ -2,12 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 from appliance.errors import ProcessFailed
-from appliance.replicator.transform.messages import LEAD, encode
+from appliance.replicator.transform.messages import decode_ranges, encode
+from appliance.replicator.transform.ranges import Range
+from appliance.replicator.transform.stream import read_message
 from appliance.runtime.bind import short_path
 
 _DIAL_PAUSE = 0.1
@@ -31,16 +33,25 @@ class JobFailed(ProcessFailed):
         self.of_record = _OF_RECORD.match(f"{kind}: {line}") is not None
 
 
-async def run_jobs(run: Callable[[int], None], task: int, socket: Path, threads: ThreadPoolExecutor) -> None:
-    """Run jobs of a task until cancelled, as long as its process listens.
+class Sql(Protocol):
+    """The prepared SQL of all tasks; its methods are for threads of their own."""
 
-    Args:
-        run: runs one job; raises ``JobFailed``.
-        task: the task's number.
-        socket: the socket of its process.
-        threads: where jobs wait.
+    def run(self, task: int) -> None:
+        """Run one job of a task: it waits for records, and returns once they have passed.
+
+        Raises:
+            JobFailed: it has failed.
+        """
+
+    def reason(self, record: Range) -> str:
+        """The reason for which the SQL fails on a record alone; empty if there is none."""
+
+
+async def run_jobs(sql: Sql, task: int, socket: Path, threads: ThreadPoolExecutor) -> None:
+    """Run the jobs of a task until cancelled, as long as its process listens at its socket.
+
+    ``threads`` are two for each task: one waits in a job, one looks for reasons.
     """
-    loop = asyncio.get_running_loop()
     while True:
         try:
             with short_path(socket) as name:
@@ -48,23 +59,63 @@ async def run_jobs(run: Callable[[int], None], task: int, socket: Path, threads:
         except OSError:
             await asyncio.sleep(_DIAL_PAUSE)
             continue
-        writer.write(encode({"role": "driver"}))
-        pause = _PAUSE
         try:
-            while True:
-                reason, of_record = "", False
-                try:
-                    await loop.run_in_executor(threads, run, task)
-                except JobFailed as error:
-                    reason, of_record = str(error), error.of_record
-                writer.write(encode({"ended": reason, "of_record": of_record}))
-                await reader.readexactly(LEAD.size + len(b"{}"))
-                if reason and not of_record:
-                    await asyncio.sleep(pause)
-                    pause = min(2 * pause, _PAUSE_MAX)
-                else:
-                    pause = _PAUSE
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the task is being restarted
+            await _Driver(sql, task, reader, writer, threads).run()
         finally:
             writer.close()
+
+
+class _Driver:
+    """The connection to a task's process."""
+
+    def __init__(
+        self,
+        sql: Sql,
+        task: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        threads: ThreadPoolExecutor,
+    ) -> None:
+        self._sql, self._task, self._threads = sql, task, threads
+        self._reader, self._writer = reader, writer
+        self._taken_in = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run jobs, and answer, until the process ends the connection."""
+        self._writer.write(encode({"role": "driver"}))
+        running = asyncio.create_task(self._run_jobs(), name="sql-jobs")
+        try:
+            while True:
+                said, data = await read_message(self._reader)
+                if "ranges" in said:
+                    await self._answer(*decode_ranges(said, data))
+                else:
+                    self._taken_in.set()
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # the task is being restarted, or has ended
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def _run_jobs(self) -> None:
+        loop, pause = asyncio.get_running_loop(), _PAUSE
+        while True:
+            reason, of_record = "", False
+            try:
+                await loop.run_in_executor(self._threads, self._sql.run, self._task)
+            except JobFailed as error:
+                reason, of_record = str(error), error.of_record
+            self._taken_in.clear()
+            self._writer.write(encode({"ended": reason, "of_record": of_record}))
+            await self._taken_in.wait()
+            if reason and not of_record:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _PAUSE_MAX)
+            else:
+                pause = _PAUSE
+
+    async def _answer(self, record: Range) -> None:
+        topic, partition = record.partition
+        reason = await asyncio.get_running_loop().run_in_executor(self._threads, self._sql.reason, record)
+        place = {"topic": topic, "partition": partition, "offset": record.start}
+        self._writer.write(encode({**place, "reason": reason[:_REASON_MAX]}))

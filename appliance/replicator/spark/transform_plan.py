@@ -16,10 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from appliance.kafka.records.columns import decoded
+from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.transform_jobs import JobFailed
 from appliance.replicator.transform.ends import sink, source
+from appliance.replicator.transform.ranges import Range
 from appliance.settings.secret import Secret
+from appliance.transform.catalyst import SPARK_ERRORS
 from appliance.transform.model.statement import COLUMNS, SALT, Statement
-from appliance.transform.plan import transformed
+from appliance.transform.plan import failure, outcomes
 
 # It shows each error as a stack of Java's, which the driver shows as a line.
 logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -35,19 +40,33 @@ class TransformPlan:
     """The prepared plans, one for each task's socket."""
 
     def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Sequence[str]) -> None:
-        self._context = context
-        session = SparkSession(context)
-        self._prepared = [self._plan(session, statement, salt, path) for path in sockets]
+        self._context, self._session = context, SparkSession(context)
+        self._statement, self._salt = statement, salt
+        self._prepared = [self._plan(path) for path in sockets]
 
     def run(self, task: int) -> None:
-        """Run one job of a task; it waits for records, and returns once they have passed.
+        """See ``Sql``."""
+        try:
+            self._prepared[task].count()
+        except (*SPARK_ERRORS, OSError) as error:
+            raise JobFailed(type(error).__name__, spark_error(str(error))) from error
 
-        Raises:
-            Py4JError: it has failed.
-        """
-        self._prepared[task].count()
+    def reason(self, record: Range) -> str:
+        """See ``Sql``."""
+        (batch,) = record.batches
+        columns = decoded(batch.data, batch.first_offset, batch.runs).within(record.start, record.end)
+        headers = [(name.decode(errors="replace"), content) for name, content in columns.headers[0]]
+        fields = columns.timestamps[0], int(batch.append_time), columns.keys[0], columns.values[0], headers, None
+        row = (*record.partition, record.start, *fields, self._salt.reveal())
+        frame = self._session.createDataFrame([row], _schema(SALT))
+        try:
+            return failure(self._session, self._statement, frame if self._salt else frame.drop(SALT))
+        except OSError as error:
+            return str(error)
 
-    def _plan(self, session: SparkSession, statement: Statement, salt: Secret, path: str) -> Any:
+    def _plan(self, path: str) -> Any:
+        session, statement, salt = self._session, self._statement, self._salt
+
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
                 yield from source(path, _attempt(), salt)
@@ -56,10 +75,9 @@ class TransformPlan:
             yield from sink(path, _attempt(), batches)
 
         # A secret in rows, and in the function that makes them: no plan shows it.
-        columns = ", ".join(f"{name} {kind}" for name, kind in {**COLUMNS, SALT: "STRING"}.items())
-        rows = self._over(session.range(0, 1, 1, 1), read, columns, "source")
+        rows = self._over(session.range(0, 1, 1, 1), read, _schema(SALT), "source")
         rows = rows if salt else rows.drop(SALT)
-        ended = self._over(transformed(session, statement, rows), write, "nothing INT", "sink")
+        ended = self._over(outcomes(session, statement, rows), write, "nothing INT", "sink")
         return ended._jdf.queryExecution().toRdd()
 
     def _over(self, frame: DataFrame, function: Rows, columns: str, role: str) -> DataFrame:
@@ -70,6 +88,12 @@ class TransformPlan:
         finally:
             del self._context.environment[_ROLE]
         return DataFrame(made, frame.sparkSession)
+
+
+def _schema(*strings: str) -> str:
+    """The columns of rows, and further ones."""
+    columns = {**COLUMNS, **dict.fromkeys(strings, "STRING")}
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
 def _attempt() -> int:

@@ -4,7 +4,7 @@ The lane's process keeps all that exactly once needs. The SQL is a function of r
 is run again, and what it has not confirmed was not done. ``docs/transform.md`` has the picture.
 
 - ``ranges``: what a lane asks for, how it is divided, and what came of it; pure.
-- ``messages``: the messages between the lane's process, the two ends of the job, and the driver; pure.
+- ``messages``, ``stream``: the messages between the lane's process, the two ends of the job, and the driver; pure.
 - ``service``: the lane's process: hands out ranges, takes their outcomes, finds the record that fails.
 - ``rows``: records as Arrow's rows, and back, range by range.
 - ``ends``: the two ends of the job, in Spark's Python workers.

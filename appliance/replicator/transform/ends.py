@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from appliance.errors import BatchCorrupt
 from appliance.replicator.transform.messages import LEAD, Fields, decode, decode_ranges, encode, encode_done
-from appliance.replicator.transform.rows import NotARecord, RowReader, RowWriter
+from appliance.replicator.transform.rows import RowReader, RowWriter
 from appliance.runtime.bind import short_path
 from appliance.settings.secret import Secret
 
@@ -49,13 +49,10 @@ def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator
         rows: RowReader | None = None
         for batch in batches:
             if rows is None:
-                rows = RowReader(_read(lane)[0]["ranges"])
-            try:
-                for number, written in rows.read(batch):
-                    lane.sendall(encode_done(number, written))
-            except NotARecord as error:
-                lane.sendall(encode({"failed": rows.number, "offset": error.offset, "reason": str(error)}))
-                raise
+                bounds, _ = _read(lane)
+                rows = RowReader(bounds["ranges"], stops=bounds["stops"])
+            for confirmed in rows.read(batch):
+                lane.sendall(encode_done(*confirmed))
     yield from ()
 
 

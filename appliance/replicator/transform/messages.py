@@ -8,12 +8,13 @@ A message is a JSON object and bytes beside it::
     lane -> source   {"ranges": [...]} + batches         see ``encode_ranges``
     source -> lane   {"damaged": range, "reason"}        the bytes of a range cannot be read
     sink -> lane     {"role": "sink", "attempt"}         the other end of the same attempt of a Spark task
-    lane -> sink     {"ranges": [...]}                   the same ranges, without batches
-    sink -> lane     {"done": range, "batches"} + batches    its mark has arrived
-    sink -> lane     {"failed": range, "offset", "reason"}   what the SQL returned is no record
+    lane -> sink     {"ranges": [...], "stops"}          the same ranges, without batches
+    sink -> lane     {"done": range, "failed": offsets, "batches"} + batches    its mark has arrived
     driver -> lane   {"role": "driver"}
     driver -> lane   {"ended": reason, "of_record"}      a job has ended, well if the reason is empty
     lane -> driver   {}                                  taken in
+    lane -> driver   {"ranges": [...]} + batches         a record that the SQL fails on, alone
+    driver -> lane   {"reason", "offset"}                why it does
 """
 
 import json
@@ -58,9 +59,10 @@ def encode_ranges(ranges: Sequence[Range]) -> bytes:
     return encode({"ranges": described}, b"".join(batch.data for each in ranges for batch in each.batches))
 
 
-def encode_bounds(ranges: Sequence[Range]) -> bytes:
+def encode_bounds(ranges: Sequence[Range], *, stops: bool) -> bytes:
     """The ranges without their batches, for the sink."""
-    return encode({"ranges": [_described(each) | {"codec": _codec(each), "limit": each.limit} for each in ranges]})
+    described = [_described(each) | {"codec": _codec(each), "limit": each.limit} for each in ranges]
+    return encode({"ranges": described, "stops": stops})
 
 
 def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
@@ -72,10 +74,10 @@ def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
     return ranges
 
 
-def encode_done(number: int, batches: Sequence[Outgoing]) -> bytes:
+def encode_done(number: int, batches: Sequence[Outgoing], failed: Sequence[int]) -> bytes:
     """The outcome of a range."""
     described = [_batch_fields(batch) for batch in batches]
-    return encode({"done": number, "batches": described}, b"".join(batch.data for batch in batches))
+    return encode({"done": number, "failed": failed, "batches": described}, b"".join(batch.data for batch in batches))
 
 
 def decode_batches(

@@ -63,10 +63,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A record that cannot pass; ``damaged`` if its bytes cannot be read, whatever the SQL."""
+    """A record that cannot pass; ``reason`` is empty until it is known. ``damaged``: its bytes cannot be read."""
 
     offset: int
-    reason: str
+    reason: str = ""
     damaged: bool = False
 
 

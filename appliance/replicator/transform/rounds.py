@@ -1,8 +1,8 @@
 """Rounds of ranges: what each job gets, what is left when it ends, and which record it failed on. Pure.
 
-A round is what one attempt of a job's task has got. A range that the attempt has not confirmed when the next one comes,
-or when the job has ended, is asked for again, divided: the record that fails is alone after some rounds, and the reason
-with which that job ends is its own. What is confirmed stays, however the job ends: SQL is a function of records.
+A round is what one attempt of a job's task has got. What it has confirmed stays, however the job ends: SQL is a
+function of records. What it has not confirmed when the next attempt comes, or when the job has ended, is asked for
+again, divided: if a record ends the job, it is alone after some rounds, and the job's reason is its own.
 """
 
 from collections import deque
@@ -45,6 +45,8 @@ class Pending:
     def outcome(self) -> Outcome:
         """The outcome, once no piece is open."""
         batches = [batch for first in sorted(self.done) if first < self.end for batch in self.done[first]]
+        if batches and batches[-1].next_offset > self.end:
+            batches[-1] = replace(batches[-1], next_offset=self.end)
         failures = sorted((each for each in self.failures if each.offset < self.end), key=lambda each: each.offset)
         records = replace(self.wanted, end=self.end).records
         filtered = records - sum(batch.records for batch in batches) - len(failures)
@@ -89,17 +91,22 @@ class Rounds:
         self._attempt, self._given = attempt, dict(enumerate(pieces))
         return [piece.range for piece in pieces]
 
-    def confirm(self, attempt: int, number: int, batches: Sequence[Outgoing]) -> None:
-        """The mark of a range has arrived; late news of a replaced attempt are ignored."""
+    def confirm(self, attempt: int, number: int, batches: Sequence[Outgoing], failed: Sequence[int] = ()) -> None:
+        """The mark of a range has arrived; the SQL fails on the records at these offsets.
+
+        Late news of a replaced attempt are ignored.
+        """
         if piece := self._taken(attempt, number):
             piece.pending.done[piece.range.start] = batches
             piece.pending.open -= 1
+            for offset in failed:
+                piece.pending.fail(Failure(offset))
+            self._keep(_is_wanted)
 
-    def fail(self, attempt: int, number: int, offset: int | None, reason: str) -> None:
-        """A record of a range cannot pass, or, without an offset, its bytes cannot be read."""
+    def damaged(self, attempt: int, number: int, reason: str) -> None:
+        """The bytes of a range cannot be read."""
         if piece := self._taken(attempt, number):
-            damaged = offset is None
-            self._give_up(piece, Failure(piece.range.start if offset is None else offset, reason, damaged))
+            self._give_up(piece, Failure(piece.range.start, reason, damaged=True))
 
     def end(self, reason: str, of_record: bool) -> None:
         """The job has ended; with ``of_record``, for a reason that only its records can have."""
@@ -136,7 +143,7 @@ class Rounds:
         before, rest = piece.range.divided(failure.offset)
         _, after = rest.divided(failure.offset + 1)
         self._ask_for(piece.pending, [each for each in (before, after) if each.records])
-        self._keep(lambda other: other.range.start < other.pending.end)
+        self._keep(_is_wanted)
 
     def _taken(self, attempt: int, number: int) -> _Piece | None:
         return self._given.pop(number, None) if attempt == self._attempt else None
@@ -150,3 +157,7 @@ class Rounds:
         doubted = ([piece for piece in pieces if wanted(piece)] for pieces in self._doubted)
         self._doubted = deque(pieces for pieces in doubted if pieces)
         self._given = {number: piece for number, piece in self._given.items() if wanted(piece)}
+
+
+def _is_wanted(piece: _Piece) -> bool:
+    return piece.range.start < piece.pending.end

@@ -1,32 +1,44 @@
 """The lane's process: hands ranges to the Spark jobs that run the SQL, and takes their outcomes.
 
 A job's source asks for ranges and waits until there are some: an idle job costs nothing, and the first record finds it
-ready. Its sink confirms each range whose mark has arrived. The driver tells how the job has ended.
+ready. Its sink confirms each range whose mark has arrived. The driver tells how the job has ended, and why the SQL
+fails on a record.
 """
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from appliance.errors import ApplianceError, PeerError
 from appliance.replicator.model.problem_log import Notice
 from appliance.replicator.transform.messages import (
-    LEAD,
     Fields,
-    decode,
     decode_batches,
     encode,
     encode_bounds,
     encode_ranges,
 )
-from appliance.replicator.transform.ranges import Outcome, Range
+from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.transform.rounds import Pending, Rounds
+from appliance.replicator.transform.stream import read_message
 from appliance.runtime.bind import short_path
 
 SUBJECT = "SQL in flight"
 """The subject under which its problems are logged."""
+
+
+_NO_REASON = "Spark gives no reason"
+
+
+@dataclass(slots=True, eq=False)
+class _Question:
+    """A record that the SQL fails on, and the driver's reason."""
+
+    alone: Range
+    reason: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class TransformService:
@@ -38,6 +50,8 @@ class TransformService:
         self._rounds = Rounds()
         self._changed = asyncio.Condition()
         self._bounds: dict[int, asyncio.Future[bytes]] = {}
+        self._driver: asyncio.StreamWriter | None = None
+        self._questions: list[_Question] = []
 
     async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
         """The outcomes of ranges, in their order; takes as long as it takes, and may be cancelled."""
@@ -50,7 +64,28 @@ class TransformService:
         except asyncio.CancelledError:
             self._rounds.forget(pending)
             raise
-        return [each.outcome() for each in pending]
+        return [await self._explained(each.wanted, each.outcome()) for each in pending]
+
+    async def _explained(self, whole: Range, outcome: Outcome) -> Outcome:
+        """The outcome with the reasons of its failures."""
+        stop = await self._with_reason(whole, outcome.stop) if outcome.stop else None
+        failures = [await self._with_reason(whole, each) for each in outcome.failures]
+        return replace(outcome, failures=tuple(failures), stop=stop)
+
+    async def _with_reason(self, whole: Range, failure: Failure) -> Failure:
+        """Ask the driver why the SQL fails on a record."""
+        if failure.reason:
+            return failure
+        _, rest = whole.divided(failure.offset)
+        alone, _ = rest.divided(failure.offset + 1)
+        asked = _Question(alone)
+        self._questions.append(asked)
+        try:
+            if self._driver is not None:
+                self._driver.write(encode_ranges([alone]))
+            return replace(failure, reason=await asked.reason)
+        finally:
+            self._questions.remove(asked)
 
     @contextlib.asynccontextmanager
     async def serving(self, path: Path) -> AsyncIterator[None]:
@@ -77,7 +112,7 @@ class TransformService:
             await asyncio.gather(*connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello, _ = await _read(reader)
+        hello, _ = await read_message(reader)
         if hello["role"] == "source":
             await self._serve_source(hello["attempt"], reader, writer)
         elif hello["role"] == "sink":
@@ -86,21 +121,21 @@ class TransformService:
             await self._serve_driver(reader, writer)
 
     async def _serve_source(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hearing: asyncio.Task[Any] = asyncio.create_task(_read(reader), name="transform-source")
+        hearing: asyncio.Task[Any] = asyncio.create_task(read_message(reader), name="transform-source")
         taking: asyncio.Task[Any] = asyncio.create_task(self._take(hearing, attempt), name="transform-take")
         try:
             await asyncio.wait([hearing, taking], return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
                 return
             ranges = taking.result()
-            self._bounds_of(attempt).set_result(encode_bounds(ranges))
+            self._bounds_of(attempt).set_result(encode_bounds(ranges, stops=self._stops))
             writer.write(encode_ranges(ranges))
             said, _ = await hearing
             while True:
                 async with self._changed:
-                    self._rounds.fail(attempt, said["damaged"], None, said["reason"])
+                    self._rounds.damaged(attempt, said["damaged"], said["reason"])
                     self._changed.notify_all()
-                said, _ = await _read(reader)
+                said, _ = await read_message(reader)
         finally:
             hearing.cancel()
             taking.cancel()
@@ -113,7 +148,7 @@ class TransformService:
             return [] if hearing.done() else self._rounds.take(attempt)
 
     async def _serve_sink(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hearing = asyncio.create_task(_read(reader), name="transform-sink")
+        hearing = asyncio.create_task(read_message(reader), name="transform-sink")
         try:
             bounds = self._bounds_of(attempt)
             waited: list[asyncio.Future[Any]] = [hearing, bounds]
@@ -123,13 +158,11 @@ class TransformService:
             writer.write(bounds.result())
             said, data = await hearing
             while True:
+                batches, _ = decode_batches(said["batches"], data)
                 async with self._changed:
-                    if "done" in said:
-                        self._rounds.confirm(attempt, said["done"], decode_batches(said["batches"], data)[0])
-                    else:
-                        self._rounds.fail(attempt, said["failed"], said["offset"], said["reason"])
+                    self._rounds.confirm(attempt, said["done"], batches, said["failed"])
                     self._changed.notify_all()
-                said, data = await _read(reader)
+                said, data = await read_message(reader)
         finally:
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
@@ -140,18 +173,30 @@ class TransformService:
         return self._bounds.setdefault(attempt, asyncio.get_running_loop().create_future())
 
     async def _serve_driver(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            said, _ = await _read(reader)
-            reason, of_record = said["ended"], said["of_record"]
-            async with self._changed:
-                self._rounds.end(reason, of_record)
-                self._changed.notify_all()
-            if not of_record:
-                self._tell(SUBJECT, ApplianceError(f"{SUBJECT}: a Spark job failed: {reason}") if reason else None)
-            writer.write(encode({}))
+        self._driver = writer
+        for asked in self._questions:
+            writer.write(encode_ranges([asked.alone]))
+        try:
+            while True:
+                said, _ = await read_message(reader)
+                if "ended" in said:
+                    await self._end(said["ended"], said["of_record"])
+                    writer.write(encode({}))
+                else:
+                    self._answer(said)
+        finally:
+            self._driver = None
 
+    async def _end(self, reason: str, of_record: bool) -> None:
+        async with self._changed:
+            self._rounds.end(reason, of_record)
+            self._changed.notify_all()
+        if not of_record:
+            self._tell(SUBJECT, ApplianceError(f"{SUBJECT}: a Spark job failed: {reason}") if reason else None)
 
-async def _read(reader: asyncio.StreamReader) -> tuple[Fields, memoryview]:
-    head, size = LEAD.unpack(await reader.readexactly(LEAD.size))
-    fields = decode(await reader.readexactly(head))
-    return fields, memoryview(await reader.readexactly(size))
+    def _answer(self, said: Fields) -> None:
+        for asked in self._questions:
+            topic, partition = asked.alone.partition
+            place = said["topic"], said["partition"], said["offset"]
+            if (topic, partition, asked.alone.start) == place and not asked.reason.done():
+                asked.reason.set_result(said["reason"] or _NO_REASON)

@@ -102,18 +102,19 @@ def test_a_single_record_is_not_blamed_for_a_job_that_was_killed() -> None:
     assert pending.outcome() == Outcome((), 11, 1)
 
 
-def test_records_before_and_after_one_that_the_sink_refuses_are_asked_for_again() -> None:
-    rounds, pending = Rounds(), Pending(ORDERS, stops=False)
+@pytest.mark.parametrize("stops", [True, False], ids=["stop", "dead letters"])
+def test_a_failure_that_is_told_with_its_range_needs_no_other_job(*, stops: bool) -> None:
+    rounds, pending = Rounds(), Pending(ORDERS, stops)
     rounds.add([pending])
     rounds.take(1)
-    rounds.fail(1, 0, 15, "a header's key is null")
-    for attempt, bounds in ((2, (10, 15)), (3, (16, 30))):
-        (again,) = rounds.take(attempt)
-        assert (again.start, again.end) == bounds
-        rounds.confirm(attempt, 0, passed(again, offsets(ORDERS)))
+    kept = [at for at in offsets(ORDERS) if at not in (15, 23)]
+    rounds.confirm(1, 0, passed(ORDERS, [at for at in kept if at < 15] if stops else kept), [15] if stops else [15, 23])
+    assert not rounds.ready
     outcome = pending.outcome()
-    assert copied(outcome) == [at for at in offsets(ORDERS) if at != 15]
-    assert outcome.failures == (Failure(15, "a header's key is null"),)
+    assert copied(outcome) == [at for at in kept if at < outcome.next_offset]
+    assert outcome.next_offset == (15 if stops else 30)
+    assert outcome.stop == (Failure(15) if stops else None)
+    assert outcome.failures == (() if stops else (Failure(15), Failure(23)))
     assert outcome.filtered == 0
 
 
@@ -121,7 +122,7 @@ def test_damaged_bytes_stop_a_partition_even_where_failures_become_dead_letters(
     rounds, pending = Rounds(), Pending(ORDERS, stops=False)
     rounds.add([pending])
     rounds.take(1)
-    rounds.fail(1, 0, None, "does not decompress")
+    rounds.damaged(1, 0, "does not decompress")
     assert not rounds.ready
     assert pending.outcome() == Outcome((), 10, 0, (), Failure(10, "does not decompress", damaged=True))
 
