@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from pyspark import SparkContext
 
 from tests.support.patience import PATIENCE
 from tests.support.sql import RunningSql, range_of, running_sql, values_of
@@ -47,14 +49,18 @@ async def test_ranges_come_back_in_order_without_what_the_sql_leaves_out(sql: Ru
 
 @on_one_loop
 async def test_what_spark_ends_early_is_never_taken_for_all_of_it(sql: RunningSql) -> None:
-    # The SQL fails near the end of 25,000 rows: the sink has seen 20,000 of them, and a clean end.
-    values = [*numbers(0, 24_000), b"none", *numbers(24_001, 25_000)]
-    (outcome,) = await sql.service.transform([range_of(values)])
-    assert outcome.next_offset == 24_000
+    # The source fails at its last batch: the sink has seen all rows before it, and a clean end.
+    whole = range_of(numbers(0, 25_000))
+    first, last = whole.batches
+    data = bytearray(last.data)
+    data[-1] ^= 0xFF  # the number of headers of the last record
+    broken = replace(whole, batches=(first, replace(last, data=bytes(data))))
+    outcome, other = await sql.service.transform([broken, range_of(numbers(0, 20), partition=1)])
     assert outcome.stop is not None
-    assert "CAST_INVALID_INPUT" in outcome.stop.reason
-    assert values_of(outcome) == doubled(0, 24_000)
-    assert outcome.filtered == 1
+    assert outcome.stop.damaged
+    assert outcome.next_offset == outcome.stop.offset == last.first_offset
+    assert values_of(outcome) == doubled(0, last.first_offset)
+    assert values_of(other) == doubled(0, 20)
 
 
 @on_one_loop
@@ -71,29 +77,29 @@ async def test_a_job_whose_processes_are_killed_is_run_again_and_no_record_is_bl
 
 
 @on_one_loop
-async def test_a_sibling_that_fails_takes_no_other_range_with_it(sql: RunningSql) -> None:
-    bad = [b"none", *numbers(1, 50)]
+async def test_a_job_that_spark_ends_in_the_middle_is_run_again(sql: RunningSql) -> None:
+    before = sql.jobs
+    asked = asyncio.create_task(sql.service.transform([range_of(numbers(0, 60_000)), range_of(numbers(0, 10))]))
+    await asyncio.sleep(0.1)
+    await asyncio.to_thread(SparkContext._active_spark_context.cancelAllJobs)
+    async with asyncio.timeout(PATIENCE):
+        large, small = await asked
+    assert (values_of(large), values_of(small)) == (doubled(0, 60_000), doubled(0, 10))
+    assert sql.jobs > before
+
+
+@on_one_loop
+async def test_a_record_that_the_sql_fails_on_ends_its_range_and_no_other(sql: RunningSql) -> None:
+    before, bad = sql.jobs, [*numbers(0, 700), b"none", b"7", b"neither"]
     good, failed, after = await sql.service.transform(
         [range_of(numbers(0, 3000)), range_of(bad, partition=1), range_of(numbers(0, 10), partition=2)]
     )
     assert (values_of(good), values_of(after)) == (doubled(0, 3000), doubled(0, 10))
-    assert (failed.next_offset, values_of(failed)) == (0, [])
+    assert (failed.next_offset, values_of(failed), failed.filtered) == (700, doubled(0, 700), 1)
     assert failed.stop is not None
-
-
-@on_one_loop
-async def test_bytes_that_do_not_decode_stop_their_partition_and_no_job_ends_for_good(sql: RunningSql) -> None:
-    damaged = range_of(numbers(0, 50))
-    (batch,) = damaged.batches
-    data = bytearray(batch.data)
-    data[-1] ^= 0xFF  # the number of headers of the last record
-    broken = type(batch)(bytes(data), *(batch.records, batch.first_offset, batch.next_offset, 0), raw=True)
-    one, two = await sql.service.transform(
-        [type(damaged)(("orders", 1), 0, 50, (broken,), 10**6), range_of(numbers(0, 20))]
-    )
-    assert one.stop is not None
-    assert one.stop.damaged
-    assert (one.next_offset, values_of(two)) == (0, doubled(0, 20))
+    assert "'none'" in failed.stop.reason
+    assert failed.batches[-1].next_offset == 700
+    assert sql.jobs <= before + 2  # one that has got them, and the next one, which waits
 
 
 @on_one_loop

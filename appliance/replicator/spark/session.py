@@ -8,6 +8,7 @@ import dataclasses
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -100,7 +101,8 @@ class Spark:
             StatementRefused: the SQL cannot be used.
             ProcessFailed: Spark has ended.
         """
-        # It loads the whole of PySpark's SQL.
+        # It loads the whole of PySpark's SQL, which checks the version of pandas, if there is one: nothing uses it here.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         from appliance.replicator.spark.transform_plan import TransformPlan
 
         try:

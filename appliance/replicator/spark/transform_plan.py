@@ -6,7 +6,6 @@ own: PySpark tells them apart by their environment.
 """
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,8 +27,6 @@ from appliance.transform.plan import failure, outcomes
 
 # It shows each error as a stack of Java's, which the driver shows as a line.
 logging.getLogger("SQLQueryContextLogger").disabled = True
-# It checks the version of pandas, if there is one, which nothing here uses.
-warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
 
 _ROLE = "APPLIANCE_TRANSFORM_END"
 

@@ -32,12 +32,12 @@ def source(path: str, attempt: int, salt: Secret) -> Iterator[pa.RecordBatch]:
             return
         rows = RowWriter(salt.reveal() or None)
         for number, each in enumerate(decode_ranges(fields, data)):
-            try:
-                for batch in each.batches:
+            for batch in each.batches:
+                try:
                     yield from rows.add(each, batch)
-            except BatchCorrupt as error:
-                lane.sendall(encode({"damaged": number, "reason": str(error)}))
-                raise
+                except BatchCorrupt as error:
+                    lane.sendall(encode({"damaged": number, "offset": batch.first_offset, "reason": str(error)}))
+                    raise
             yield from rows.mark(each)
         yield from rows.rest()
 

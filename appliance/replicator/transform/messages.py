@@ -6,7 +6,7 @@ A message is a JSON object and bytes beside it::
 
     source -> lane   {"role": "source", "attempt"}       asks for ranges, and waits for them
     lane -> source   {"ranges": [...]} + batches         see ``encode_ranges``
-    source -> lane   {"damaged": range, "reason"}        the bytes of a range cannot be read
+    source -> lane   {"damaged": range, "offset", "reason"}  its bytes cannot be read from there on
     sink -> lane     {"role": "sink", "attempt"}         the other end of the same attempt of a Spark task
     lane -> sink     {"ranges": [...], "stops"}          the same ranges, without batches
     sink -> lane     {"done": range, "failed": offsets, "batches"} + batches    its mark has arrived

@@ -103,10 +103,10 @@ class Rounds:
                 piece.pending.fail(Failure(offset))
             self._keep(_is_wanted)
 
-    def damaged(self, attempt: int, number: int, reason: str) -> None:
-        """The bytes of a range cannot be read."""
+    def damaged(self, attempt: int, number: int, offset: int, reason: str) -> None:
+        """The bytes of a range cannot be read from an offset on."""
         if piece := self._taken(attempt, number):
-            self._give_up(piece, Failure(piece.range.start, reason, damaged=True))
+            self._give_up(piece, Failure(max(offset, piece.range.start), reason, damaged=True))
 
     def end(self, reason: str, of_record: bool) -> None:
         """The job has ended; with ``of_record``, for a reason that only its records can have."""

@@ -133,7 +133,7 @@ class TransformService:
             said, _ = await hearing
             while True:
                 async with self._changed:
-                    self._rounds.damaged(attempt, said["damaged"], said["reason"])
+                    self._rounds.damaged(attempt, said["damaged"], said["offset"], said["reason"])
                     self._changed.notify_all()
                 said, _ = await read_message(reader)
         finally:

@@ -122,9 +122,12 @@ def test_damaged_bytes_stop_a_partition_even_where_failures_become_dead_letters(
     rounds, pending = Rounds(), Pending(ORDERS, stops=False)
     rounds.add([pending])
     rounds.take(1)
-    rounds.damaged(1, 0, "does not decompress")
+    rounds.damaged(1, 0, 16, "does not decompress")
+    (before,) = rounds.take(2)
+    assert (before.start, before.end) == (10, 16)
+    rounds.confirm(2, 0, ())
     assert not rounds.ready
-    assert pending.outcome() == Outcome((), 10, 0, (), Failure(10, "does not decompress", damaged=True))
+    assert pending.outcome() == Outcome((), 16, 6, (), Failure(16, "does not decompress", damaged=True))
 
 
 def test_nobody_waits_for_a_range_that_is_forgotten() -> None:
