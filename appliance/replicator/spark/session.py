@@ -8,7 +8,6 @@ import dataclasses
 import os
 import sys
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -101,8 +100,7 @@ class Spark:
             StatementRefused: the SQL cannot be used.
             ProcessFailed: Spark has ended.
         """
-        # It loads the whole of PySpark's SQL, which checks the version of pandas, if there is one: nothing uses it here.
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        # It loads the whole of PySpark's SQL.
         from appliance.replicator.spark.transform_plan import TransformPlan
 
         try:
