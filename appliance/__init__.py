@@ -9,6 +9,7 @@
 - ``link``: what a link is: names, positions, claims, the topics that remember them, the two clusters.
 - ``gateway``: the process on each VM: the tunnel's server, or its client beside the DNS shim.
 - ``replicator``: metadata and positions become a plan, lanes, transactions, committed copies.
+- ``transform``: the link's SQL: its checks, and its plan over records.
 - ``failover``: what clients need at the destination beside the copies: offsets of groups, records of MirrorMaker 2.
 - ``status``: committed facts of both clusters become a snapshot: a table, JSON, health, metrics.
 - ``console``: the control center: a page that shows the links of a VM, and commands for who has the token.

@@ -14,6 +14,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``lanes``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.
+- ``transform``: the records' way through SQL, between ``read`` and ``write``.
 - ``read``: from Fetch to buffered batches.
 - ``write``: from batches to committed transactions.
 - ``model``: decisions without IO.

@@ -7,4 +7,5 @@
 - ``catalyst``: Catalyst's classes, as far as they are needed here.
 - ``checks``: the checks of a statement, before and after Spark has analysed it.
 - ``plan``: the statement as a plan over records.
+- ``rows``, ``evaluation``: records as Arrow's rows, and a statement over records that are at hand.
 """

@@ -6,6 +6,7 @@ own: PySpark tells them apart by their environment.
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,14 +17,16 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from appliance.kafka.records.columns import decoded
+from appliance.kafka.records.records import Record, body_of
 from appliance.replicator.spark.spark_error import spark_error
 from appliance.replicator.spark.transform_jobs import JobFailed
 from appliance.replicator.transform.ends import sink, source
 from appliance.replicator.transform.ranges import Range
 from appliance.settings.secret import Secret
 from appliance.transform.catalyst import SPARK_ERRORS
+from appliance.transform.evaluation import Evaluation
 from appliance.transform.model.statement import COLUMNS, SALT, Statement
-from appliance.transform.plan import failure, outcomes
+from appliance.transform.plan import outcomes
 
 # It shows each error as a stack of Java's, which the driver shows as a line.
 logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -39,6 +42,7 @@ class TransformPlan:
     def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Sequence[str]) -> None:
         self._context, self._session = context, SparkSession(context)
         self._statement, self._salt = statement, salt
+        self._evaluation, self._one = Evaluation(self._session, statement, salt), threading.Lock()
         self._prepared = [self._plan(path) for path in sockets]
 
     def run(self, task: int) -> None:
@@ -52,12 +56,11 @@ class TransformPlan:
         """See ``Sql``."""
         (batch,) = record.batches
         columns = decoded(batch.data, batch.first_offset, batch.runs).within(record.start, record.end)
-        headers = [(name.decode(errors="replace"), content) for name, content in columns.headers[0]]
-        fields = columns.timestamps[0], int(batch.append_time), columns.keys[0], columns.values[0], headers, None
-        row = (*record.partition, record.start, *fields, self._salt.reveal())
-        frame = self._session.createDataFrame([row], _schema(SALT))
+        body = body_of(columns.keys[0], columns.values[0], columns.headers[0])
+        alone = Record(record.start, columns.timestamps[0], body)
         try:
-            return failure(self._session, self._statement, frame if self._salt else frame.drop(SALT))
+            with self._one:
+                return self._evaluation.reason(record.partition, alone, int(batch.append_time))
         except OSError as error:
             return str(error)
 
@@ -73,7 +76,8 @@ class TransformPlan:
             yield from sink(path, context.get().taskAttemptId(), batches)  # type: ignore[union-attr]
 
         # A secret in rows, and in the function that makes them: no plan shows it.
-        rows = self._over(session.range(0, 1, 1, 1), read, _schema(SALT), "source")
+        columns = ", ".join(f"{name} {kind}" for name, kind in {**COLUMNS, SALT: "STRING"}.items())
+        rows = self._over(session.range(0, 1, 1, 1), read, columns, "source")
         rows = rows if salt else rows.drop(SALT)
         ended = self._over(outcomes(session, statement, rows), write, "nothing INT", "sink")
         return ended._jdf.queryExecution().toRdd()
@@ -86,9 +90,3 @@ class TransformPlan:
         finally:
             del self._context.environment[_ROLE]
         return DataFrame(made, frame.sparkSession)
-
-
-def _schema(*strings: str) -> str:
-    """The columns of rows, and further ones."""
-    columns = {**COLUMNS, **dict.fromkeys(strings, "STRING")}
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())

@@ -3,7 +3,7 @@
 The lane's process keeps all that exactly once needs. The SQL is a function of records: a job that dies, or dies twice,
 is run again, and what it has not confirmed was not done. ``docs/transform.md`` has the picture.
 
-- ``ranges``: what a lane asks for, how it is divided, and what came of it; pure.
+- ``ranges``, ``rounds``: what a lane asks for, what each job gets, and what has become of it; pure.
 - ``messages``, ``stream``: the messages between the lane's process, the two ends of the job, and the driver; pure.
 - ``service``: the lane's process: hands out ranges, takes their outcomes, finds the record that fails.
 - ``rows``: records as Arrow's rows, and back, range by range.
