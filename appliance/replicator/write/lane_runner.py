@@ -35,6 +35,9 @@ _BACKOFF_MAX = 5.0
 _CYCLE = 2
 """Minimum spacing of transaction starts, as a multiple of the average commit time."""
 
+_SQL_INTERVAL = 0.15
+"""The same with SQL in flight, in seconds."""
+
 _NEWEST = 1 / 8
 """EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
 
@@ -180,11 +183,17 @@ class LaneRunner:
                 await self._commit(chunks)
             else:
                 await self._transform(self._transformation, chunks)
-            await self._gather(began + min(_CYCLE * self._took, self.engine.commit_interval), stopping)
+            await self._gather(began + self._interval, stopping)
         for replica, reason in self.reader.stopped(self.ready):
             await self._partitions.settle(replica, reason)
         if self.ready.filled:
             self.ready.set()
+
+    @property
+    def _interval(self) -> float:
+        """Spacing of transaction starts while records trickle: a Spark job for a few costs as much as for many."""
+        interval = min(_CYCLE * self._took, self.engine.commit_interval)
+        return interval if self.sql is None else max(interval, _SQL_INTERVAL)
 
     async def _transform(self, transformation: Transformation, chunks: Sequence[Chunk]) -> None:
         """One transaction with what the SQL makes of the chunks; a record that it fails on stops its partition."""
