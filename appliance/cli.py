@@ -97,6 +97,12 @@ def _acls() -> Command:
     return ACLS
 
 
+def _transform() -> Command:
+    from appliance.replicator.transform_command import TRANSFORM
+
+    return TRANSFORM
+
+
 def _verify() -> Command:
     from appliance.verify.command import VERIFY
 
@@ -177,6 +183,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "link": ("delete the link", _link),
     "configs": ("show the settings that copies would get", _configs),
     "acls": ("show the ACLs that copies would get", _acls),
+    "transform": ("try the SQL in flight on records of the source", _transform),
     "offsets": ("translate offsets between a source and its copy", _offsets),
     "import": ("make links of another program's settings", _import),
     "verify": ("read both sides and compare them", _verify),

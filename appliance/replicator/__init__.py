@@ -12,6 +12,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``failback_diverged``, ``failback_positions``: uncopied records, kept elsewhere; the positions of the link afterwards.
 - ``reset``: ``appliance reset``.
 - ``lanes``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
+- ``transform_command``, ``sql_session``: ``appliance transform``, and a session of Spark SQL for a command.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.
 - ``transform``: the records' way through SQL, between ``read`` and ``write``.

@@ -6,9 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from appliance.errors import ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body_of, fields_of
 from appliance.settings.secret import Secret
+from appliance.transform.catalyst import SPARK_ERRORS, spark_reason
 from appliance.transform.model.statement import KEPT, SALT, Statement
 from appliance.transform.plan import check, failure, outcomes
 from appliance.transform.rows import SCHEMA, headers_array, headers_of
@@ -37,9 +39,16 @@ class Evaluation:
         check(session, statement, bool(salt))
 
     def outcomes(self, partition: Partition, records: Sequence[Record], timestamp_type: int) -> list[Outcome]:
-        """The outcome of each record of a source partition, in their order."""
-        rows = self._rows(partition, records, timestamp_type)
-        table = outcomes(self._session, self._statement, rows).toArrow().combine_chunks()
+        """The outcome of each record of a source partition, in their order.
+
+        Raises:
+            ProcessFailed: Spark has failed.
+        """
+        try:
+            rows = self._rows(partition, records, timestamp_type)
+            table = outcomes(self._session, self._statement, rows).toArrow().combine_chunks()
+        except SPARK_ERRORS as error:
+            raise ProcessFailed(f"Spark failed: {spark_reason(error)}") from error
         keys, values, kept = (table.column(name).to_pylist() for name in ("key", "value", KEPT))
         headers = [each for chunk in table.column("headers").chunks for each in headers_of(chunk)]
         made = zip(records, kept, keys, values, headers, strict=True)

@@ -108,6 +108,12 @@ class Spark:
         except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
+    def sql_session(self) -> Any:
+        """A session of Spark SQL in the application."""
+        from pyspark.sql import SparkSession  # as above
+
+        return SparkSession(self._context)
+
     def let_go(self) -> None:
         """Prepare for Java's end: do not report the objects that Python forgets from now on."""
         self._context._gateway._gateway_client.is_connected = False

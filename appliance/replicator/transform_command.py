@@ -1,0 +1,154 @@
+"""``appliance transform --dry-run``: some of the source's records, and what the link's SQL makes of them."""
+
+import argparse
+import asyncio
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from rich.console import Console
+
+from appliance.errors import ApplianceError, SettingsError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.records.batch import LOG_APPEND_TIME
+from appliance.kafka.records.records import Record, unpack
+from appliance.link.client.clusters import source_cluster
+from appliance.link.model.naming import Naming
+from appliance.replicator.sql_session import sql_session
+from appliance.runtime.background import unless_stopped
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+from appliance.transform.evaluation import Evaluation
+from appliance.transform.model.dry_run import Tried, as_json, as_table, summary
+from appliance.transform.model.statement import Statement
+from appliance.verify.reader import Reader
+
+_WIDTH = 160
+"""Columns of a table that is not shown at a terminal."""
+
+_FURTHER = 1024
+"""How far back newest records are searched, as a multiple of their number: markers and compaction leave holes."""
+
+
+class _Read(NamedTuple):
+    """A record of the source, with the type of its timestamp."""
+
+    partition: Partition
+    record: Record
+    timestamp_type: int
+
+
+def _options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dry-run", action="store_true", required=True, help="write nothing, to either cluster")
+    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    command.add_argument("--records", type=_count, default=20, metavar="N", help="of each topic (default: 20)")
+    command.add_argument(
+        "--from", dest="start", choices=["newest", "earliest"], default="newest", help="which (default: newest)"
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 10_000:
+        raise argparse.ArgumentTypeError("expected a number from 1 to 10000")
+    return number
+
+
+async def _transform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+    """Print the records; 1 when the SQL fails on one."""
+    statement = Statement.of(settings.transform)
+    if statement is None:
+        raise SettingsError(["REPLICA_TRANSFORM_SQL_FILE: missing: the file with the SQL to try"])
+    tried = await unless_stopped(stopping, _tried(settings, parsed, statement))
+    if tried is None:
+        raise ApplianceError("stopped before the end: nothing is tried")
+    if parsed.json:
+        print(as_json(statement.digest, tried))
+    else:
+        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
+        if tried:
+            console.print(as_table(tried))
+        console.print(summary(tried), markup=False)
+    return 1 if any(each.reason for each in tried) else 0
+
+
+async def _tried(settings: Settings, parsed: argparse.Namespace, statement: Statement) -> list[Tried]:
+    async with source_cluster(settings) as source:
+        metadata = await source.metadata(None)
+        topics = _wanted(metadata, Naming.of(settings), parsed.topic)
+        reading = [_read(source, metadata, topic, parsed.records, parsed.start == "newest") for topic in topics]
+        found = [each for records in await asyncio.gather(*reading) for each in records]
+    async with sql_session(settings, parsed.env_file.resolve()) as session:
+        evaluation = await asyncio.to_thread(Evaluation, session, statement, settings.transform.salt)
+        return await asyncio.to_thread(_outcomes, evaluation, found)
+
+
+def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list[str]:
+    """The named topics, else all that are copied.
+
+    Raises:
+        SettingsError: one is not copied, or there is none.
+    """
+    copied = [topic.name for topic in metadata.topics.values() if naming.copies(topic.name, topic.internal)]
+    if faults := [f"--topic {topic}: no topic of the source that is copied" for topic in topics if topic not in copied]:
+        raise SettingsError(faults)
+    if not copied:
+        raise SettingsError([f"REPLICA_TOPICS_SOURCE_REGEX={naming.included.pattern} matches no topic of the source"])
+    return sorted(set(topics) or copied)
+
+
+async def _read(source: KafkaCluster, metadata: Metadata, topic: str, count: int, newest: bool) -> list[_Read]:
+    """This many records of a topic, in the order of partitions and offsets."""
+    partitions = [(topic, number) for number in range(len(metadata.topics[topic].leaders))]
+    starts = await list_offsets(source, metadata, partitions, Bound.START)
+    ends = await list_offsets(source, metadata, partitions, Bound.STABLE_END)
+    found: list[_Read] = []
+    for each in partitions:
+        found += await (_last if newest else _first)(source, each, starts[each], ends[each], count)
+    chosen = sorted(found, key=lambda read: read.record.timestamp, reverse=True)[:count] if newest else found[:count]
+    return sorted(chosen, key=lambda read: (read.partition, read.record.offset))
+
+
+async def _last(source: KafkaCluster, partition: Partition, start: int, end: int, count: int) -> list[_Read]:
+    span, found = count, list[_Read]()
+    while len(found) < count and span <= _FURTHER * count:
+        begin = max(end - span, start)
+        found = await _first(source, partition, begin, end, span)
+        if begin == start:
+            break
+        span *= 4
+    return found[-count:]
+
+
+async def _first(source: KafkaCluster, partition: Partition, start: int, end: int, count: int) -> list[_Read]:
+    reader, found = Reader(source, partition, "transform", start), list[_Read]()
+    while reader.position < end and len(found) < count:
+        for batch in await reader.read():
+            kind = int(bool(batch.header.attributes & LOG_APPEND_TIME))
+            found += [_Read(partition, record, kind) for record in unpack(batch, start) if record.offset < end]
+    return found[:count]
+
+
+def _outcomes(evaluation: Evaluation, found: Sequence[_Read]) -> list[Tried]:
+    together: dict[tuple[Partition, int], list[Record]] = defaultdict(list)
+    for read in found:
+        together[read.partition, read.timestamp_type].append(read.record)
+    tried = []
+    for (partition, kind), records in together.items():
+        for record, outcome in zip(records, evaluation.outcomes(partition, records, kind), strict=True):
+            reason = evaluation.reason(partition, record, kind) if outcome.failed else ""
+            tried.append(Tried(partition, record, outcome.record, reason))
+    return sorted(tried, key=lambda each: (each.partition, each.before.offset))
+
+
+TRANSFORM = Command(
+    "Reads some records of the source, and shows them beside what the SQL of REPLICA_TRANSFORM_SQL_FILE makes of them: "
+    "changed, unchanged, left out, or the reason that it fails. It writes nothing. Exit code 1 when it fails on one.",
+    with_settings(Role.REPLICATOR, _transform),
+    _options,
+)

@@ -1,0 +1,123 @@
+"""What a statement makes of some records, side by side: as a table, and as JSON. Pure."""
+
+import enum
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.records import Record, fields_of
+
+_SHOWN = 300
+"""Most characters of a key, a value or a header in a table."""
+
+_Json = dict[str, object]
+
+
+class Fate(enum.StrEnum):
+    """What becomes of a record."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    LEFT_OUT = "left out"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A record of the source, and what the statement makes of it: None if it leaves it out, or fails for a reason."""
+
+    partition: Partition
+    before: Record
+    after: Record | None
+    reason: str = ""
+
+    @property
+    def fate(self) -> Fate:
+        """What becomes of it."""
+        if self.reason:
+            return Fate.FAILS
+        if self.after is None:
+            return Fate.LEFT_OUT
+        return Fate.UNCHANGED if self.after.body == self.before.body else Fate.CHANGED
+
+
+def as_table(tried: Sequence[Tried]) -> Table:
+    """A row for each record."""
+    table = Table(show_lines=True)
+    for name in ("partition", "offset", "outcome", "before", "after"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("partition", "offset", "outcome"))
+    styles = {Fate.LEFT_OUT: "dim", Fate.FAILS: "bold red"}
+    for each in tried:
+        (topic, number), fate = each.partition, each.fate
+        after = each.reason if fate is Fate.FAILS else _shown(each.after) if fate is Fate.CHANGED else ""
+        cells = [f"{topic}-{number}", str(each.before.offset), str(fate), _shown(each.before), after]
+        table.add_row(*map(Text, cells), style=styles.get(fate, ""))
+    return table
+
+
+def summary(tried: Sequence[Tried]) -> str:
+    """The number of records with each fate."""
+    counts = {fate: sum(each.fate is fate for each in tried) for fate in Fate}
+    said = ", ".join(f"{count} {fate}" for fate, count in counts.items() if count)
+    return f"{len(tried)} records: {said}; nothing is written" if tried else "there are no records to try"
+
+
+def as_json(digest: str, tried: Sequence[Tried]) -> str:
+    """The records as a JSON object; a text that is not UTF-8 is ``{"hex": ...}``."""
+    return json.dumps({"sql": digest, "records": list(map(_record, tried))}, indent=2)
+
+
+def _record(tried: Tried) -> _Json:
+    return {
+        "topic": tried.partition[0],
+        "partition": tried.partition[1],
+        "offset": tried.before.offset,
+        "timestamp": tried.before.timestamp,
+        "outcome": tried.fate,
+        "reason": tried.reason or None,
+        "before": _fields(tried.before),
+        "after": None if tried.after is None or tried.reason else _fields(tried.after),
+    }
+
+
+def _fields(record: Record) -> _Json:
+    key, value, headers = fields_of(record.body)
+    listed = [{"key": _value(name), "value": _value(content)} for name, content in headers]
+    return {"key": _value(key), "value": _value(value), "headers": listed}
+
+
+def _value(content: bytes | None) -> object:
+    if content is None:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"hex": content.hex()}
+
+
+def _shown(record: Record | None) -> str:
+    return "\n".join(_lines(record)) if record else ""
+
+
+def _lines(record: Record) -> Iterator[str]:
+    key, value, headers = fields_of(record.body)
+    yield f"key    {_text(key)}"
+    yield f"value  {_text(value)}"
+    for name, content in headers:
+        yield f"header {_text(name)}: {_text(content)}"
+
+
+def _text(content: bytes | None) -> str:
+    """Text if it is UTF-8 that a terminal shows, else hexadecimal; long ones are cut."""
+    if content is None:
+        return "null"
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = f"0x{content.hex()}"
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(content)} bytes)"
