@@ -1,5 +1,6 @@
 """SQL in flight, through real Spark and two real brokers: exactly once, in order, whatever ends in between."""
 
+import asyncio
 import json
 import os
 import signal
@@ -10,12 +11,15 @@ from typing import Any
 
 import psutil
 import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 
 from testbed.process import OwnedProcess
 from tests.spark.test_one_topic import four, start
+from tests.support.administration import configure, grow
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, runs
+from tests.support.records import produce as shapes
 from tests.support.rows import Row, read_rows, until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -151,3 +155,49 @@ async def test_failed_records_are_dead_letters_in_the_transaction_that_passes_th
     (partition,) = partitions_of(await status_of(pair, topic, tmp_path))
     told = partition["copied"], partition["filtered"], partition["dead_letters"], partition["next_offset"]
     assert told == (497, 0, 3, 500)
+
+
+ALL = """
+SELECT key, IF(timestamp_type = 1, CAST('stamped' AS BINARY), value) AS value, headers FROM records
+WHERE key IS NULL OR key <> 'dropped'
+"""
+
+
+async def test_all_that_a_record_has_passes_unchanged_in_every_partition_that_there_is_or_will_be(
+    pair: Pair, tmp_path: Path
+) -> None:
+    topic = pair.topic("source", 2)
+    copy = f"destination-{topic}"
+    for codec, partition in (("none", 0), ("gzip", 1), ("snappy", 0), ("lz4", 1), ("zstd", 0)):
+        shapes(pair.producer(**{"compression.type": codec}), topic, 300, partition)
+    transactional = pair.producer(**{"transactional.id": f"source-{topic}"})
+    transactional.init_transactions(PATIENCE)
+    for committed in (False, True):
+        transactional.begin_transaction()
+        shapes(transactional, topic, 40, 1)
+        await asyncio.to_thread(transactional.commit_transaction if committed else transactional.abort_transaction)
+    producer = pair.producer()
+    for number in range(100):
+        producer.produce(topic, b"%d" % number, b"dropped" if number % 10 == 0 else b"kept", 0, timestamp=number)
+    assert producer.flush(PATIENCE) == 0
+    async with transforming(pair, topic, tmp_path, ALL, TASKS="2", LANES="2", DISCOVERY_SECONDS="0.5"):
+        await until_rows(pair.grape, copy, 990, 0)
+        await until_rows(pair.grape, copy, 640, 1)
+        grow(pair.orange, topic, 3)
+        shapes(pair.producer(), topic, 50, 2)
+        configure(pair.orange, topic, **{"message.timestamp.type": "LogAppendTime"})
+        shapes(pair.producer(), topic, 50, 1)
+        await until_rows(pair.grape, copy, 50, 2)
+        await until_rows(pair.grape, copy, 690, 1)
+    for partition in range(3):
+        originals = [row for row in read_rows(pair.orange, topic, partition) if row[1] != b"dropped"]
+        assert read_rows(pair.grape, copy, partition) == [as_copied(row) for row in originals]
+    counts = [(each["copied"], each["filtered"]) for each in partitions_of(await status_of(pair, topic, tmp_path))]
+    assert counts == [(990, 10), (690, 0), (50, 0)]
+
+
+def as_copied(row: Row) -> Row:
+    """The copy of a row: that of one whose timestamp the source's broker has set has it as a producer's."""
+    partition, key, _, headers, (kind, at) = row
+    stamped = partition, key, b"stamped", headers, (TIMESTAMP_CREATE_TIME, at)
+    return stamped if kind == TIMESTAMP_LOG_APPEND_TIME else row

@@ -1,8 +1,8 @@
 """The plan of the jobs that run the SQL: rows from a lane's process, the statement, rows back to it.
 
-It is prepared once for each task: a plan made anew for each job would cost more than the job. Both ends are Python
-functions over Arrow's rows, made without ``DataFrame.mapInArrow``, which asks for pandas. Each end has processes of its
-own: PySpark tells them apart by their environment.
+It is prepared once: a plan made anew for each job would cost more than the job. Each task has a partition of it, and a
+job runs one of them. Both ends are Python functions over Arrow's rows, made without ``DataFrame.mapInArrow``, which
+asks for pandas. Each end has processes of its own: PySpark tells them apart by their environment.
 """
 
 import logging
@@ -37,18 +37,18 @@ Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class TransformPlan:
-    """The prepared plans, one for each task's socket."""
+    """The prepared plan, with a partition for each task's socket."""
 
     def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Sequence[str]) -> None:
         self._context, self._session = context, SparkSession(context)
         self._statement, self._salt = statement, salt
         self._evaluation, self._one = Evaluation(self._session, statement, salt), threading.Lock()
-        self._prepared = [self._plan(path) for path in sockets]
+        self._prepared = self._plan(sockets)
 
     def run(self, task: int) -> None:
         """See ``Sql``."""
         try:
-            self._prepared[task].count()
+            self._prepared.collectPartitions(self._only(task))
         except (*SPARK_ERRORS, OSError) as error:
             raise JobFailed(type(error).__name__, spark_error(str(error))) from error
 
@@ -64,23 +64,32 @@ class TransformPlan:
         except OSError as error:
             return str(error)
 
-    def _plan(self, path: str) -> Any:
+    def _only(self, task: int) -> Any:
+        """Java's array of one task."""
+        gateway = self._context._gateway
+        partitions = gateway.new_array(gateway.jvm.int, 1)
+        partitions[0] = task
+        return partitions
+
+    def _plan(self, sockets: Sequence[str]) -> Any:
         session, statement, salt, context = self._session, self._statement, self._salt, TaskContext
 
         # The functions name nothing of this file: their processes would load all that it imports.
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
-                yield from source(path, context.get().taskAttemptId(), salt)  # type: ignore[union-attr]
+                task: Any = context.get()
+                yield from source(sockets[task.partitionId()], task.taskAttemptId(), salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from sink(path, context.get().taskAttemptId(), batches)  # type: ignore[union-attr]
+            task: Any = context.get()
+            yield from sink(sockets[task.partitionId()], task.taskAttemptId(), batches)
 
         # A secret in rows, and in the function that makes them: no plan shows it.
         columns = ", ".join(f"{name} {kind}" for name, kind in {**COLUMNS, SALT: "STRING"}.items())
-        rows = self._over(session.range(0, 1, 1, 1), read, columns, "source")
+        rows = self._over(session.range(0, len(sockets), 1, len(sockets)), read, columns, "source")
         rows = rows if salt else rows.drop(SALT)
         ended = self._over(outcomes(session, statement, rows), write, "nothing INT", "sink")
-        return ended._jdf.queryExecution().toRdd()
+        return ended._jdf.queryExecution().toRdd().toJavaRDD()
 
     def _over(self, frame: DataFrame, function: Rows, columns: str, role: str) -> DataFrame:
         self._context.environment[_ROLE] = role

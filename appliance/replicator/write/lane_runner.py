@@ -36,7 +36,7 @@ _CYCLE = 2
 """Minimum spacing of transaction starts, as a multiple of the average commit time."""
 
 _SQL_INTERVAL = 0.15
-"""The same with SQL in flight, in seconds."""
+"""Minimum spacing of transaction starts with SQL in flight, in seconds."""
 
 _NEWEST = 1 / 8
 """EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
