@@ -2,11 +2,13 @@
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from appliance.errors import ApplianceError
 from appliance.runtime.command import Command, Run, with_settings
@@ -104,9 +106,16 @@ def _transform() -> Command:
 
 
 def _verify() -> Command:
-    from appliance.verify.command import VERIFY
+    from appliance.verify.command import verify_command
 
-    return VERIFY
+    @contextlib.asynccontextmanager
+    async def session(settings: Settings, env_file: Path) -> AsyncIterator[Any]:
+        from appliance.replicator.sql_session import sql_session  # few links have SQL
+
+        async with sql_session(settings, env_file) as started:
+            yield started
+
+    return verify_command(session)
 
 
 def _offsets() -> Command:

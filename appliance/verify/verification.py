@@ -19,14 +19,18 @@ from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
+from appliance.settings.secret import Secret
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.reader import Reader, Written
 from appliance.verify.side import Side
+from appliance.verify.sql import CopiedBySql, Session, copied_by_sql
 
 _WORKERS = 4
 """Partitions at once: each holds up to a Fetch of either side, and its decoded part."""
+
+_NONE = Secret("")
 
 Progress = Callable[[int, int], None]
 """A callback with the number of compared source offsets, and their total."""
@@ -50,13 +54,24 @@ class Verification:
     """One run over all copied partitions of the settings, or those of some topics."""
 
     def __init__(
-        self, source: KafkaCluster, destination: KafkaCluster, naming: Naming, latest: bool, progress: Progress
+        self,
+        source: KafkaCluster,
+        destination: KafkaCluster,
+        naming: Naming,
+        latest: bool,
+        progress: Progress,
+        salt: Secret = _NONE,
+        session: Session | None = None,
     ) -> None:
+        """``session`` starts Spark, for a link whose records have passed SQL, with the ``salt`` if that has one."""
         self._source = source
         self._destination = destination
         self._naming = naming
         self._latest = latest
         self._progress = progress
+        self._salt = salt
+        self._session = session
+        self._sql = CopiedBySql((), salt)
         self._done: dict[Partition, int] = {}
         self._total = 0
         self._newest = asyncio.Lock()
@@ -89,7 +104,10 @@ class Verification:
         verdicts += [_leaderless(replica) for replica in replicas if replica not in led]
         verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
         jobs = await self._jobs(source, destination, led)
-        verdicts += await self._work(jobs, Terms(self._latest, deadline))
+        partitions = [_original(job.replica) for job in jobs]
+        using = self._destination, destination, self._naming, partitions, self._salt, self._session
+        async with copied_by_sql(*using) as self._sql:
+            verdicts += await self._work(jobs, Terms(self._latest, deadline))
         return sorted(verdicts, key=lambda verdict: (verdict.topic, verdict.partition or 0))
 
     def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
@@ -177,9 +195,9 @@ class Verification:
 
     async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> PartitionResult:
         replica = job.replica
-        choose = self._written.at_source, self._written.in_copy
-        source = Reader(self._source, _original(replica), purpose, job.source.start, choose[0])
-        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start, choose[1])
+        at_source = self._sql.of(_original(replica), self._written.at_source)
+        source = Reader(self._source, _original(replica), purpose, job.source.start, at_source)
+        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start, self._written.in_copy)
 
         def reached(offset: int) -> None:
             self._reached(job, offset)

@@ -1,0 +1,127 @@
+"""The source's records as the link's SQL has made them, for the comparison with their copies.
+
+The positions topic says which statement has copied which offsets. Its records are evaluated anew, so that one that was
+left out, or that the statement fails on, must be absent from the copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+from appliance.errors import ApplianceError, PartitionStopped
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.records.batch import LOG_APPEND_TIME, Batch
+from appliance.kafka.records.records import Record, placed, unpack
+from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.link_sql import LinkSql, SqlChange, history, salt_digest
+from appliance.link.model.naming import Naming
+from appliance.settings.secret import Secret
+from appliance.transform.model.statement import Statement
+from appliance.verify.reader import Choose
+
+if TYPE_CHECKING:
+    from appliance.transform.evaluation import Evaluation
+
+Session = Callable[[], AbstractAsyncContextManager[Any]]
+"""Starts a session of Spark SQL."""
+
+
+class CopiedBySql:
+    """Makes the records of the source what the SQL of their offsets has made of them; one session of Spark for all."""
+
+    def __init__(self, changes: Collection[SqlChange], salt: Secret, session: Any = None) -> None:
+        self._changes = changes
+        self._salt = salt
+        self._session = session
+        self._evaluations: dict[LinkSql, Evaluation] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    def of(self, partition: Partition, choose: Choose | None) -> Choose | None:
+        """The batches that are to be compared, of those that ``choose`` returns, as the SQL has made them."""
+        held = history(self._changes, partition)
+        if not any(sql.text for _, sql in held):
+            return choose
+
+        async def made(batches: list[Batch]) -> list[Batch]:
+            chosen = await choose(batches) if choose else batches
+            async with self._one_at_a_time:
+                return await asyncio.to_thread(self._made, partition, held, chosen)
+
+        return made
+
+    def _made(self, partition: Partition, held: Sequence[tuple[int, LinkSql]], batches: Iterable[Batch]) -> list[Batch]:
+        """The batches without what is left out; each keeps its records' offsets."""
+        unpacked = [(batch, unpack(batch, 0)) for batch in batches]
+        made: dict[int, Record] = {}
+        for sql, kind, some in _runs(held, unpacked):
+            if sql.text:
+                outcomes = self._evaluation(sql, some[0]).outcomes(partition, some, kind)
+                kept = [each.record for each in outcomes if each.record is not None and not each.failed]
+            else:
+                kept = some
+            made |= {record.offset: record for record in kept}
+        left = ([made[record.offset] for record in records if record.offset in made] for _, records in unpacked)
+        return [placed(records) for records in left if records]
+
+    def _evaluation(self, sql: LinkSql, first: Record) -> Evaluation:
+        from appliance.transform.evaluation import Evaluation  # loads PySpark's SQL, which few links need
+
+        if sql.salt and sql.salt != salt_digest(self._salt.reveal()):
+            text = f"records from offset {first.offset} on were copied with another REPLICA_TRANSFORM_SALT"
+            raise PartitionStopped(f"{text}: verify with that one")
+        if sql not in self._evaluations:
+            statement = Statement(sql.text, f"the link's SQL {sql.digest[:12]}")
+            salt = self._salt if sql.salt else Secret("")
+            self._evaluations[sql] = Evaluation(self._session, statement, salt)
+        return self._evaluations[sql]
+
+
+@contextlib.asynccontextmanager
+async def copied_by_sql(
+    destination: KafkaCluster,
+    metadata: Metadata,
+    naming: Naming,
+    partitions: Iterable[Partition],
+    salt: Secret,
+    session: Session | None,
+) -> AsyncIterator[CopiedBySql]:
+    """What has copied these partitions; it starts Spark if that was SQL.
+
+    Raises:
+        ApplianceError: there was SQL, and no ``session``.
+        ProcessFailed: Spark does not start.
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    name = naming.positions_topic
+    topic = metadata.topics.get(name)
+    lanes = len(topic.leaders) if topic else 0
+    checkpoints = await retry_while_busy(lambda: peek_checkpoints(destination, name, lanes))
+    changes = [change for checkpoint in checkpoints for change in checkpoint.sql.values()]
+    if not any(sql.text for partition in partitions for _, sql in history(changes, partition)):
+        yield CopiedBySql((), salt)
+    elif session is None:
+        raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
+    else:
+        async with session() as started:
+            yield CopiedBySql(changes, salt, started)
+
+
+def _runs(
+    held: Sequence[tuple[int, LinkSql]], unpacked: Iterable[tuple[Batch, list[Record]]]
+) -> list[tuple[LinkSql, int, list[Record]]]:
+    """The records of batches in order, those together that share their SQL and their timestamps' type."""
+    runs: list[tuple[LinkSql, int, list[Record]]] = []
+    for batch, records in unpacked:
+        kind = int(bool(batch.header.attributes & LOG_APPEND_TIME))
+        for record in records:
+            sql = [sql for first, sql in held if first <= record.offset][-1]
+            if not runs or runs[-1][:2] != (sql, kind):
+                runs.append((sql, kind, []))
+            runs[-1][2].append(record)
+    return runs

@@ -1,0 +1,51 @@
+"""The source's records as the SQL of their offsets has made them."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from appliance.errors import PartitionStopped
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.records import Record, body, key_and_value, placed, unpack
+from appliance.link.model.link_sql import LinkSql, SqlChange, salt_digest
+from appliance.settings.secret import Secret
+from appliance.verify.sql import CopiedBySql
+from tests.support.spark_sql import session
+
+__all__ = ["session"]
+
+ORDERS = ("orders", 0)
+SALT = Secret("MtQ1vR8kX0sJ4yWbN7cLzG2hUe5pAoDf9iTqKxB3")
+SMALL = LinkSql(1, "SELECT string(6 / int(string(value))) AS value FROM records WHERE string(value) <> '2'")
+HASHED = LinkSql(2, "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records", salt_digest(SALT.reveal()))
+
+
+def batch(first: int, *values: bytes) -> Batch:
+    return placed([Record(first + n, 9, body(b"key", value, [("h", b"1")])) for n, value in enumerate(values)])
+
+
+def contents(batches: list[Batch]) -> list[list[tuple[int, bytes | None]]]:
+    """The offsets and values of each batch."""
+    return [[(record.offset, key_and_value(record.body)[1]) for record in unpack(each, 0)] for each in batches]
+
+
+async def test_each_offset_has_what_its_sql_makes_of_it_and_what_that_leaves_out_is_absent(
+    session: SparkSession,
+) -> None:
+    changes = [SqlChange(SMALL, "run", 1, 0, {ORDERS: 2}), SqlChange(LinkSql(2), "run", 2, 0, {ORDERS: 6})]
+    choose = CopiedBySql(changes, SALT, session).of(ORDERS, None)
+    assert choose is not None
+    made = await choose([batch(0, b"0", b"1"), batch(2, b"2", b"3"), batch(4, b"0"), batch(5, b"6", b"0", b"2")])
+    assert contents(made) == [[(0, b"0"), (1, b"1")], [(3, b"2.0")], [(5, b"1.0"), (6, b"0"), (7, b"2")]]
+    assert CopiedBySql(changes, SALT, session).of(("orders", 1), None) is None
+
+
+async def test_records_that_were_copied_with_another_salt_are_not_compared(session: SparkSession) -> None:
+    changes = [SqlChange(HASHED, "run", 1, 0, {ORDERS: 1})]
+    choose = CopiedBySql(changes, SALT, session).of(ORDERS, None)
+    assert choose is not None
+    (made,) = await choose([batch(0, b"a", b"b")])
+    assert [len(key_and_value(record.body)[0] or b"") for record in unpack(made, 0)] == [3, 64]
+    choose = CopiedBySql(changes, Secret("another"), session).of(ORDERS, None)
+    assert choose is not None
+    with pytest.raises(PartitionStopped, match="records from offset 1 on were copied with another REPLICA_TRANSFORM"):
+        await choose([batch(0, b"a", b"b")])

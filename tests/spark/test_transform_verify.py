@@ -1,0 +1,101 @@
+"""``appliance verify`` of copies that different SQL has made, and the link's SQL in its status."""
+
+import json
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.spark.test_one_topic import four, start
+from tests.support.engine import Pair
+from tests.support.patience import PATIENCE
+from tests.support.rows import read_rows, until_rows
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+SALT = "MtQ1vR8kX0sJ4yWbN7cLzG2hUe5pAoDf9iTqKxB3"
+HASHED = "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records WHERE int(string(value)) % 2 = 0"
+NUMBERED = "SELECT string(1000 / (int(string(value)) + 1)) AS value FROM records"
+
+
+class Link:
+    """The link of one topic, whose SQL changes from run to run."""
+
+    def __init__(self, pair: Pair, directory: Path) -> None:
+        self.pair = pair
+        self.directory = directory
+        self.topic = pair.topic("source")
+        self.copy = f"destination-{self.topic}"
+        self._salt = directory / "salt"
+        self._salt.touch(0o600)
+        self._salt.write_text(SALT)
+
+    def variables(self, sql: str | None) -> dict[str, str]:
+        if sql is None:
+            return {"TASKS": "1", **four(self.pair, self.topic)}
+        file = self.directory / "transform.sql"
+        file.write_text(sql)
+        files = {"REPLICA_TRANSFORM_SQL_FILE": str(file), "REPLICA_TRANSFORM_SALT_FILE": str(self._salt)}
+        return {"TASKS": "1", **four(self.pair, self.topic), **files}
+
+    async def copies(self, numbers: Iterable[int], sql: str | None, copied: int) -> None:
+        """Produce these numbers, and run a replicator until there are so many copies in all."""
+        producer = self.pair.producer()
+        for number in numbers:
+            producer.produce(self.topic, b"%d" % number, b"key %d" % number, headers=[("h", b"1")])
+        assert producer.flush(PATIENCE) == 0
+        replicator = await start("replicate", self.variables(sql), self.directory)
+        try:
+            await until_rows(self.pair.grape, self.copy, copied)
+            psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
+            assert await replicator.wait(PATIENCE) == 0
+        finally:
+            await replicator.kill()
+
+    async def told(self, name: str, sql: str | None, *options: str) -> tuple[int | None, str]:
+        """The exit code of a command, and what it says."""
+        self.directory.joinpath(f"{name}.log").unlink(missing_ok=True)
+        command = await start(name, self.variables(sql), self.directory, *options)
+        return await command.wait(PATIENCE), command.log_file.read_text()
+
+
+async def test_a_copy_is_verified_by_the_sql_of_each_of_its_offsets(pair: Pair, tmp_path: Path) -> None:
+    link = Link(pair, tmp_path)
+    await link.copies(range(300), None, 300)
+    await link.copies(range(300, 500), HASHED, 400)
+    await link.copies(range(500, 520), NUMBERED, 420)
+    keys = [row[1] for row in read_rows(pair.grape, link.copy, 0)]
+    assert (keys[299], len(keys[300] or b""), keys[400]) == (b"key 299", 64, b"key 500")
+    assert SALT not in (tmp_path / "replicate.log").read_text()
+
+    code, said = await link.told("verify", NUMBERED, "--json", "--wait", "1")
+    assert code == 0, said
+    (verdict,) = json.loads(said[said.index("{\n") :])["partitions"]
+    assert (verdict["state"], verdict["records"]) == ("equal", 420)
+
+    _, said = await link.told("status", None, "--json")
+    sql: dict[str, Any] = json.loads(said[said.index("{") :])["sql"]
+    assert (sql["number"], sql["text"], sql["salted"]) == (2, NUMBERED, True)
+
+    producer = pair.producer(**pair.grape.client_configuration())
+    producer.produce(link.copy, b"301", b"key 301", headers=[("h", b"1")])
+    assert producer.flush(PATIENCE) == 0
+    code, said = await link.told("verify", NUMBERED, "--wait", "1")
+    assert code == 1
+    assert "the destination has 1 record more" in said
+    link._salt.write_text(SALT[::-1])
+    code, said = await link.told("verify", NUMBERED, "--wait", "1")
+    assert code == 1
+    assert "were copied with another REPLICA_TRANSFORM_SALT" in said
+
+
+async def test_sql_that_is_refused_ends_the_replicator_before_it_writes(pair: Pair, tmp_path: Path) -> None:
+    link = Link(pair, tmp_path)
+    code, said = await link.told("replicate", "SELECT uuid() AS key FROM records")
+    assert code == 2
+    assert "line 1, column 8: uuid is random" in said
+    code, said = await link.told("status", None)
+    assert "never run" in said
