@@ -42,6 +42,17 @@ def _replicate() -> Command:
         "<SOURCE_CLUSTER_ID>.<topic> with REPLICA_TOPICS_NAMING=prefix. "
         "It may be killed at any time and started anywhere: its positions are stored in the destination cluster.",
         with_settings(Role.REPLICATOR, _run_replicator),
+        _replicate_options,
+    )
+
+
+def _replicate_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting to pass on to Spark, never a secret; repeatable",
     )
 
 
@@ -239,6 +250,7 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
 
 async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
+    from appliance.replicator.spark.passed_conf import passed_conf, secrets_of
     from appliance.replicator.spark.spark_jvm import spark_jvm
     from appliance.replicator.spark.tempdir import tempdir
     from appliance.settings.bound import Bound
@@ -246,10 +258,11 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
 
+    passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with tempdir(settings.replicator) as directory:
         name, env_file, transforms = settings.replicator, parsed.env_file.resolve(), settings.transform.wanted
-        async with spark_jvm(settings.engine, name, env_file, directory, transforms=transforms) as jvm:
+        async with spark_jvm(settings.engine, name, env_file, directory, passed, transforms=transforms) as jvm:
             from appliance.failover.model.newest_groups import NewestGroups
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console

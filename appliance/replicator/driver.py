@@ -187,6 +187,8 @@ class Replicator:
         transform, engine = self._settings.transform, self._settings.engine
         starting = asyncio.to_thread(Spark, port, secret, engine, transforms=transform.wanted)
         spark = await _in_time(starting, _START_PATIENCE)
+        if spark.ui:
+            log.info("Spark's page", extra={"fields": {"address": spark.ui}})
         if statement is not None:
             sockets = list(map(str, self._sockets))
             preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, sockets)
@@ -315,7 +317,9 @@ class Replicator:
         self._task_of = tasks_by_load(lane_loads(self._link.layout, self._loads), tasks)
         self._reports.new_job(tasks)
         self._assign()
-        job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, tasks), name="job")
+        job = asyncio.create_task(
+            asyncio.to_thread(spark.run_job, endpoint, tasks, self._link.layout.lanes), name="job"
+        )
         sql = [asyncio.create_task(each, name="sql") for each in self._sql_jobs(tasks)]
         reports, room_changes = self._reports, self._room_changes(spark, room)
         ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from appliance.errors import SettingsError
 from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
+from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.one_topic import with_one_topic
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
@@ -162,7 +163,7 @@ def _settings(reading: _Reading) -> Settings:
         groups=reading.build(GroupSettings),
         tunnel=_tunnel(reading, source, destination.cluster_id, patterns),
         dns=reading.build(DnsSettings),
-        engine=reading.build(EngineSettings),
+        engine=reading.build(EngineSettings, monitoring=reading.build(MonitoringSettings)),
         console=reading.build(ConsoleSettings),
         control_center=reading.build(ControlCenterSettings),
         log=reading.build(LogSettings),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
+from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.parsers import (
     address,
     choice,
@@ -366,6 +367,7 @@ class EngineSettings:
             "512m",
         ),
     ]
+    monitoring: MonitoringSettings
 
     @property
     def in_a_cluster(self) -> bool:

@@ -34,6 +34,7 @@ from appliance.replicator.read.fetcher import Fetcher
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
+from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
 from appliance.settings.secret import Secret
@@ -73,6 +74,7 @@ ENGINE = EngineSettings(
     spark_driver_host="",
     spark_driver_port=0,
     spark_driver_memory="512m",
+    monitoring=MonitoringSettings(ui=False, ui_port=0, event_log="", listener=""),
 )
 
 

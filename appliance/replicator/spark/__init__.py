@@ -3,7 +3,8 @@
 ``session``, ``transform_plan``, ``py4j_gateway`` and ``daemon`` alone import PySpark.
 
 - ``transform_plan``, ``transform_jobs``: the jobs of SQL in flight.
-- ``session``, ``spark_error``, ``configuration``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's driver.
+- ``session``, ``spark_error``, ``configuration``, ``passed_conf``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's
+  driver.
 - ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, its reports.
 - ``assignment``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from appliance.replicator.spark.passed_conf import CONFIDENTIAL, merged
+from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.values import EngineSettings
 
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
@@ -35,8 +37,18 @@ _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 _TRIES = 4
 
 
+_NOTHING: Mapping[str, str] = {}
+
+
 def configuration(
-    engine: EngineSettings, name: str, tempdir: Path, host: str, *, transforms: bool = False
+    engine: EngineSettings,
+    name: str,
+    tempdir: Path,
+    host: str,
+    ui_port: int = 0,
+    passed: Mapping[str, str] = _NOTHING,
+    *,
+    transforms: bool = False,
 ) -> dict[str, str]:
     """The driver's configuration, which also reaches its executors.
 
@@ -45,6 +57,8 @@ def configuration(
         name: the application's.
         tempdir: the directory of Java's temporary files and of its sockets, with names of up to 106 bytes.
         host: the address at which executors find the driver.
+        ui_port: the port of Spark's page; 0 for any.
+        passed: further settings, as ``passed_conf`` has checked them.
         transforms: the records pass SQL.
     """
     sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + ["-Dappliance.tasks=off"]
@@ -57,8 +71,6 @@ def configuration(
         "spark.driver.bindAddress": host,
         "spark.driver.memory": engine.spark_driver_memory,
         "spark.driver.extraJavaOptions": f"{properties} {' '.join(options)}",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         # Only our user can open them, and they reduce the cost of a Python task from 60 to 20 ms.
         "spark.python.unix.domain.socket.enabled": "true",
         # Tasks are long: a process that waits for another one would complain when Java ends.
@@ -67,8 +79,32 @@ def configuration(
         "spark.network.maxRemoteBlockSizeFetchToMem": "16m",
         "spark.python.daemon.module": "appliance.replicator.spark.daemon",
     }
+    ours = common | _monitoring(engine.monitoring, ui_port) | authentication(engine)
     cluster = _cluster(engine) if engine.in_a_cluster else {}
-    return common | authentication(engine) | cluster | (_TRANSFORM if transforms else {})
+    return merged(ours | cluster | (_TRANSFORM if transforms else {}), passed)
+
+
+def _monitoring(monitoring: MonitoringSettings, ui_port: int) -> dict[str, str]:
+    """Spark's page, which listens at SPARK_LOCAL_IP and has no login, and its event log."""
+    entries = {
+        "spark.ui.enabled": str(monitoring.ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.redaction.regex": CONFIDENTIAL,
+    }
+    if monitoring.ui:
+        # Nobody who reaches the page can end anything or keep Java busy.
+        entries |= {
+            "spark.ui.port": str(ui_port),
+            "spark.ui.killEnabled": "false",
+            "spark.ui.threadDumpsEnabled": "false",
+            "spark.ui.heapHistogramEnabled": "false",
+        }
+    if folder := monitoring.event_log:
+        entries |= {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": Path(folder).as_uri() if folder.startswith("/") else folder,
+        }
+    return entries
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:

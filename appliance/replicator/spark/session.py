@@ -10,15 +10,18 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
+from pyspark.util import _load_from_socket
 
 from appliance.errors import ProcessFailed
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.spark_jvm import LOOPBACK
 from appliance.replicator.spark.transform_jobs import Sql
 from appliance.replicator.spark.worker import work
 from appliance.settings.secret import Secret
@@ -55,8 +58,15 @@ class Spark:
         # The thread that waits for Java's accumulators would print a stack trace when Java ends.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
+        self._name_stages()
         while self.room() < engine.task_count and time.monotonic() < until:
             time.sleep(_POLL)
+
+    @property
+    def ui(self) -> str:
+        """The address of Spark's page; empty without one."""
+        port = urlsplit(self._context.uiWebUrl or "").port
+        return f"http://{LOOPBACK}:{port}" if port else ""
 
     def room(self) -> int:
         """Number of tasks that can run at once now.
@@ -75,7 +85,14 @@ class Spark:
             "SPARK_AUTHENTICATE_SECRET is another, or no executor starts"
         )
 
-    def run_job(self, endpoint: DriverEndpoint, tasks: int) -> None:
+    def _name_stages(self) -> None:
+        """Name all stages after the application: in each of Java's threads that answers us, while nobody else asks."""
+        connections = self._context._gateway._gateway_client.deque
+        for _ in range(len(connections)):
+            connections.rotate()
+            self._context._jsc.setCallSite(self._context.appName)
+
+    def run_job(self, endpoint: DriverEndpoint, tasks: int, lanes: int) -> None:
         """Run this many tasks, which ask the driver for their assignments; returns when all have ended.
 
         Raises:
@@ -88,8 +105,10 @@ class Spark:
             work(VERSION, {"endpoint": given, "hello": {"task": number, "attempt": attempt}})
             return iter(())
 
+        name = self._context.appName
+        work_of_tasks = self._context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(task).setName(name)
         try:
-            self._context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(task).collect()
+            self._collect(work_of_tasks, name, described(name, tasks, lanes))
         except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
@@ -114,6 +133,15 @@ class Spark:
 
         return SparkSession(self._context)
 
+    def _collect(self, rdd: Any, group: str, description: str) -> list[Any]:
+        """The elements of an RDD, by a job of that group and description.
+
+        One call does it: whatever is set by another call may be set for another thread of Java's.
+        """
+        served = self._context._jvm.PythonRDD.collectAndServeWithJobGroup(rdd._jrdd.rdd(), group, description, False)
+        with _load_from_socket(served, rdd._jrdd_deserializer) as stream:
+            return list(stream)
+
     def let_go(self) -> None:
         """Prepare for Java's end: do not report the objects that Python forgets from now on."""
         self._context._gateway._gateway_client.is_connected = False
@@ -121,3 +149,8 @@ class Spark:
     def cancel(self) -> None:
         """End the job by force: its Python workers are killed within seconds."""
         self._context.cancelAllJobs()
+
+
+def described(name: str, tasks: int, lanes: int) -> str:
+    """The description of the job that runs a link's lanes in tasks, as Spark's page shows it."""
+    return f"{name}: {lanes} lanes in {tasks} tasks"

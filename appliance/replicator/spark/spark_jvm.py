@@ -25,6 +25,10 @@ from appliance.settings.values import EngineSettings
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
 """The environment variable with the path of a worker's settings: secrets never pass through Spark."""
 
+LOOPBACK = "127.0.0.1"
+
+_PORTS_TRIED = 16
+_NOTHING: Mapping[str, str] = {}
 _READY = "ready"
 _POLL = 0.02
 _STOP_PATIENCE = 10.0
@@ -78,23 +82,31 @@ class SparkJvm:
 
 @contextlib.asynccontextmanager
 async def spark_jvm(
-    engine: EngineSettings, name: str, env_file: Path, tempdir: Path, *, transforms: bool = False
+    engine: EngineSettings,
+    name: str,
+    env_file: Path,
+    tempdir: Path,
+    passed: Mapping[str, str] = _NOTHING,
+    *,
+    transforms: bool = False,
 ) -> AsyncIterator[SparkJvm]:
     """Start it, in the event loop's thread, and end it with the block; its files are in ``tempdir``.
 
-    With ``transforms``, records pass SQL in it.
+    ``passed`` are further settings of Spark's. With ``transforms``, records pass SQL in it.
 
     Raises:
-        SettingsError: see ``driver_host``.
+        SettingsError: see ``driver_host``; or SPARK_EVENT_LOG_DIR is not a usable folder.
     """
     host = driver_host(engine)
+    _make_folder(engine.monitoring.event_log)
     home = spark_home()
     environment = {
         "SPARK_HOME": home,
         "SPARK_CONNECT_MODE": "0",
         "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={tempdir} {' '.join(JAVA_OPTIONS)}",
-        # Spark would look up its own host name, and fail to start where the name is unknown.
-        "SPARK_LOCAL_IP": host,
+        # Only Spark's page listens there. Without it Spark would look up its own host name, and fail to start where the
+        # name is unknown.
+        "SPARK_LOCAL_IP": LOOPBACK,
         "TMPDIR": str(tempdir),
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(tempdir / _READY),
@@ -104,7 +116,8 @@ async def spark_jvm(
         **python_path(),
     } | MALLOC
     descriptor = os.open(tempdir, os.O_PATH | os.O_DIRECTORY)
-    entries = configuration(engine, name, _short(descriptor), host, transforms=transforms)
+    ui_port = free_port(engine.monitoring.ui_port)
+    entries = configuration(engine, name, _short(descriptor), host, ui_port, passed, transforms=transforms)
     properties = private_file(tempdir / "spark.conf", properties_text(entries))
     process = await asyncio.create_subprocess_exec(
         *killed_with_parent(
@@ -126,6 +139,23 @@ async def spark_jvm(
     finally:
         await machine.stop()
         os.close(descriptor)
+
+
+def _make_folder(event_log: str) -> None:
+    """Make the folder of the event log, if it is on this host: Spark refuses to start without it."""
+    if event_log.startswith("/"):
+        try:
+            os.makedirs(event_log, exist_ok=True)
+        except OSError as error:
+            raise SettingsError([f"SPARK_EVENT_LOG_DIR={event_log}: {error.strerror}"]) from error
+
+
+def free_port(first: int) -> int:
+    """The first free port of loopback from this one on, 0 if there is none near: Spark ends if its port is taken."""
+    for port in range(first, first + _PORTS_TRIED if first else 0):
+        with contextlib.suppress(OSError), socket.create_server((LOOPBACK, port)):
+            return port
+    return 0
 
 
 def _short(descriptor: int) -> Path:
@@ -165,7 +195,7 @@ def driver_host(engine: EngineSettings) -> str:
         SettingsError: see ``own_address``.
     """
     if not engine.in_a_cluster:
-        return "127.0.0.1"
+        return LOOPBACK
     return engine.spark_driver_host or own_address(engine.spark_master)
 
 

@@ -1,0 +1,61 @@
+"""The settings of what Spark and the replicator show of their work: Spark's page, its event log, the progress."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from appliance.settings.parsers import matching, whole, yes_or_no
+from appliance.settings.role import Role
+from appliance.settings.variable import Variable
+
+
+def _folder(value: str) -> str:
+    if value and not re.match(r"/|[a-z][a-z0-9+.-]*://?\S", value):
+        raise ValueError("expected an absolute path, or a URL that Hadoop knows, such as s3a://bucket/folder")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoringSettings:
+    """``ui_port`` is the first to try, 0 for any; ``event_log`` and ``listener`` are empty if there is none."""
+
+    ui: Annotated[
+        bool,
+        Variable(
+            "SPARK_UI",
+            "Serve Spark's page on 127.0.0.1 while the replicator runs: yes or no.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "no",
+        ),
+    ]
+    ui_port: Annotated[
+        int,
+        Variable(
+            "SPARK_UI_PORT",
+            "Port of Spark's page; if it is taken, the next free one; 0: any.",
+            Role.REPLICATOR,
+            whole(0, 65_500),
+            "4040",
+        ),
+    ]
+    event_log: Annotated[
+        str,
+        Variable(
+            "SPARK_EVENT_LOG_DIR",
+            "Folder of Spark's event log, for its history server: a path or a URL; empty: no log.",
+            Role.REPLICATOR,
+            _folder,
+            "",
+        ),
+    ]
+    listener: Annotated[
+        str,
+        Variable(
+            "PROGRESS_LISTENER",
+            "Python that is told the progress, MODULE:NAME or /path/FILE.py:NAME (docs/spark.md); empty: none.",
+            Role.REPLICATOR,
+            matching(r"(/\S*/\w+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|", "MODULE:NAME or /path/FILE.py:NAME"),
+            "",
+        ),
+    ]
