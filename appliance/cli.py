@@ -251,6 +251,7 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
 async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
     from appliance.replicator.spark.passed_conf import passed_conf, secrets_of
+    from appliance.replicator.spark.query_listener import listening
     from appliance.replicator.spark.spark_jvm import spark_jvm
     from appliance.replicator.spark.tempdir import tempdir
     from appliance.settings.bound import Bound
@@ -260,7 +261,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
 
     passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
-    with tempdir(settings.replicator) as directory:
+    with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
         name, env_file, transforms = settings.replicator, parsed.env_file.resolve(), settings.transform.wanted
         async with spark_jvm(settings.engine, name, env_file, directory, passed, transforms=transforms) as jvm:
             from appliance.failover.model.newest_groups import NewestGroups
@@ -268,7 +269,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.status.service import console
 
             newest = NewestGroups()
-            async with console(settings, bound, newest):
+            async with console(settings, bound, newest, listener):
                 await run_replicator(settings, jvm, stopping, bound, newest)
 
 

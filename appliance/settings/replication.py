@@ -258,7 +258,7 @@ class EngineSettings:
         float,
         Variable(
             "SLICE_SECONDS",
-            "Seconds between two log lines with the records that each task has copied.",
+            "Seconds between two log lines with the records that each task has copied, and with the progress.",
             Role.REPLICATOR,
             seconds(1, 3600),
             "60",

@@ -3,5 +3,6 @@
 - ``model``: facts, the snapshot, and the forms in which it is shown; no IO.
 - ``collect``, ``tail``, ``open_transactions``: collect the facts of both clusters.
 - ``watcher``: collects again and again, and keeps the newest snapshot.
+- ``progress_reports``: the progress, to the log and to a listener.
 - ``command``, ``service``: at the terminal, and over HTTP.
 """

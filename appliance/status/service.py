@@ -21,6 +21,7 @@ from appliance.settings.values import Settings
 from appliance.status.collect import now
 from appliance.status.model.document import document, health, is_fresh
 from appliance.status.model.metrics import exposition
+from appliance.status.progress_reports import ProgressListener, ProgressReports
 from appliance.status.watcher import Watcher
 
 log = logging.getLogger("appliance.status")
@@ -33,23 +34,27 @@ _PARTITIONS_A_SECOND = 700
 
 
 @contextlib.asynccontextmanager
-async def console(settings: Settings, bound: Bound, newest: NewestGroups) -> AsyncIterator[None]:
-    """Watch and serve while the block runs."""
+async def console(
+    settings: Settings, bound: Bound, newest: NewestGroups, listener: ProgressListener | None = None
+) -> AsyncIterator[None]:
+    """Watch and serve while the block runs, and report the progress."""
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         watcher = Watcher(settings, source, destination, bound, newest)
-        server = HttpServer(Pages(watcher).page)
+        reports = ProgressReports(settings.engine.summary_seconds, listener)
+        server = HttpServer(Pages(watcher, reports).page)
         async with in_background(
             log,
             "the console failed to {}; copying goes on",
-            watch=lambda: _watch(watcher),
+            watch=lambda: _watch(watcher, reports),
             serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
         ):
             yield
 
 
-async def _watch(watcher: Watcher) -> None:
+async def _watch(watcher: Watcher, reports: ProgressReports) -> None:
     while True:
         snapshot = await watcher.collect()
+        reports.seen(snapshot)
         count = sum(len(topic.partitions) for topic in snapshot.topics)
         await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
 
@@ -57,8 +62,9 @@ async def _watch(watcher: Watcher) -> None:
 class Pages:
     """The pages of the newest snapshot. Another thread makes them into text, since that can take a while."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: Watcher, reports: ProgressReports) -> None:
         self._watcher = watcher
+        self._reports = reports
         self._by_path: dict[str, Callable[[], Page]] = {
             "/health": self._health,
             "/metrics": self._metrics,
@@ -85,7 +91,7 @@ class Pages:
         snapshot = self._watcher.snapshot
         if snapshot is None:
             return Page(503, _JSON, _json(health(None, now())[1]))
-        return Page(200, _JSON, _json(document(snapshot)))
+        return Page(200, _JSON, _json(document(snapshot, self._reports.last)))
 
 
 def _json(value: object) -> bytes:

@@ -1,12 +1,13 @@
 """Spark: the driver's session, the tasks' processes, and the control connection between them.
 
-``session``, ``transform_plan``, ``py4j_gateway`` and ``daemon`` alone import PySpark.
+``session``, ``transform_plan``, ``py4j_gateway``, ``daemon`` and ``query_listener`` alone import PySpark.
 
 - ``transform_plan``, ``transform_jobs``: the jobs of SQL in flight.
-- ``session``, ``spark_error``, ``configuration``, ``passed_conf``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: Spark's
-  driver.
+- ``session``, ``spark_error``, ``configuration``, ``passed_conf``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: the
+  driver of Spark.
 - ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, its reports.
 - ``assignment``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.
+- ``query_listener``: the listener of the progress.
 - ``standalone``: a Spark cluster of one's own.
 """

@@ -21,8 +21,8 @@ from appliance.status.model.snapshot import (
 Json = dict[str, object]
 
 
-def document(snapshot: Snapshot) -> Json:
-    """The JSON object of a snapshot."""
+def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
+    """The JSON object of a snapshot; ``progress`` is the newest one that a running replicator has reported."""
     return {
         "replicator": snapshot.replicator,
         "at": utc(snapshot.at),
@@ -36,6 +36,7 @@ def document(snapshot: Snapshot) -> Json:
         "heartbeat": _heartbeat(snapshot.heartbeat) if snapshot.heartbeat else None,
         "sql": _sql(snapshot.sql) if snapshot.sql else None,
         "states": [_state(record) for record in snapshot.states],
+        "progress": progress,
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
         "excluded": [{"topic": topic, "reason": reason} for topic, reason in snapshot.excluded],
