@@ -3,18 +3,23 @@
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, SettingsError
 from appliance.runtime.command import Command, Run, with_settings
 from appliance.settings.env_file import read_settings, usual_file
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+
+if TYPE_CHECKING:
+    from appliance.replicator.spark.spark_jvm import SparkJvm
+    from appliance.replicator.spark.submitted import SubmittedJvm
 
 _DESCRIPTION = """\
 Copies Kafka topics between two networks that cannot reach each other: exactly once, in order, byte for byte.
@@ -252,7 +257,6 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
     from appliance.replicator.spark.passed_conf import passed_conf, secrets_of
     from appliance.replicator.spark.query_listener import listening
-    from appliance.replicator.spark.spark_jvm import spark_jvm
     from appliance.replicator.spark.tempdir import tempdir
     from appliance.settings.bound import Bound
 
@@ -262,8 +266,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
-        name, env_file, transforms = settings.replicator, parsed.env_file.resolve(), settings.transform.wanted
-        async with spark_jvm(settings.engine, name, env_file, directory, passed, transforms=transforms) as jvm:
+        async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
             from appliance.failover.model.newest_groups import NewestGroups
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console
@@ -271,6 +274,27 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             newest = NewestGroups()
             async with console(settings, bound, newest, listener):
                 await run_replicator(settings, jvm, stopping, bound, newest)
+
+
+@contextlib.asynccontextmanager
+async def _java(
+    settings: Settings, env_file: Path, directory: Path, passed: Mapping[str, str]
+) -> "AsyncIterator[tuple[Settings, SparkJvm | SubmittedJvm]]":
+    """The JVM of Spark's driver, and the settings on its master: spark-submit's, or else a new one."""
+    from appliance.replicator.spark.spark_jvm import spark_jvm
+
+    if all(os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")):
+        from appliance.replicator.spark.submitted import SubmittedJvm
+
+        if settings.transform.wanted:
+            raise SettingsError(["REPLICA_TRANSFORM_SQL_FILE: SQL needs `bin/appliance replicate`, not spark-submit"])
+        submitted = SubmittedJvm(os.environ, directory)
+        engine = submitted.take(settings.engine, settings.replicator, env_file, passed)
+        yield dataclasses.replace(settings, engine=engine), submitted
+    else:
+        engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
+        async with spark_jvm(engine, name, env_file, directory, passed, transforms=transforms) as jvm:
+            yield settings, jvm
 
 
 async def _until_signalled(run: Run, parsed: argparse.Namespace) -> int:

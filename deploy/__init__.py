@@ -1,6 +1,6 @@
 """Programs that are not in the image. They write files from the settings, the image's bill, and files for monitoring.
 
-- ``prepare``: the two prepare scripts.
+- ``prepare``: the two prepare scripts, and the package for spark-submit.
 - ``render``: the texts of the files; no IO.
 - ``materials``: the bill of materials.
 - ``monitoring``: the alerts for Prometheus and the dashboard for Grafana; no IO.

@@ -34,6 +34,7 @@ from appliance.replicator.spark.control_client import DriverEndpoint, transform_
 from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
+from appliance.replicator.spark.submitted import SubmittedJvm
 from appliance.replicator.spark.task_reports import TaskReports
 from appliance.replicator.spark.transform_jobs import Sql, run_jobs
 from appliance.runtime.background import unless_stopped
@@ -67,7 +68,7 @@ mode there is always room, and the question only detects that Java hangs."""
 
 
 async def run_replicator(
-    settings: Settings, jvm: SparkJvm, stopping: asyncio.Event, bound: Bound, newest: NewestGroups
+    settings: Settings, jvm: SparkJvm | SubmittedJvm, stopping: asyncio.Event, bound: Bound, newest: NewestGroups
 ) -> None:
     """Copy until ``stopping``, within ``bound``; ``newest`` receives the positions of the groups.
 
@@ -87,7 +88,7 @@ class Replicator:
     def __init__(
         self,
         settings: Settings,
-        jvm: SparkJvm,
+        jvm: SparkJvm | SubmittedJvm,
         stopping: asyncio.Event,
         source: KafkaCluster,
         destination: KafkaCluster,
@@ -184,8 +185,8 @@ class Replicator:
 
     async def _start_spark(self, statement: Statement | None) -> Spark:
         port, secret = await _in_time(self._jvm.gateway(), _START_PATIENCE)
-        transform, engine = self._settings.transform, self._settings.engine
-        starting = asyncio.to_thread(Spark, port, secret, engine, transforms=transform.wanted)
+        transform, engine, entries = self._settings.transform, self._settings.engine, self._jvm.entries
+        starting = asyncio.to_thread(Spark, port, secret, engine, entries, transforms=transform.wanted)
         spark = await _in_time(starting, _START_PATIENCE)
         if spark.ui:
             log.info("Spark's page", extra={"fields": {"address": spark.ui}})

@@ -133,11 +133,16 @@ def _timeouts(settings: Settings) -> list[str]:
     ]
 
 
+def tasks_fault(engine: EngineSettings) -> str:
+    """The fault of a cluster for which nobody says how many tasks there are; empty without one."""
+    if engine.in_a_cluster and not engine.tasks:
+        return f"TASKS=0: expected how many cores of SPARK_MASTER={engine.spark_master} copy at once"
+    return ""
+
+
 def _spark(engine: EngineSettings) -> list[str]:
     """Settings that a Spark cluster requires, and local mode does not."""
-    faults = []
-    if engine.in_a_cluster and not engine.tasks:
-        faults.append(f"TASKS=0: expected how many cores of SPARK_MASTER={engine.spark_master} copy at once")
+    faults = [fault] if (fault := tasks_fault(engine)) else []
     if engine.spark_master.startswith("spark:") and not engine.spark_secret:
         faults.append(
             f"SPARK_AUTHENTICATE_SECRET: missing: SPARK_MASTER={engine.spark_master} has its workers run whatever it "

@@ -3,4 +3,5 @@
 - ``preparation``, ``checks``, ``vm``, ``port_conflicts``: every check, or every fault at once.
 - ``writing``: files, whole or not at all.
 - ``report``: the output for the user.
+- ``spark_package``: the package for spark-submit.
 """

@@ -2,9 +2,9 @@
 
 ``session``, ``transform_plan``, ``py4j_gateway``, ``daemon`` and ``query_listener`` alone import PySpark.
 
+- ``session``, ``spark_error``, ``spark_jvm``, ``submitted``, ``py4j_gateway``, ``tempdir``: Spark's driver.
+- ``configuration``, ``passed_conf``: its settings; pure.
 - ``transform_plan``, ``transform_jobs``: the jobs of SQL in flight.
-- ``session``, ``spark_error``, ``configuration``, ``passed_conf``, ``spark_jvm``, ``py4j_gateway``, ``tempdir``: the
-  driver of Spark.
 - ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, its reports.
 - ``assignment``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.

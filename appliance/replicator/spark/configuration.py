@@ -36,6 +36,28 @@ _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 
 _TRIES = 4
 
+PACKAGE_DIRECTORY = "./appliance"
+"""Directory into which executors unpack the package that is submitted: ``--archives FILE.zip#appliance``."""
+
+_PROCESSES = {
+    # Only our user can open them, and they reduce the cost of a Python task from 60 to 20 ms.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # Tasks are long: a process that waits for another one would complain when Java ends.
+    "spark.python.worker.reuse": "false",
+    "spark.python.daemon.module": "appliance.replicator.spark.daemon",
+}
+
+_QUIET = {"spark.ui.showConsoleProgress": "false", "spark.redaction.regex": CONFIDENTIAL}
+
+_SILENT_HOST = {
+    # It is given up after half a minute, not after two.
+    "spark.executor.heartbeatInterval": "3s",
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "3s",
+}
+
+_MALLOC_OF_EXECUTORS = {f"spark.executorEnv.{name}": value for name, value in MALLOC.items()}
+
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -71,13 +93,9 @@ def configuration(
         "spark.driver.bindAddress": host,
         "spark.driver.memory": engine.spark_driver_memory,
         "spark.driver.extraJavaOptions": f"{properties} {' '.join(options)}",
-        # Only our user can open them, and they reduce the cost of a Python task from 60 to 20 ms.
-        "spark.python.unix.domain.socket.enabled": "true",
-        # Tasks are long: a process that waits for another one would complain when Java ends.
-        "spark.python.worker.reuse": "false",
         # Less than the direct memory.
         "spark.network.maxRemoteBlockSizeFetchToMem": "16m",
-        "spark.python.daemon.module": "appliance.replicator.spark.daemon",
+        **_PROCESSES,
     }
     ours = common | _monitoring(engine.monitoring, ui_port) | authentication(engine)
     cluster = _cluster(engine) if engine.in_a_cluster else {}
@@ -88,8 +106,7 @@ def _monitoring(monitoring: MonitoringSettings, ui_port: int) -> dict[str, str]:
     """Spark's page, which listens at SPARK_LOCAL_IP and has no login, and its event log."""
     entries = {
         "spark.ui.enabled": str(monitoring.ui).lower(),
-        "spark.ui.showConsoleProgress": "false",
-        "spark.redaction.regex": CONFIDENTIAL,
+        **_QUIET,
     }
     if monitoring.ui:
         # Nobody who reaches the page can end anything or keep Java busy.
@@ -99,12 +116,36 @@ def _monitoring(monitoring: MonitoringSettings, ui_port: int) -> dict[str, str]:
             "spark.ui.threadDumpsEnabled": "false",
             "spark.ui.heapHistogramEnabled": "false",
         }
-    if folder := monitoring.event_log:
-        entries |= {
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.dir": Path(folder).as_uri() if folder.startswith("/") else folder,
-        }
-    return entries
+    return entries | _event_log(monitoring.event_log)
+
+
+def _event_log(folder: str) -> dict[str, str]:
+    if not folder:
+        return {}
+    address = Path(folder).as_uri() if folder.startswith("/") else folder
+    return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": address}
+
+
+def submitted_configuration(
+    engine: EngineSettings, name: str, env_file: Path, given: Mapping[str, str], passed: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings to add where ``spark-submit`` has started Java with the ``given`` ones, which count where they may.
+
+    Spark's page listens where spark-submit lets it: only an operator who says so gets one.
+    """
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.executorEnv.APPLIANCE_ENV_FILE": str(env_file),
+        "spark.executorEnv.PYTHONPATH": PACKAGE_DIRECTORY,
+        **(_SILENT_HOST if engine.in_a_cluster else {}),
+        **_MALLOC_OF_EXECUTORS,
+        **_event_log(engine.monitoring.event_log),
+    }
+    if engine.spark_master.startswith("spark:"):
+        defaults["spark.cores.max"] = str(engine.task_count)
+    kept = {setting: value for setting, value in defaults.items() if setting not in given}
+    alone = {"spark.speculation": "false", "spark.dynamicAllocation.enabled": "false"}
+    return kept | dict(passed) | alone | _PROCESSES | _QUIET | {"spark.app.name": name}
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:
@@ -154,12 +195,9 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
         "spark.executor.memory": "512m",
         # Below the executor's own directory, which is removed with its Spark worker.
         "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir=. {' '.join(JAVA_OPTIONS)}",
-        # A silent host is given up after half a minute, not after two.
-        "spark.executor.heartbeatInterval": "3s",
-        "spark.network.timeout": "30s",
-        "spark.network.timeoutInterval": "3s",
+        **_SILENT_HOST,
+        **_MALLOC_OF_EXECUTORS,
     }
-    entries |= {f"spark.executorEnv.{name}": value for name, value in MALLOC.items()}
     if port := engine.spark_driver_port:
         # The first is the control connections'.
         entries |= {

@@ -8,12 +8,12 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, TaskContext
+from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
@@ -39,20 +39,32 @@ _POLL = 0.05
 class Spark:
     """A running Spark application, which ends with its JVM."""
 
-    def __init__(self, port: int, secret: str, engine: EngineSettings, *, transforms: bool = False) -> None:
+    def __init__(
+        self,
+        port: int,
+        secret: str,
+        engine: EngineSettings,
+        submitted: Mapping[str, str] | None = None,
+        *,
+        transforms: bool = False,
+    ) -> None:
         """Start it: takes about a second, and the time of a cluster's executors.
 
-        With ``transforms``, records pass SQL.
+        ``submitted`` are the settings to add in a JVM that ``spark-submit`` has started, None in ours. With
+        ``transforms``, records pass SQL.
 
         Raises:
             ProcessFailed: there is no such application, for example because no master answers.
         """
         # An executor uses the Python of its own host's Spark worker.
-        os.environ["PYSPARK_PYTHON"] = "python3" if engine.in_a_cluster else sys.executable
+        python = "python3" if engine.in_a_cluster else sys.executable
+        if submitted is None or "PYSPARK_PYTHON" not in os.environ:
+            os.environ["PYSPARK_PYTHON"] = python
         self._master = engine.spark_master
+        added = SparkConf(loadDefaults=False).setAll(list((submitted or {}).items()))
         try:
             gateway = closed_gateway(port, secret, 2 * engine.task_count if transforms else 0)
-            self._context: Any = SparkContext(gateway=gateway)
+            self._context: Any = SparkContext(conf=added, gateway=gateway)
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
         # The thread that waits for Java's accumulators would print a stack trace when Java ends.

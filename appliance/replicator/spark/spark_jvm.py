@@ -38,6 +38,9 @@ _INTEGER = struct.Struct(">i")
 class SparkJvm:
     """A running JVM; ``spark_jvm`` starts and ends it, and only its user can open the files in ``tempdir``."""
 
+    entries: Mapping[str, str] | None = None
+    """Settings that its Spark gets in addition: none, it has read all of them."""
+
     def __init__(self, process: asyncio.subprocess.Process, tempdir: Path) -> None:
         self.tempdir = tempdir
         self._process = process

@@ -3,7 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.spark.configuration import authentication, configuration, properties_text
+from appliance.replicator.spark.configuration import (
+    authentication,
+    configuration,
+    properties_text,
+    submitted_configuration,
+)
 from appliance.settings.secret import Secret
 from tests.support.engine import ENGINE
 
@@ -47,3 +52,36 @@ def test_case_50_a_python_process_runs_one_task_and_waits_for_no_other() -> None
     # Before, a process that waited for its next task logged a traceback when Java ended.
     entries = configuration(ENGINE, "link", Path("/tempdir"), HOST)
     assert entries["spark.python.worker.reuse"] == "false"
+
+
+def test_where_spark_submit_has_started_java_its_settings_count_and_ours_fill_the_gaps() -> None:
+    given = {"spark.cores.max": "4", "spark.ui.enabled": "true"}
+    entries = submitted_configuration(CLUSTER, "link", Path("/etc/setenv.sh"), given, {"spark.executor.cores": "2"})
+    assert not entries.keys() & given.keys()
+    assert entries["spark.executorEnv.APPLIANCE_ENV_FILE"] == "/etc/setenv.sh"
+    assert (entries["spark.app.name"], entries["spark.executor.cores"]) == ("link", "2")
+    assert not [name for name in entries if "secret" in name]
+
+
+def test_where_spark_submit_has_started_java_nothing_undoes_what_the_tasks_rest_on() -> None:
+    asked = dict.fromkeys(("spark.speculation", "spark.dynamicAllocation.enabled", "spark.python.worker.reuse"), "true")
+    entries = submitted_configuration(CLUSTER, "link", Path("/etc/setenv.sh"), asked, {})
+    assert {entries[name] for name in asked} == {"false"}
+
+
+def test_without_being_asked_spark_has_neither_a_page_nor_an_event_log() -> None:
+    for entries in (
+        configuration(ENGINE, "link", Path("/tempdir"), HOST),
+        submitted_configuration(CLUSTER, "link", Path("/etc/setenv.sh"), {}, {}),
+    ):
+        assert entries["spark.ui.enabled"] == "false"
+        assert "spark.eventLog.enabled" not in entries
+
+
+def test_a_folder_on_this_host_becomes_a_url_and_a_url_stays(tmp_path: Path) -> None:
+    for folder, address in (
+        (f"{tmp_path}/a b", f"{tmp_path.as_uri()}/a%20b"),
+        ("s3a://logs/spark", "s3a://logs/spark"),
+    ):
+        engine = replace(ENGINE, monitoring=replace(ENGINE.monitoring, event_log=folder))
+        assert configuration(engine, "link", Path("/tempdir"), HOST)["spark.eventLog.dir"] == address
