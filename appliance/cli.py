@@ -140,6 +140,12 @@ def _offsets() -> Command:
     return OFFSETS
 
 
+def _audit() -> Command:
+    from appliance.audit.command import AUDIT
+
+    return AUDIT
+
+
 def _pause() -> Command:
     from appliance.failover.command import PAUSE
 
@@ -210,6 +216,7 @@ COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
     "acls": ("show the ACLs that copies would get", _acls),
     "transform": ("try the SQL in flight on records of the source", _transform),
     "offsets": ("translate offsets between a source and its copy", _offsets),
+    "audit": ("query what was copied when", _audit),
     "import": ("make links of another program's settings", _import),
     "verify": ("read both sides and compare them", _verify),
 }
@@ -267,13 +274,14 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
         async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
+            from appliance.audit.model.progress import AuditProgress
             from appliance.failover.model.newest_groups import NewestGroups
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console
 
-            newest = NewestGroups()
-            async with console(settings, bound, newest, listener):
-                await run_replicator(settings, jvm, stopping, bound, newest)
+            newest, audit = NewestGroups(), AuditProgress(settings.audit.path)
+            async with console(settings, bound, newest, audit, listener):
+                await run_replicator(settings, jvm, stopping, bound, newest, audit)
 
 
 @contextlib.asynccontextmanager

@@ -246,6 +246,16 @@ class LinkRefused(ApplianceError):
     """The destination's state forbids the link to continue: invariants H and I. The text names the remedy."""
 
 
+class SqlRefused(ApplianceError):
+    """A text is no SQL query, or names what its table does not have."""
+
+
+class StorageFailed(ApplianceError):
+    """The storage of the audit table does not take or give a file now."""
+
+    retriable = True
+
+
 class Superseded(ApplianceError):
     """Another task of the same replicator has taken this lane: invariant B."""
 

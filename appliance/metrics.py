@@ -118,6 +118,11 @@ REPLICATOR = (
         "With MM2_FORMATS=yes: time of a heartbeat to a source broker and from there into the destination.",
     ),
     Metric(Kind.GAUGE, "kafka_replicator_heartbeat_timestamp_seconds", "Time of the newest heartbeat."),
+    Metric(
+        Kind.GAUGE,
+        "kafka_replicator_audit_lag_seconds",
+        "With AUDIT_PATH: time that the files of the audit table are behind the commits.",
+    ),
     Metric(Kind.GAUGE, "kafka_replicator_source_reachable", "1 while the source answers, else 0."),
     Metric(Kind.GAUGE, "kafka_replicator_destination_reachable", "1 while the destination answers, else 0."),
     Metric(

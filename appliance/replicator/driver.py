@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from appliance.audit.model.progress import AuditProgress
 from appliance.errors import ApplianceError, Fenced, LinkRefused, ProcessFailed
 from appliance.failover.group_service import GROUPS, follow_groups
 from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
@@ -68,9 +69,15 @@ mode there is always room, and the question only detects that Java hangs."""
 
 
 async def run_replicator(
-    settings: Settings, jvm: SparkJvm | SubmittedJvm, stopping: asyncio.Event, bound: Bound, newest: NewestGroups
+    settings: Settings,
+    jvm: SparkJvm | SubmittedJvm,
+    stopping: asyncio.Event,
+    bound: Bound,
+    newest: NewestGroups,
+    audit: AuditProgress,
 ) -> None:
-    """Copy until ``stopping``, within ``bound``; ``newest`` receives the positions of the groups.
+    """Copy until ``stopping``, within ``bound``; ``newest`` receives the positions of the groups, and ``audit`` the
+    progress of the audit table.
 
     Raises:
         Fenced: another replicator of this link has started.
@@ -79,7 +86,7 @@ async def run_replicator(
         IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: retrying is useless.
     """
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        await Replicator(settings, jvm, stopping, source, destination, bound, newest).run()
+        await Replicator(settings, jvm, stopping, source, destination, bound, newest, audit).run()
 
 
 class Replicator:
@@ -94,6 +101,7 @@ class Replicator:
         destination: KafkaCluster,
         bound: Bound,
         newest: NewestGroups,
+        audit: AuditProgress,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
@@ -109,6 +117,7 @@ class Replicator:
         self._control = ControlServer(at, self._reports.begun, self._reports.heard)
         self._bound = bound
         self._newest = newest
+        self._audit = audit
         self._found = DiscoveredTopics()
         self._said_nothing_matches = False
         self._run = uuid.uuid4().hex[:12]
@@ -176,7 +185,14 @@ class Replicator:
             keep = functools.partial(self._problems.keep, GROUPS)
             groups = follow_groups(self._settings, self._source, self._destination, self._newest, keep)
             self._run_beside(groups, "groups")
+        if self._settings.audit.path:
+            self._run_beside(self._write_audit(starting), "audit")
         return await starting
+
+    async def _write_audit(self, starting: Awaitable[Spark]) -> None:
+        from appliance.audit.service import write_audit  # loads pyarrow
+
+        await write_audit(self._settings, await asyncio.shield(starting), self._audit)
 
     def _run_beside(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
         task = asyncio.create_task(work, name=name)

@@ -15,6 +15,7 @@ from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern, is_ip_literal, is_itself
 from appliance.settings.values import (
+    AuditSettings,
     CertificateFiles,
     ClusterSettings,
     ConsoleSettings,
@@ -166,6 +167,7 @@ def _settings(reading: _Reading) -> Settings:
         engine=reading.build(EngineSettings, monitoring=reading.build(MonitoringSettings)),
         console=reading.build(ConsoleSettings),
         control_center=reading.build(ControlCenterSettings),
+        audit=reading.build(AuditSettings),
         log=reading.build(LogSettings),
         secret_files=tuple(reading.files),
     )

@@ -157,6 +157,13 @@ def listening_target(value: str) -> Target:
     return Target(parsed.host, int(port))
 
 
+def audit_path(value: str) -> str:
+    """An absolute path, or the URL of a folder in one of Hadoop's file systems."""
+    if not re.fullmatch(r"/[^\x00-\x1f]*|(s3a|gs|abfss|hdfs|file)://[^\s?#]+", value):
+        raise ValueError("expected an absolute path of a folder, or a URL such as s3a://bucket/folder")
+    return value.rstrip("/") or "/"
+
+
 def choice(kind: type[_Choice]) -> Callable[[str], _Choice]:
     """A parser of the values of ``kind``, in upper or lower case."""
     by_name = {member.value.lower(): member for member in kind}

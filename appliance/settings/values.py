@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from appliance.settings.audit import AuditSettings
 from appliance.settings.clusters import ClusterSettings, SaslMechanism, SecurityProtocol
 from appliance.settings.control_center import ControlCenterSettings
 from appliance.settings.groups import GroupSettings
@@ -18,6 +19,7 @@ from appliance.settings.tunnel import CertificateFiles, DnsSettings, KeyFiles, S
 from appliance.settings.variable import Variable
 
 __all__ = [
+    "AuditSettings",
     "CertificateFiles",
     "ClusterSettings",
     "ConsoleSettings",
@@ -138,5 +140,6 @@ class Settings:
     engine: EngineSettings
     console: ConsoleSettings
     control_center: ControlCenterSettings
+    audit: AuditSettings
     log: LogSettings
     secret_files: tuple[SecretFile, ...] = ()

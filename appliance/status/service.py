@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from appliance.audit.model.progress import AuditProgress
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
@@ -35,11 +36,15 @@ _PARTITIONS_A_SECOND = 700
 
 @contextlib.asynccontextmanager
 async def console(
-    settings: Settings, bound: Bound, newest: NewestGroups, listener: ProgressListener | None = None
+    settings: Settings,
+    bound: Bound,
+    newest: NewestGroups,
+    audit: AuditProgress,
+    listener: ProgressListener | None = None,
 ) -> AsyncIterator[None]:
     """Watch and serve while the block runs, and report the progress."""
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        watcher = Watcher(settings, source, destination, bound, newest)
+        watcher = Watcher(settings, source, destination, bound, newest, audit)
         reports = ProgressReports(settings.engine.summary_seconds, listener)
         server = HttpServer(Pages(watcher, reports).page)
         async with in_background(

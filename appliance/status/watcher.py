@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TypeVar
 
+from appliance.audit.model.progress import AuditProgress
 from appliance.errors import ApplianceError, TimedOut
 from appliance.failover.group_service import group_sync
 from appliance.failover.model.newest_groups import NewestGroups
@@ -15,7 +16,7 @@ from appliance.settings.values import Settings
 from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector, now
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
-from appliance.status.model.snapshot import Fault, Snapshot
+from appliance.status.model.snapshot import AuditStatus, Fault, Snapshot
 
 _SOURCE_SECONDS = 10.0
 _DESTINATION_SECONDS = 30.0
@@ -34,12 +35,16 @@ class Watcher:
         destination: KafkaCluster,
         bound: Bound | None = None,
         newest: NewestGroups | None = None,
+        audit: AuditProgress | None = None,
     ) -> None:
-        """``bound`` and ``newest`` are the running replicator's; None: the settings' own, and a look at the groups."""
+        """``bound``, ``newest`` and ``audit`` are the running replicator's; None: the settings' own, and a look at the
+        groups.
+        """
         naming = Naming.of(settings)
         self.snapshot: Snapshot | None = None
         self._settings = settings
         self._bound = bound
+        self._audit = audit
         self._source = source
         self._destination = destination
         self._source_collector = SourceFactsCollector(source, naming, settings.topics.one_writer)
@@ -75,10 +80,18 @@ class Watcher:
         snapshot = compose(self._settings, self._source_observed, self._destination_observed, self.snapshot, now())
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
+        if self._audit is not None and self._audit.path:
+            snapshot = replace(snapshot, audit=self._of_audit(self._audit, snapshot.at))
         if self._settings.groups.wanted:
             snapshot = await self._with_groups(snapshot)
         self.snapshot = snapshot
         return snapshot
+
+    def _of_audit(self, audit: AuditProgress, at: int) -> AuditStatus:
+        lag = None if audit.written_to < 0 else max(0, at - audit.written_to) / 1000
+        before = self.snapshot.audit.problem if self.snapshot and self.snapshot.audit else None
+        problem = Fault(audit.problem, before.since if before else at) if audit.problem else None
+        return AuditStatus(audit.path, lag, problem)
 
     async def _with_groups(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the groups: those that the replicator knows, else as they are now."""

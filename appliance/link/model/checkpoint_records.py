@@ -1,8 +1,8 @@
 """The checkpoint of a lane, as records of its partition of the positions topic.
 
 The topic is compacted: the newest record of each key holds. Keys and values are JSON, so that any consumer can read
-them; the newest stretch of a partition's map of offsets is a header of its position, which older releases ignore.
-The kinds of key::
+them. Two headers of a position are ignored by older releases: ``offsets``, the newest stretch of the partition's map of
+offsets, and ``rebuilt``, the number of copied records that did not go raw, in decimal digits. The kinds of key::
 
     {"topic", "partition"}          the position of a source partition; without a value: no longer copied
     {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger; deleted only
@@ -45,6 +45,7 @@ _BYTES_A_BATCH = 500_000
 """Bounds of a batch of ours, before compression."""
 
 _LZ4 = 3
+_REBUILT = "rebuilt"
 
 
 def encode_position(partition: Partition, position: Position, now: int) -> Record:
@@ -62,7 +63,8 @@ def encode_position(partition: Partition, position: Position, now: int) -> Recor
         f',"bytes":{position.bytes},"timestamp":{position.timestamp},"stopped":{stopped}'
         f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}{dropped}{filtered}{dead}}}'
     )
-    return Record(0, now, body(_position_key(partition), value.encode(), tail_headers(position.tail)))
+    rebuilt = () if position.rebuilt is None else ((_REBUILT, b"%d" % position.rebuilt),)
+    return Record(0, now, body(_position_key(partition), value.encode(), (*tail_headers(position.tail), *rebuilt)))
 
 
 @functools.lru_cache(maxsize=65536)
@@ -178,9 +180,14 @@ def decode(record: Record) -> Remembered:
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             return remembered
         partition, position = remembered
-        return partition, dataclasses.replace(position, tail=tail_of(headers(record.body)))
+        beside = headers(record.body)
+        return partition, dataclasses.replace(position, tail=tail_of(beside), rebuilt=_count(beside.get(_REBUILT)))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
+
+
+def _count(digits: bytes | None) -> int | None:
+    return int(digits) if digits is not None and digits.isdigit() else None
 
 
 def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:

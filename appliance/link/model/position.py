@@ -46,6 +46,8 @@ class Position:
     the first record, and in positions of older releases; so is ``tail``, the newest stretch of the map of offsets.
     ``dropped`` counts the records that a link had written at the source, which are not copied; ``filtered`` those that
     the link's SQL has left out, and ``dead_letters`` those that it failed on, which are in the copy's topic of these.
+    ``rebuilt`` counts the copied records that did not go raw, since the last position without that number: None, an
+    older release's.
     """
 
     source_id: uuid.UUID
@@ -62,6 +64,7 @@ class Position:
     dropped: int = 0
     filtered: int = 0
     dead_letters: int = 0
+    rebuilt: int | None = None
 
     def written(self, copy_end: CopyEnd, tail: OffsetTail) -> "Position":
         """The same, after a write to the copy."""
@@ -69,7 +72,8 @@ class Position:
         counts = self.records, self.bytes, self.timestamp
         ids, stop = (self.source_id, self.destination_id), (self.stopped, self.stopped_at)
         left_out = self.dropped, self.filtered, self.dead_letters
-        return Position(*ids, self.next_offset, self.leader_epoch, *counts, *stop, copy_end, tail, *left_out)
+        place = self.next_offset, self.leader_epoch
+        return Position(*ids, *place, *counts, *stop, copy_end, tail, *left_out, self.rebuilt)
 
     def stop(self, reason: str, now: int) -> "Position":
         """The same, stopped; a repeated stop for the same reason keeps the time of the first."""

@@ -64,6 +64,11 @@ class Chunk:
         return sum(batch.records for batch in self.batches)
 
     @property
+    def rebuilt(self) -> int:
+        """Number of records in batches that do not go raw."""
+        return sum(batch.records for batch in self.batches if not batch.raw)
+
+    @property
     def bytes(self) -> int:
         """The size of its batches."""
         return sum(len(batch.data) for batch in self.batches)
@@ -83,6 +88,7 @@ def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
             dropped=position.dropped + sum(records for _, records in chunk.dropped),
             filtered=position.filtered + chunk.filtered,
             dead_letters=position.dead_letters + len(chunk.dead_letters),
+            rebuilt=(position.rebuilt or 0) + chunk.rebuilt,
             timestamp=max([batch.max_timestamp for batch in chunk.batches], default=position.timestamp),
         )
     return position

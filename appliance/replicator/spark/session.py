@@ -5,11 +5,12 @@ fences the first.
 """
 
 import dataclasses
+import itertools
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
@@ -17,7 +18,7 @@ from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
-from appliance.errors import ProcessFailed
+from appliance.errors import ProcessFailed, SqlRefused
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_error import spark_error
@@ -34,6 +35,15 @@ _SPARK_ERRORS = (Py4JError, PySparkException)
 
 _EXECUTORS_PATIENCE = 10.0
 _POLL = 0.05
+
+
+class Table(NamedTuple):
+    """Parquet files below a folder as a table of this name; ``columns`` are as in SQL's DDL."""
+
+    name: str
+    folder: str
+    files: Sequence[str]
+    columns: str
 
 
 class Spark:
@@ -154,6 +164,38 @@ class Spark:
         with _load_from_socket(served, rdd._jrdd_deserializer) as stream:
             return list(stream)
 
+    def query(self, table: Table, sql: str) -> tuple[Sequence[str], Iterator[Sequence[Any]]]:
+        """The columns and the rows of a query of a table. It is parsed as a query: nothing else is run.
+
+        Raises:
+            SqlRefused: it is no query, or it does not fit the table.
+        """
+        try:
+            session = self.sql_session()
+            session.conf.set("spark.sql.session.timeZone", "UTC")
+            session._jsparkSession.sessionState().sqlParser().parseQuery(sql)
+            if table.files:
+                reading = session.read.schema(table.columns).option("basePath", table.folder)
+                frame = reading.parquet(*table.files)
+            else:
+                frame = session.createDataFrame([], table.columns)
+            frame.createOrReplaceTempView(table.name)
+            result = session.sql(sql)
+            return result.columns, self._rows(result)
+        except PySparkException as error:
+            raise SqlRefused(_sql_error(error)) from error
+
+    def _rows(self, result: Any) -> Iterator[Sequence[Any]]:
+        try:
+            yield from result.toLocalIterator()
+        except (PySparkException, Py4JError) as error:
+            raise SqlRefused(_sql_error(error)) from error
+
+    @property
+    def hadoop(self) -> tuple[Any, Any]:
+        """Java's classes, and Hadoop's configuration."""
+        return self._context._jvm, self._context._jsc.hadoopConfiguration()
+
     def let_go(self) -> None:
         """Prepare for Java's end: do not report the objects that Python forgets from now on."""
         self._context._gateway._gateway_client.is_connected = False
@@ -166,3 +208,10 @@ class Spark:
 def described(name: str, tasks: int, lanes: int) -> str:
     """The description of the job that runs a link's lanes in tasks, as Spark's page shows it."""
     return f"{name}: {lanes} lanes in {tasks} tasks"
+
+
+def _sql_error(error: Exception) -> str:
+    """Spark's words on a query: what is wrong, and where in the text it is, without its traces."""
+    lines = [line.rstrip() for line in str(error).split("\n\nJVM stacktrace")[0].splitlines()]
+    kept = itertools.takewhile(lambda line: not line.startswith(("'Project", "'Filter", "\tat ", "+-")), lines)
+    return "\n".join(line for line in kept if line and not line.startswith("SQLSTATE"))

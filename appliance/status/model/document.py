@@ -8,6 +8,7 @@ from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import (
+    AuditStatus,
     BlockingTransaction,
     ClusterStatus,
     Fault,
@@ -35,6 +36,7 @@ def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
         "max_bytes_per_second": snapshot.max_bytes_per_second,
         "heartbeat": _heartbeat(snapshot.heartbeat) if snapshot.heartbeat else None,
         "sql": _sql(snapshot.sql) if snapshot.sql else None,
+        "audit": _audit(snapshot.audit) if snapshot.audit else None,
         "states": [_state(record) for record in snapshot.states],
         "progress": progress,
         "lanes": [_lane(lane) for lane in snapshot.lanes],
@@ -57,6 +59,10 @@ def _sql(change: SqlChange) -> Json:
     """The link's SQL; digest and text are null if records are copied as they are, again."""
     sql = {"number": change.sql.number, "digest": change.sql.digest or None, "text": change.sql.text or None}
     return {**sql, "salted": bool(change.sql.salt), "since": utc(change.since), "run": change.run}
+
+
+def _audit(audit: AuditStatus) -> Json:
+    return {"path": audit.path, "lag_seconds": audit.lag_seconds, "problem": _fault(audit.problem)}
 
 
 def _state(record: StateRecord) -> Json:

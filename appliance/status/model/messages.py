@@ -65,6 +65,9 @@ def _remarks(snapshot: Snapshot) -> Iterator[str]:
         if record.state is not CopyState.ACTIVE:
             why = f": {record.why}" if record.why else ""
             yield f"{record.subject}: {record.state} since {utc(record.since)} by {record.by}{why}"
+    if snapshot.audit and snapshot.audit.problem:
+        problem = snapshot.audit.problem
+        yield f"audit table: not written since {utc(problem.since)}: {problem.reason}"
     for lane in snapshot.lanes:
         if lane.held:
             yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"

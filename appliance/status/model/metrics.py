@@ -53,6 +53,8 @@ class SnapshotCollector(Collector):
         yield gauge("kafka_replicator_destination_reachable", not snapshot.destination.unknown)
         yield gauge("kafka_replicator_max_bytes_per_second", snapshot.max_bytes_per_second)
         yield from _of_heartbeat(snapshot.heartbeat)
+        if snapshot.audit is not None and snapshot.audit.lag_seconds is not None:
+            yield gauge("kafka_replicator_audit_lag_seconds", snapshot.audit.lag_seconds)
         yield from _of_topics(snapshot)
         yield from _of_lanes(snapshot)
         yield from _of_partitions(snapshot)

@@ -153,6 +153,18 @@ class ClusterStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditStatus:
+    """The audit table; ``lag_seconds`` is the time that its files are behind, None if unknown.
+
+    ``problem`` is the reason that it cannot be written now.
+    """
+
+    path: str
+    lag_seconds: float | None
+    problem: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of a link at ``at``; without lanes if the destination does not answer, or nothing was ever copied.
 
@@ -162,7 +174,7 @@ class Snapshot:
     as SHARED_SECRET_PREVIOUS is set. ``heartbeat`` is the newest that came from the source, where the link writes some.
     ``states`` are those that operators have given to the link, or to topics. ``excluded`` are source topics that are
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
-    newest change of the link's SQL, None if there never was any.
+    newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     """
 
     replicator: str
@@ -180,6 +192,7 @@ class Snapshot:
     states: tuple[StateRecord, ...] = ()
     excluded: tuple[tuple[str, str], ...] = ()
     sql: SqlChange | None = None
+    audit: AuditStatus | None = None
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:

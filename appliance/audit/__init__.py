@@ -1,0 +1,9 @@
+"""The audit table: rows of what was copied when, from committed facts, in files that Spark, DuckDB and pandas read.
+
+- ``model``: rows, state and names of files, without IO
+- ``lanes``: reading the positions topic
+- ``store``, ``hadoop``: the operations on files that the table needs; a folder of this host, or of an object store
+- ``log``: the writes of the table, each claimed first
+- ``writer``, ``service``: following the positions topic, beside the replicator's driver
+- ``query``, ``command``: queries by Spark SQL, and the command that runs them
+"""

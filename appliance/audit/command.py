@@ -1,0 +1,108 @@
+"""``appliance audit``: queries of the audit table."""
+
+import argparse
+import asyncio
+import csv
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from appliance.audit.query import Answer, auditing_spark, newest, query
+from appliance.errors import SettingsError
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+from appliance.timestamps import utc
+
+_SHOWN = 10_000
+"""Number of rows that a table shows: it needs all of them at once."""
+
+_WIDTH = 1000
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def _duration(text: str) -> timedelta:
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    if not found:
+        raise argparse.ArgumentTypeError("expected a number and s, m, h or d, such as 1h")
+    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    asked = command.add_mutually_exclusive_group(required=True)
+    asked.add_argument("sql", nargs="?", metavar="SQL", help='a query of the table "audit", in Spark\'s SQL')
+    asked.add_argument("--last", type=_duration, metavar="TIME", help="the rows of the last 30m, 1h or 7d")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print a JSON object for each row, one a line")
+    form.add_argument("--csv", action="store_true", help="print comma separated values, with a line of names")
+
+
+async def _audit(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> None:
+    if not settings.audit.path:
+        raise SettingsError(
+            ["AUDIT_PATH is empty: set it to a folder, and the replicator writes the audit table there"]
+        )
+    sql = parsed.sql if parsed.last is None else newest(parsed.last, datetime.now(UTC))
+    show = _as_json if parsed.json else _as_csv if parsed.csv else _as_table
+    async with auditing_spark(settings, parsed.env_file.resolve()) as spark:
+        await asyncio.to_thread(lambda: show(query(spark, settings.audit.path, sql)))
+
+
+def _as_json(answer: Answer) -> None:
+    names, rows = answer
+    for row in rows:
+        print(json.dumps(dict(zip(names, map(_plain, row), strict=True))))
+
+
+def _as_csv(answer: Answer) -> None:
+    names, rows = answer
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([["" if (plain := _plain(value)) is None else plain for value in row] for row in rows])
+
+
+def _as_table(answer: Answer) -> None:
+    names, rows = answer
+    shown = list(itertools.islice(rows, _SHOWN + 1))
+    table = Table(box=None, pad_edge=False)
+    for number, name in enumerate(names):
+        table.add_column(name, justify="right" if _are_numbers(row[number] for row in shown) else "left", no_wrap=True)
+    for row in shown[:_SHOWN]:
+        table.add_row(*(_text(value) for value in row))
+    console = Console()
+    (console if console.is_terminal else Console(width=_WIDTH)).print(table, soft_wrap=False)
+    if len(shown) > _SHOWN:
+        print(f"the first {_SHOWN} rows are shown: use LIMIT, --json or --csv")
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, int | float | Decimal) for value in values)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON and text have it; times in UTC."""
+    if isinstance(value, datetime):
+        return utc(value.timestamp())
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+AUDIT = Command(
+    "Queries the audit table, what was copied when, by Spark SQL: a query of the table audit, whose columns are in "
+    "docs/audit.md, or the rows of the last hours with --last. Nothing is written. The replicator may run meanwhile.",
+    with_settings(Role.REPLICATOR, _audit),
+    _add_options,
+)

@@ -1,0 +1,56 @@
+"""Reading the positions topic for the audit: one Fetch to each leader, of the lanes that are behind."""
+
+from collections.abc import AsyncIterator, Collection, Mapping
+
+from appliance.audit.model.entries import Stretch, stretch
+from appliance.audit.model.state import LaneKnown
+from appliance.errors import BrokerRefused
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Metadata, Topic
+
+_LANE_BYTES = 1024 * 1024
+_LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
+_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+
+
+async def stretches(
+    cluster: KafkaCluster, metadata: Metadata, topic: Topic, lanes: Mapping[int, LaneKnown], behind: Collection[int]
+) -> AsyncIterator[tuple[int, Stretch | None, bool]]:
+    """The next stretch of each lane that is ``behind``, and True if its log ends there.
+
+    None in its place: the log ends before the offset that was read last.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    starts = await list_offsets(
+        cluster, metadata, [(topic.name, lane) for lane in behind if lanes[lane].read_to < 0], Bound.START
+    )
+    offsets = {lane: starts.get((topic.name, lane), lanes[lane].read_to) for lane in behind}
+    for leader in sorted({topic.leaders[lane] for lane in behind}):
+        connection = await cluster.broker(leader, "audit")
+        wanted = [
+            Wanted((topic.name, lane), topic.id, offsets[lane], _LANE_BYTES, leader_epoch=topic.epochs[lane])
+            for lane in sorted(behind)
+            if topic.leaders[lane] == leader
+        ]
+        for fetched in await fetch(connection, wanted, _LIMITS):
+            lane = fetched.partition[1]
+            try:
+                check(fetched.error, f"fetch {topic.name}-{lane}")
+            except BrokerRefused as error:
+                if error.code != _OUT_OF_RANGE:
+                    raise
+                yield lane, await _from_the_start(cluster, metadata, fetched, offsets[lane]), False
+            else:
+                read = stretch(fetched.records, fetched.aborted, offsets[lane])
+                yield lane, read, read.following >= fetched.stable_end
+
+
+async def _from_the_start(cluster: KafkaCluster, metadata: Metadata, fetched: Fetched, offset: int) -> Stretch | None:
+    """An empty stretch up to the log's start, if that lies further on: the records before it are gone."""
+    start = (await list_offsets(cluster, metadata, [fetched.partition], Bound.START))[fetched.partition]
+    return Stretch((), start, start) if start > offset else None

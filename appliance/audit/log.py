@@ -1,0 +1,89 @@
+"""The audit table as a log of writes in a store: claimed, written, merged and removed. It waits for the store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from appliance.audit.model.files import Claim, DataFile, Listing, claim_name, decode_claim, encode_claim, listing
+from appliance.audit.model.rows import AuditRow
+from appliance.audit.model.state import AuditState
+from appliance.audit.model.table import encode_rows, merged, state_of
+from appliance.audit.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The state after the last complete write, the number of the newest claim, and that claim if it has no file."""
+
+    state: AuditState
+    number: int
+    unfinished: Claim | None = None
+
+
+class AuditLog:
+    """The writes of one table; several writers may use it, and each write has one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def open(self) -> Opened:
+        """Find the last write.
+
+        Raises:
+            StorageFailed: the store does not answer.
+            PeerError: a file is damaged, or a newer release's.
+        """
+        found = listing(self._store.sizes())
+        last, claimed = found.last, max(found.claims, default=0)
+        state = state_of(self._store.read(last.name)) if last else AuditState()
+        written = last.last if last else 0
+        if claimed <= written:
+            return Opened(state, written)
+        return Opened(state, claimed, decode_claim(claimed, self._store.read(claim_name(claimed))))
+
+    def claim(self, claim: Claim) -> bool:
+        """Claim a write; False if another writer has it.
+
+        Raises:
+            StorageFailed: the outcome is unknown: open the log again.
+        """
+        return self._store.create(claim.name, encode_claim(claim))
+
+    def write(self, claim: Claim, rows: Sequence[AuditRow], state: AuditState) -> None:
+        """Write the file of our claim, or of one whose writer was killed.
+
+        Raises:
+            StorageFailed: the outcome is unknown: open the log again.
+        """
+        self._store.replace(claim.file, encode_rows(rows, state))
+
+    def tidy(self, today: date, retention_days: int) -> Listing:
+        """Merge small files, and remove those that were merged or are too old; the files as they were before.
+
+        A merge that is killed leaves both: the merged file holds, and the others are removed the next time.
+
+        Raises:
+            StorageFailed, PeerError: the rest is done the next time.
+        """
+        found = listing(self._store.sizes())
+        for each in (*found.replaced, *found.expired(today, retention_days)):
+            self._store.remove(each.name)
+        for number in found.old_claims():
+            self._store.remove(claim_name(number))
+        gone = set(found.expired(today, retention_days))
+        small = [each for each in found.to_merge(today) if each not in gone]
+        if len(small) > 1:
+            whole = DataFile(small[0].day, small[0].first, small[-1].last)
+            self._store.replace(whole.name, merged([self._store.read(each.name) for each in small]))
+            for each in small:
+                self._store.remove(each.name)
+        return found
+
+
+def data_files(store: Store) -> list[DataFile]:
+    """The files that hold the rows now.
+
+    Raises:
+        StorageFailed: the store does not answer.
+    """
+    return listing(store.sizes()).holding

@@ -1,0 +1,87 @@
+"""The committed records of a lane's log in the positions topic, each with its writer and its commit time. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from appliance.kafka.records.batch import CONTROL, Batch, split, verify
+from appliance.kafka.records.committed import Aborted, committed
+from appliance.kafka.records.records import Record, unpack
+
+
+class Entry(NamedTuple):
+    """A committed record; ``committed`` is the time of its commit marker by the broker's clock, in milliseconds.
+
+    Where compaction has removed the marker, it is the lane's time just before the commit.
+    """
+
+    record: Record
+    committed: int
+    producer_id: int
+    producer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The entries of a lane from one offset of its log up to ``following``.
+
+    ``hole_at`` is the offset before which compaction has last removed something; -1 if it has removed nothing.
+    """
+
+    entries: Sequence[Entry]
+    following: int
+    hole_at: int = -1
+
+    def before(self, offset: int) -> "Stretch":
+        """The part of it before an offset."""
+        if offset >= self.following:
+            return self
+        entries = [entry for entry in self.entries if entry.record.offset < offset]
+        return Stretch(entries, offset, min(self.hole_at, offset))
+
+
+def stretch(records: memoryview, aborted: Sequence[Aborted], position: int) -> Stretch:
+    """The stretch in a Fetch from ``position``; the log begins at ``position``, or continues there.
+
+    Raises:
+        BatchCorrupt: a batch is damaged.
+    """
+    batches = list(split(records))
+    following, hole_at = position, -1
+    for batch in batches:
+        header = batch.header
+        if header.base_offset > following or header.records <= header.last_offset_delta:
+            hole_at = header.last_offset + 1
+        following = max(following, header.last_offset + 1)
+    ends = _Markers(batches)
+    entries = [
+        Entry(record, ends.time(batch, record.timestamp), batch.header.producer_id, batch.header.producer_epoch)
+        for batch in committed(batches, aborted)
+        for record in _verified(batch, position)
+    ]
+    return Stretch(entries, following, hole_at)
+
+
+def _verified(batch: Batch, position: int) -> list[Record]:
+    if batch.header.last_offset < position:
+        return []
+    verify(batch)
+    return unpack(batch, position)
+
+
+class _Markers:
+    """The markers in a Fetch, by producer id, in the log's order."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._left: dict[int, list[tuple[int, int]]] = {}
+        for batch in reversed(batches):
+            header = batch.header
+            if header.attributes & CONTROL and header.records:
+                self._left.setdefault(header.producer_id, []).append((header.base_offset, header.max_timestamp))
+
+    def time(self, batch: Batch, otherwise: int) -> int:
+        """The time of the marker that ends a batch's transaction; batches are asked for in the log's order."""
+        left = self._left.get(batch.header.producer_id, [])
+        while left and left[-1][0] < batch.header.base_offset:
+            left.pop()
+        return left[-1][1] if left else otherwise

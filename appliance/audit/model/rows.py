@@ -1,0 +1,153 @@
+"""The rows of the audit table, derived from the positions that lanes have committed. Pure.
+
+A position counts everything that was ever copied. So a row is the difference of two positions of one source partition,
+and rows lose nothing and double nothing, however many positions lie between the two, and whether compaction has removed
+them or not: it only makes rows coarser.
+"""
+
+import enum
+from typing import NamedTuple
+from uuid import UUID
+
+from appliance.audit.model.entries import Entry
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
+from appliance.link.model.position import UNKNOWN, Position
+
+
+class Kind(enum.StrEnum):
+    """The meaning of a row."""
+
+    COPIED = "copied"
+    GAP = "gap"
+    MOVED = "moved"
+    UNAUDITED = "unaudited"
+
+
+class AuditRow(NamedTuple):
+    """One row: a source partition's progress in one or more transactions of one producer; ``docs/audit.md`` has each.
+
+    Offsets ``..._to`` are exclusive. ``committed`` is in milliseconds; None is unknown.
+    """
+
+    kind: Kind
+    run: str | None
+    lane: int
+    topic: str
+    partition: int
+    copy: str
+    source_from: int | None
+    source_to: int | None
+    copy_from: int | None
+    copy_to: int | None
+    records: int
+    bytes: int
+    rebuilt: int | None
+    dropped: int
+    transactions: int | None
+    committed: int
+    producer_id: int
+    producer_epoch: int
+    cause: str | None
+    positions_offset: int
+
+
+class Known(NamedTuple):
+    """The end of the last row of a source partition: the position that its lane's log holds at ``offset``.
+
+    ``forgotten`` once the lane has deleted the position; ``cause`` is that of a gap which the next row has to name.
+    """
+
+    lane: int
+    offset: int
+    source_id: UUID
+    destination_id: UUID
+    next_offset: int
+    records: int
+    bytes: int
+    rebuilt: int | None
+    dropped: int
+    copy_to: int
+    forgotten: bool = False
+    cause: str = ""
+
+
+def known_of(position: Position, lane: int, offset: int) -> Known:
+    """The end of a row that ends with this position."""
+    ids, counts = (position.source_id, position.destination_id), (position.records, position.bytes)
+    rebuilt = position.rebuilt if position.records or position.rebuilt is not None else 0
+    copy_to = position.copy_end.offset if position.copy_end else UNKNOWN
+    return Known(lane, offset, *ids, position.next_offset, *counts, rebuilt, position.dropped, copy_to)
+
+
+def is_old(before: Known | None, now: Known) -> bool:
+    """True for a position that an earlier row covers already: that of a lane which had the partition before."""
+    if before is None or before.lane == now.lane:
+        return before is not None and now.offset <= before.offset
+    return now.records < before.records or (now.records, now.next_offset) == (before.records, before.next_offset)
+
+
+def row_of(
+    partition: Partition, copy: str, before: Known | None, now: Known, entry: Entry, transactions: int | None
+) -> AuditRow | None:
+    """The row between two positions, without its run; None if nothing was copied or moved.
+
+    ``transactions`` is None if compaction has removed some.
+    """
+    if before is None or (before.forgotten and before.lane == now.lane) or now.records < before.records:
+        if not now.records:
+            return None  # copying begins here
+        empty = Known(now.lane, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, UNKNOWN)
+        return _row(Kind.UNAUDITED, partition, copy, empty, now, entry, None, before.cause if before else "")
+    kind = _kind(before, now)
+    return None if kind is None else _row(kind, partition, copy, before, now, entry, transactions, before.cause)
+
+
+def _kind(before: Known, now: Known) -> Kind | None:
+    """The kind of the row between two positions of the same counts."""
+    same_source = not is_another(before.source_id, now.source_id)
+    if UNKNOWN in (before.next_offset, now.next_offset):
+        return Kind.MOVED if (before.next_offset, before.records) != (now.next_offset, now.records) else None
+    if not same_source or now.next_offset < before.next_offset:
+        return Kind.MOVED
+    if before.cause:
+        return Kind.COPIED if now.records > before.records else Kind.GAP
+    return Kind.COPIED if (now.next_offset, now.records) != (before.next_offset, before.records) else None
+
+
+def _row(
+    kind: Kind,
+    partition: Partition,
+    copy: str,
+    before: Known,
+    now: Known,
+    entry: Entry,
+    transactions: int | None,
+    cause: str,
+) -> AuditRow:
+    same_copy = not is_another(before.destination_id, now.destination_id) and 0 <= before.copy_to <= now.copy_to
+    known_rebuilt = before.rebuilt is not None and now.rebuilt is not None and before.rebuilt <= now.rebuilt
+    return AuditRow(
+        kind,
+        None,
+        now.lane,
+        *partition,
+        copy,
+        _offset(before.next_offset),
+        _offset(now.next_offset),
+        before.copy_to if same_copy else None,
+        _offset(now.copy_to),
+        now.records - before.records,
+        now.bytes - before.bytes,
+        (now.rebuilt or 0) - (before.rebuilt or 0) if known_rebuilt else None,
+        now.dropped - before.dropped,
+        transactions,
+        entry.committed,
+        entry.producer_id,
+        entry.producer_epoch,
+        cause or None,
+        now.offset,
+    )
+
+
+def _offset(offset: int) -> int | None:
+    return None if offset == UNKNOWN else offset

@@ -1,0 +1,233 @@
+"""How far the audit has come: in each lane's log, and with each source partition. It is stored in each file. Pure."""
+
+import base64
+import functools
+import json
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.rows import AuditRow, Kind, Known, is_old, known_of, row_of
+from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.kafka.records.records import key_and_value
+from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.checkpoint_records import decode
+from appliance.link.model.position import Position
+
+_VERSION = 1
+DAY_MS = 86_400_000
+ANY_DAY = -1
+
+_CUT = "the positions topic lost records that an earlier row counts"
+_ANEW = "the positions topic was made anew"
+_BEFORE = "copied before the audit began"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneKnown:
+    """A lane's log, read up to ``read_to``; ``run`` is that of the producer that last left an owner's name there.
+
+    ``hole_at`` is the offset before which compaction has last removed something.
+    """
+
+    read_to: int = -1
+    hole_at: int = -1
+    producer: tuple[int, int] = (-1, -1)
+    run: str | None = None
+
+
+@dataclass(slots=True)
+class AuditState:
+    """The ends of the rows so far. ``topic_id`` is that of the positions topic."""
+
+    topic_id: UUID = NOWHERE
+    lanes: dict[int, LaneKnown] = field(default_factory=dict)
+    partitions: dict[Partition, Known] = field(default_factory=dict)
+    beginning: str = _BEFORE
+
+    def copy(self) -> "AuditState":
+        """The same, to go on from without changing this one."""
+        return AuditState(self.topic_id, dict(self.lanes), dict(self.partitions), self.beginning)
+
+    def of_topic(self, topic_id: UUID) -> bool:
+        """Go on in the positions topic with this id; False if that is another than before."""
+        same = topic_id == self.topic_id
+        if not same:
+            self.beginning = _ANEW if self.topic_id != NOWHERE else _BEFORE
+            self.topic_id, self.lanes, self.partitions = topic_id, {}, {}
+        return same
+
+    def lane_cut(self, lane: int) -> None:
+        """Read a lane's log again from its beginning: it is shorter than it was."""
+        self.lanes[lane] = LaneKnown()
+        for partition, known in self.partitions.items():
+            if known.lane == lane:
+                self.partitions[partition] = known._replace(offset=-1, cause=_CUT)
+
+    def take(self, lane: int, read: Stretch, day: int, row_ms: int, copy_of: Callable[[str], str]) -> list[AuditRow]:
+        """Take the entries of a lane that follow, up to the first one of another day; returns the rows.
+
+        A row covers at most ``row_ms``; 0: one transaction.
+
+        Raises:
+            PeerError: something else is in the log.
+        """
+        at = (entry.record.offset for entry in read.entries if day not in (ANY_DAY, _day(entry)))
+        read = read.before(next(at, read.following))
+        known = self.lanes.get(lane, LaneKnown())
+        known = replace(known, hole_at=max(known.hole_at, read.hole_at))
+        taking = _Taking(self, lane, known, row_ms, copy_of)
+        taking.take(read.entries)
+        self.lanes[lane] = replace(taking.known, read_to=read.following)
+        return taking.rows
+
+
+def first_day(read: Stretch) -> int:
+    """The day of the first entry, since 1970."""
+    return _day(read.entries[0]) if read.entries else ANY_DAY
+
+
+def _day(entry: Entry) -> int:
+    return entry.committed // DAY_MS
+
+
+@dataclass(slots=True)
+class _Taking:
+    """The rows of one stretch of a lane: only the last position of a row's time is decoded."""
+
+    state: AuditState
+    lane: int
+    known: LaneKnown
+    row_ms: int
+    copy_of: Callable[[str], str]
+    rows: list[AuditRow] = field(default_factory=list)
+    _runs: dict[tuple[int, int], str | None] = field(init=False)
+    _open: dict[Partition, list[Entry]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._runs = {self.known.producer: self.known.run}
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        """Add the rows of these entries."""
+        for entry in entries:
+            kind, partition = _key(entry.record.body)
+            if kind == "position":
+                self._position(partition, entry)
+            elif kind == "gap":
+                self._gap(partition, entry)
+            elif kind == "owner":
+                self._owner(entry)
+        for partition in list(self._open):
+            self._end(partition)
+
+    def _position(self, partition: Partition, entry: Entry) -> None:
+        held = self._open.setdefault(partition, [])
+        if held and self._time(held[-1]) != self._time(entry):
+            self._end(partition)
+            held = self._open.setdefault(partition, [])
+        held.append(entry)
+
+    def _time(self, entry: Entry) -> tuple[int, int, int]:
+        at = entry.committed // self.row_ms if self.row_ms else entry.record.offset
+        return at, entry.producer_id, entry.producer_epoch
+
+    def _gap(self, partition: Partition, entry: Entry) -> None:
+        """A gap ends a row, and the next one names it: the position that leaves it lies before it in the log."""
+        gap = decode(entry.record)
+        assert isinstance(gap, Gap)
+        held = self._open.pop(partition, [])
+        self._add(partition, held[:-1])
+        if before := self.state.partitions.get(partition):
+            cause = "; ".join(filter(None, [before.cause, gap.cause]))
+            self.state.partitions[partition] = before._replace(cause=cause)
+        self._add(partition, held[-1:])
+
+    def _owner(self, entry: Entry) -> None:
+        remembered = decode(entry.record)
+        if isinstance(remembered, tuple) and isinstance(remembered[1], Owner):
+            producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
+            self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
+
+    def _end(self, partition: Partition) -> None:
+        self._add(partition, self._open.pop(partition))
+
+    def _add(self, partition: Partition, held: Sequence[Entry]) -> None:
+        """Add the row that ends with the last of these entries."""
+        if not held:
+            return
+        last, before = held[-1], self.state.partitions.get(partition)
+        remembered = decode(last.record)
+        if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
+            if before is not None and before.lane == self.lane and last.record.offset > before.offset:
+                self._add(partition, held[:-1])
+                known = self.state.partitions[partition]
+                self.state.partitions[partition] = known._replace(forgotten=True, offset=last.record.offset)
+            return
+        now = known_of(remembered[1], self.lane, last.record.offset)
+        if is_old(before, now):
+            return
+        whole = before is not None and before.lane == self.lane and before.offset >= self.known.hole_at
+        row = row_of(partition, self.copy_of(partition[0]), before, now, last, len(held) if whole else None)
+        if row is not None:
+            cause = row.cause or (self.state.beginning if row.kind is Kind.UNAUDITED else None)
+            self.rows.append(row._replace(run=self._runs.get((last.producer_id, last.producer_epoch)), cause=cause))
+        elif before is not None and before.cause:
+            now = now._replace(cause=before.cause)
+        self.state.partitions[partition] = now
+
+
+@functools.lru_cache(maxsize=65536)
+def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
+    key = json.loads(key_bytes)
+    if "lane" in key:
+        return "owner", ("", 0)
+    if "topic" in key:
+        return "gap" if "gap" in key else "position", (str(key["topic"]), int(key["partition"]))
+    return "other", ("", 0)
+
+
+def _key(record_body: bytes) -> tuple[str, Partition]:
+    try:
+        return _kind_of(key_and_value(record_body)[0] or b"{}")
+    except (ValueError, LookupError, TypeError, BatchCorrupt) as error:
+        raise PeerError(f"the positions topic holds something else: {error!r}") from error
+
+
+def encode_state(state: AuditState) -> bytes:
+    """The state as text, for a file's metadata."""
+    partitions: Iterable[list[object]] = (
+        [*partition, *known._replace(source_id=known.source_id.hex, destination_id=known.destination_id.hex)]  # type: ignore[arg-type]
+        for partition, known in state.partitions.items()
+    )
+    lanes = [[lane, known.read_to, known.hole_at, *known.producer, known.run] for lane, known in state.lanes.items()]
+    whole = {
+        "version": _VERSION,
+        "topic_id": state.topic_id.hex,
+        "beginning": state.beginning,
+        "lanes": lanes,
+        "partitions": list(partitions),
+    }
+    return base64.b64encode(zlib.compress(json.dumps(whole, separators=(",", ":")).encode(), 1))
+
+
+def decode_state(text: bytes) -> AuditState:
+    """Decode a state.
+
+    Raises:
+        PeerError: it is damaged, or a newer release's.
+    """
+    try:
+        whole = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+        if whole["version"] != _VERSION:
+            raise PeerError(f"the audit table was written by a newer release: its state has version {whole['version']}")
+        lanes = {lane: LaneKnown(to, hole, (id_, epoch), run) for lane, to, hole, id_, epoch, run in whole["lanes"]}
+        partitions = {
+            (topic, number): Known(lane, offset, UUID(source), UUID(copy), *rest)
+            for topic, number, lane, offset, source, copy, *rest in whole["partitions"]
+        }
+        return AuditState(UUID(whole["topic_id"]), lanes, partitions, whole["beginning"])
+    except (ValueError, LookupError, TypeError, zlib.error) as error:
+        raise PeerError(f"the audit table's state is damaged: {error!r}") from error

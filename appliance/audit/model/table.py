@@ -1,0 +1,88 @@
+"""The audit table's files as bytes: Parquet, with the audit's state in the metadata of each."""
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from appliance.audit.model.rows import AuditRow
+from appliance.audit.model.state import AuditState, decode_state, encode_state
+from appliance.errors import PeerError
+
+_STATE = b"appliance.audit.state"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("run", pa.string()),
+        pa.field("lane", pa.int32(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("copy", pa.string(), nullable=False),
+        pa.field("source_from", pa.int64()),
+        pa.field("source_to", pa.int64()),
+        pa.field("copy_from", pa.int64()),
+        pa.field("copy_to", pa.int64()),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("rebuilt", pa.int64()),
+        pa.field("dropped", pa.int64(), nullable=False),
+        pa.field("transactions", pa.int64()),
+        pa.field("committed", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("producer_id", pa.int64(), nullable=False),
+        pa.field("producer_epoch", pa.int32(), nullable=False),
+        pa.field("cause", pa.string()),
+        pa.field("positions_offset", pa.int64(), nullable=False),
+    ]
+)
+
+
+def encode_rows(rows: Sequence[AuditRow], state: AuditState) -> bytes:
+    """A file of these rows, and of the state after them."""
+    values = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    columns = [pa.array(column, field.type) for column, field in zip(values, SCHEMA, strict=True)]
+    return _encoded(pa.Table.from_arrays(columns, schema=SCHEMA.with_metadata({_STATE: encode_state(state)})))
+
+
+def merged(files: Sequence[bytes]) -> bytes:
+    """The rows of several files as one, with the state of the last.
+
+    Raises:
+        PeerError: a file is damaged.
+    """
+    tables = [_table(data) for data in files]
+    whole = pa.concat_tables([table.replace_schema_metadata() for table in tables], promote_options="default")
+    return _encoded(whole.replace_schema_metadata(tables[-1].schema.metadata))
+
+
+def state_of(data: bytes) -> AuditState:
+    """The state in a file.
+
+    Raises:
+        PeerError: the file is damaged, or a newer release's.
+    """
+    try:
+        metadata = parquet.read_schema(io.BytesIO(data)).metadata or {}
+    except pa.ArrowException as error:
+        raise _damaged(error) from error
+    if _STATE not in metadata:
+        raise PeerError("a file of the audit table has no state: another program has rewritten it")
+    return decode_state(metadata[_STATE])
+
+
+def _table(data: bytes) -> pa.Table:
+    try:
+        return parquet.read_table(io.BytesIO(data))
+    except pa.ArrowException as error:
+        raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> PeerError:
+    return PeerError(f"a file of the audit table is damaged: {error}")
+
+
+def _encoded(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, compression="zstd")
+    return sink.getvalue()

@@ -1,0 +1,240 @@
+"""The rows of the audit table, from the records of a lane's log."""
+
+import random
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.rows import AuditRow, Kind
+from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, decode_state, encode_state, first_day
+from appliance.errors import PeerError
+from appliance.kafka.records.records import Record
+from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.checkpoint_records import encode_forgotten, encode_gap, encode_owner, encode_position
+from appliance.link.model.position import CopyEnd, Position
+
+SOURCE, COPY, TOPIC = (uuid.UUID(int=number) for number in (1, 2, 3))
+PARTITION = ("orders", 0)
+START = Position(SOURCE, COPY, 100, copy_end=CopyEnd(0, 0, 7, 0))
+AT = 20_000 * DAY_MS
+
+
+class Log:
+    """A lane's log: positions and other records, each as a committed entry."""
+
+    def __init__(self, lane: int = 0) -> None:
+        self.lane = lane
+        self.entries: list[Entry] = []
+        self.at = AT
+        self.epoch = 0
+
+    def add(self, *records: Record) -> None:
+        """A transaction with these records, and its marker."""
+        base = self.entries[-1].record.offset + 2 if self.entries else 0
+        for number, record in enumerate(records):
+            self.entries.append(Entry(record._replace(offset=base + number), self.at, 7, self.epoch))
+        self.at += 1000
+
+    def position(self, position: Position) -> Position:
+        self.add(encode_position(PARTITION, position, self.at))
+        return position
+
+    def owner(self, run: str) -> None:
+        self.epoch += 1
+        self.add(encode_owner(self.lane, Owner(run, "worker", "host", self.at), self.at))
+
+    def stretch(self, first: int = 0, without: Sequence[int] = ()) -> Stretch:
+        """The log from an offset on, as it is after compaction has removed these entries."""
+        kept = [entry for number, entry in enumerate(self.entries) if number not in without]
+        removed = [entry.record.offset for number, entry in enumerate(self.entries) if number in without]
+        entries = [entry for entry in kept if entry.record.offset >= first]
+        return Stretch(entries, self.entries[-1].record.offset + 2, max(removed, default=-2) + 1)
+
+
+def rows(state: AuditState, stretch: Stretch, row_ms: int = 0, lane: int = 0) -> list[AuditRow]:
+    return state.take(lane, stretch, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
+
+
+def copied(before: Position, records: int, offsets: int = 0, rebuilt: int = 0) -> Position:
+    """The position after a transaction with this many records, in so many source offsets."""
+    assert before.copy_end is not None
+    return replace(
+        before,
+        next_offset=before.next_offset + (offsets or records),
+        records=before.records + records,
+        bytes=before.bytes + 10 * records,
+        rebuilt=(before.rebuilt or 0) + rebuilt,
+        copy_end=replace(before.copy_end, offset=before.copy_end.offset + records + 1),
+    )
+
+
+def test_a_row_is_the_difference_of_two_positions() -> None:
+    log = Log()
+    log.owner("run-1")
+    first = log.position(copied(log.position(START), 5, 8, rebuilt=2))
+    log.position(copied(first, 3))
+    one, two = rows(AuditState(TOPIC), log.stretch())
+    assert one == AuditRow(
+        *(Kind.COPIED, "run-1", 0, "orders", 0, "orders.copy", 100, 108, 0, 6, 5, 50, 2, 0, 1),
+        *(AT + 2000, 7, 1, None, 4),
+    )
+    assert (two.source_from, two.source_to, two.copy_from, two.copy_to, two.records, two.rebuilt) == (
+        108, 111, 6, 10, 3, 0,
+    )  # fmt: skip
+
+
+def test_positions_of_one_stretch_of_time_and_one_producer_are_one_row() -> None:
+    log = Log()
+    held = log.position(START)
+    for _ in range(10):
+        held = log.position(copied(held, 1))
+    log.owner("run-2")
+    log.position(copied(held, 1))
+    found = rows(AuditState(TOPIC), log.stretch(), row_ms=60_000)
+    assert [(row.records, row.transactions, row.producer_epoch, row.run) for row in found] == [
+        (10, 11, 0, None),
+        (1, 1, 1, "run-2"),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_compaction_removes_and_wherever_reading_is_cut_the_sums_are_the_same(seed: int) -> None:
+    chance = random.Random(seed)
+    log = Log()
+    held = log.position(START)
+    for _ in range(30):
+        if chance.random() < 0.2:
+            log.owner(f"run-{log.epoch}")
+        held = log.position(copied(held, chance.randint(0, 5), chance.randint(5, 9), chance.randint(0, 3)))
+    state, found, at = AuditState(TOPIC), list[AuditRow](), 0
+    while at < log.stretch().following:
+        newest = len(log.entries) - 1
+        removed = [number for number in range(1, newest) if chance.random() < 0.3]
+        part = log.stretch(at, removed).before(at + chance.randint(1, 20))
+        found += rows(state, part, row_ms=chance.choice((0, 5000)))
+        state, at = decode_state(encode_state(state)), part.following
+    assert sum(row.records for row in found) == held.records
+    assert sum(row.bytes for row in found) == held.bytes
+    assert [row.source_from for row in found] == [100, *(row.source_to for row in found[:-1])]
+    assert [row.copy_from for row in found] == [0, *(row.copy_to for row in found[:-1])]
+    assert found[-1].source_to == held.next_offset
+
+
+def test_what_was_copied_before_the_audit_began_is_a_row_that_says_so() -> None:
+    log = Log()
+    log.position(copied(copied(START, 40), 2))
+    (row,) = rows(AuditState(TOPIC), log.stretch())
+    assert (row.kind, row.source_from, row.source_to, row.records) == (Kind.UNAUDITED, None, 142, 42)
+    assert row.cause == "copied before the audit began"
+
+
+def test_where_compaction_was_faster_the_row_does_not_say_how_many_transactions_it_covers() -> None:
+    log = Log()
+    held = log.position(START)
+    for _ in range(3):
+        held = log.position(copied(held, 1))
+    state = AuditState(TOPIC)
+    found = rows(state, log.stretch(without=[1, 2]))
+    assert [(row.records, row.transactions) for row in found] == [(3, None)]
+
+
+def test_a_gap_is_a_row_with_its_cause() -> None:
+    log = Log()
+    held = log.position(copied(log.position(START), 5))
+    moved = replace(held, next_offset=200)
+    gap = Gap(PARTITION, SOURCE, held.next_offset, 200, "retention was faster", AT)
+    log.add(encode_position(PARTITION, moved, AT), encode_gap(gap, AT))
+    log.position(copied(moved, 1))
+    found = rows(AuditState(TOPIC), log.stretch(), row_ms=60_000)
+    assert [(row.kind, row.source_from, row.source_to, row.records, row.cause) for row in found] == [
+        (Kind.COPIED, 100, 105, 5, None),
+        (Kind.GAP, 105, 200, 0, "retention was faster"),
+        (Kind.COPIED, 200, 201, 1, None),
+    ]
+
+
+def test_a_gap_whose_position_compaction_removed_is_named_by_the_next_row() -> None:
+    log = Log()
+    held = log.position(START)
+    moved = replace(held, next_offset=200)
+    gap = Gap(PARTITION, SOURCE, 100, 200, "retention was faster", AT)
+    log.add(encode_position(PARTITION, moved, AT), encode_gap(gap, AT))
+    log.position(copied(moved, 1))
+    (row,) = rows(AuditState(TOPIC), log.stretch(without=[1]))
+    assert (row.source_from, row.source_to, row.records, row.cause) == (100, 201, 1, "retention was faster")
+
+
+def test_a_position_that_was_moved_back_is_a_row_of_its_own() -> None:
+    log = Log()
+    held = log.position(copied(log.position(START), 5))
+    log.owner("operator")
+    log.position(replace(held, next_offset=102))
+    log.owner("run-2")
+    log.position(copied(replace(held, next_offset=102), 3))
+    found = rows(AuditState(TOPIC), log.stretch())
+    assert [(row.kind, row.run, row.source_from, row.source_to, row.records) for row in found] == [
+        (Kind.COPIED, None, 100, 105, 5),
+        (Kind.MOVED, "operator", 105, 102, 0),
+        (Kind.COPIED, "run-2", 102, 105, 3),
+    ]
+
+
+def test_a_partition_that_was_removed_and_copied_again_is_counted_twice() -> None:
+    log = Log()
+    log.position(copied(log.position(START), 5))
+    log.add(encode_forgotten(PARTITION, AT))
+    log.position(copied(log.position(START), 2))
+    found = rows(AuditState(TOPIC), log.stretch())
+    assert [(row.kind, row.source_from, row.records) for row in found] == [(Kind.COPIED, 100, 5), (Kind.COPIED, 100, 2)]
+
+
+def test_a_partition_that_goes_to_another_lane_is_counted_once_in_either_order_of_reading() -> None:
+    for order in ((0, 1), (1, 0)):
+        old, new = Log(0), Log(1)
+        held = old.position(copied(old.position(START), 5))
+        old.add(encode_forgotten(PARTITION, AT))
+        new.position(held)
+        new.position(copied(held, 2))
+        state = AuditState(TOPIC)
+        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        assert sum(row.records for row in found) == 7, order
+
+
+def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() -> None:
+    log = Log()
+    held = log.position(replace(copied(log.position(START), 5), rebuilt=None))
+    log.position(copied(held, 3, rebuilt=3))
+    log.position(copied(copied(held, 3, rebuilt=3), 1))
+    assert [row.rebuilt for row in rows(AuditState(TOPIC), log.stretch())] == [None, None, 0]
+
+
+def test_a_file_has_one_day_and_the_next_entry_begins_another() -> None:
+    log = Log()
+    held = log.position(copied(log.position(START), 5))
+    log.at = AT + DAY_MS
+    log.position(copied(held, 3))
+    state, read = AuditState(TOPIC), log.stretch()
+    (first,) = state.take(0, read, first_day(read), 0, str)
+    rest = log.stretch(state.lanes[0].read_to)
+    (second,) = state.take(0, rest, first_day(rest), 0, str)
+    assert [row.committed // DAY_MS for row in (first, second)] == [20_000, 20_001]
+
+
+def test_a_position_in_a_new_positions_topic_begins_again() -> None:
+    log = Log()
+    log.position(copied(log.position(START), 5))
+    state = AuditState(TOPIC)
+    rows(state, log.stretch())
+    assert not state.of_topic(uuid.UUID(int=9))
+    again = Log()
+    again.position(copied(START, 4))
+    (row,) = rows(state, again.stretch())
+    assert (row.kind, row.records, row.cause) == (Kind.UNAUDITED, 4, "the positions topic was made anew")
+
+
+def test_a_state_of_a_newer_release_is_refused() -> None:
+    with pytest.raises(PeerError, match="damaged"):
+        decode_state(encode_state(AuditState(TOPIC))[:-8])
