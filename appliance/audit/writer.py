@@ -54,7 +54,7 @@ class AuditWriter:
         self._state: AuditState | None = None
         self._number = 0
         self._rows: list[AuditRow] = []
-        self._day: int | None = None
+        self._day = ANY_DAY
         self._since = 0.0
         self._behind: list[int] = []
         self._another_day = False
@@ -201,7 +201,6 @@ class AuditWriter:
         """Claim the next write, then write its file."""
         state, rows = self._state, self._rows
         assert state is not None
-        assert self._day is not None
         number = self._number + 1
         day = day_of(self._day)
         ends = {lane: known.read_to for lane, known in state.lanes.items()}

@@ -158,10 +158,10 @@ def listening_target(value: str) -> Target:
 
 
 def audit_path(value: str) -> str:
-    """An absolute path, or the URL of a folder in one of Hadoop's file systems."""
-    if not re.fullmatch(r"/[^\x00-\x1f]*|(s3a|gs|abfss|hdfs|file)://[^\s?#]+", value):
+    """An absolute path, or the URL of a folder in an object store; empty for none."""
+    if not re.fullmatch(r"(/[^\x00-\x1f*?\[\]{}\\]*|(s3a|gs)://[^\s?#*\[\]{}\\]+)?", value):
         raise ValueError("expected an absolute path of a folder, or a URL such as s3a://bucket/folder")
-    return value.rstrip("/") or "/"
+    return value.rstrip("/")
 
 
 def choice(kind: type[_Choice]) -> Callable[[str], _Choice]:

@@ -139,6 +139,9 @@ class _Taking:
         gap = decode(entry.record)
         assert isinstance(gap, Gap)
         held = self._open.pop(partition, [])
+        if held and held[-1].committed != entry.committed:
+            self._add(partition, held)  # compaction has removed the position that leaves the gap
+            held = []
         self._add(partition, held[:-1])
         if before := self.state.partitions.get(partition):
             cause = "; ".join(filter(None, [before.cause, gap.cause]))
@@ -159,6 +162,10 @@ class _Taking:
         if not held:
             return
         last, before = held[-1], self.state.partitions.get(partition)
+        if len(held) > 1 and (before is None or before.forgotten):
+            self._add(partition, held[:1])  # copying begins there
+            self._add(partition, held[1:])
+            return
         remembered = decode(last.record)
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             if before is not None and before.lane == self.lane and last.record.offset > before.offset:
