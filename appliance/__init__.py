@@ -17,6 +17,7 @@
 - ``doctor``: every step of the path, tried from one VM, becomes a verdict and what to change.
 - ``imports``: settings of MirrorMaker 2 and Confluent Replicator become links.
 - ``adoption``: copies of MirrorMaker 2 become copies of a link, in place.
+- ``audit``: committed positions become a table of what was copied when.
 - ``client``: translated offsets for programs of others.
 - ``cli``: the commands of ``bin/appliance``.
 - ``errors``: the one taxonomy of errors.

@@ -50,7 +50,7 @@ class AuditWriter:
         self._naming = naming
         self._log = AuditLog(store)
         self._settings = settings
-        self._progress = progress
+        self.progress = progress
         self._state: AuditState | None = None
         self._number = 0
         self._rows: list[AuditRow] = []
@@ -66,7 +66,6 @@ class AuditWriter:
         while True:
             try:
                 await self.step()
-                self._over()
                 failures, pause = 0, 0.0 if self._behind else _PAUSE
             except ApplianceError as error:
                 self._failed(error)
@@ -100,7 +99,8 @@ class AuditWriter:
             await self._read(metadata, topic)
             await self._write_if_due(flush)
             if not self._rows and not self._behind:
-                self._progress.written_to = began
+                self.progress.written_to = began
+                self._over()
             await self._tidy()
         except BaseException:
             self._forget()
@@ -210,6 +210,7 @@ class AuditWriter:
             return
         await in_thread(lambda: self._log.write(claim, rows, state))
         self._number, self._rows = number, []
+        self._over()
 
     async def _tidy(self) -> None:
         now = time.monotonic()
@@ -222,14 +223,14 @@ class AuditWriter:
         self._state, self._rows, self._behind = None, [], []
 
     def _failed(self, error: ApplianceError) -> None:
-        if str(error) != self._progress.problem:
+        if str(error) != self.progress.problem:
             log.warning("the audit table is not written", extra={"fields": {"cause": str(error)}})
-        self._progress.problem = str(error)
+        self.progress.problem = str(error)
 
     def _over(self) -> None:
-        if self._progress.problem:
+        if self.progress.problem:
             log.info("the audit table is written again")
-        self._progress.problem = ""
+        self.progress.problem = ""
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:

@@ -121,6 +121,7 @@ COPYING = (
     ),
     _series("Latency, ten slowest topics", {_worst("kafka_replicator_latency_seconds"): _TOPIC}, "s"),
     _series("Heartbeat from source to destination", {"kafka_replicator_heartbeat_milliseconds": "{{link}}"}, "ms"),
+    _series("Lag of the audit table", {"kafka_replicator_audit_lag_seconds": "{{link}}"}, "s"),
     _series("Age of the newest heartbeat", {"time() - kafka_replicator_heartbeat_timestamp_seconds": "{{link}}"}, "s"),
 )
 

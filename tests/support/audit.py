@@ -12,7 +12,6 @@ from pyarrow import parquet
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.store import Folder, Store
 from appliance.audit.writer import AuditWriter
-from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position
@@ -24,10 +23,12 @@ AuditedRow = dict[str, Any]
 
 
 @asynccontextmanager
-async def auditing(pair: Pair, store: Store, row_seconds: float = 0, days: int = 0) -> AsyncIterator[AuditWriter]:
+async def auditing(
+    pair: Pair, store: Store, row_seconds: float = 0, flush_seconds: float = 3600, days: int = 0
+) -> AsyncIterator[AuditWriter]:
     """A writer of the link's audit table, on a connection of its own."""
     async with KafkaCluster(cluster_settings(pair.grape, Side.DESTINATION), as_it_is, pair.tag) as destination:
-        settings = AuditSettings("/audit", row_seconds, 3600, days)
+        settings = AuditSettings("/audit", row_seconds, flush_seconds, days)
         yield AuditWriter(destination, pair.naming, store, settings, AuditProgress("/audit"))
 
 
@@ -150,14 +151,3 @@ class KilledStore:
         self._left -= counts
         if counts and self._left == 0:
             raise KilledError
-
-
-class BrokenStore(Folder):
-    """A folder on a full disk, until it has room."""
-
-    full = True
-
-    def replace(self, name: str, content: bytes) -> None:
-        if self.full:
-            raise ApplianceError("no space left")
-        super().replace(name, content)

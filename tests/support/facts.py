@@ -18,7 +18,7 @@ from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
-from appliance.status.model.snapshot import Fault, PartitionStatus, Snapshot
+from appliance.status.model.snapshot import AuditStatus, Fault, PartitionStatus, Snapshot
 from tests.support.settings import REQUIRED
 
 NOW = 1_800_000_000_000
@@ -117,4 +117,4 @@ def complete() -> Snapshot:
     (topic,) = taken.topics
     partitions = tuple(replace(partition, latency_ms=40) for partition in topic.partitions)
     stopped = replace(topic, stopped=Fault("claimed", NOW), partitions=partitions)
-    return replace(taken, topics=(stopped,), groups=(group("behind", 60),))
+    return replace(taken, topics=(stopped,), groups=(group("behind", 60),), audit=AuditStatus("/audit", 5.0))

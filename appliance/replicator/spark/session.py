@@ -6,6 +6,7 @@ fences the first.
 
 import dataclasses
 import itertools
+import logging
 import os
 import sys
 import time
@@ -170,6 +171,7 @@ class Spark:
         Raises:
             SqlRefused: it is no query, or it does not fit the table.
         """
+        logging.getLogger("SQLQueryContextLogger").disabled = True  # prints Java's traces
         try:
             session = self.sql_session()
             session.conf.set("spark.sql.session.timeZone", "UTC")

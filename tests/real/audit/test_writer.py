@@ -1,13 +1,18 @@
 """The audit table of a real link: its rows are what was committed, whenever its writer is killed."""
 
 import asyncio
+import errno
 import itertools
+import os
 from pathlib import Path
 
 import pytest
 
+from appliance.audit import writer as writer_module
 from appliance.audit.model import files
+from appliance.audit.model.files import listing
 from appliance.audit.store import Folder
+from tests.support.administration import COMPACTED, configure
 from tests.support.audit import (
     KilledAt,
     KilledError,
@@ -18,8 +23,10 @@ from tests.support.audit import (
     until_written,
     write_all,
 )
-from tests.support.engine import Pair, copying
+from tests.support.engine import Engine, Pair, copying
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
+from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -89,7 +96,7 @@ async def test_the_writer_is_killed_at_each_change_of_the_files_and_every_row_is
         async with auditing(pair, Folder(tmp_path)) as writer:
             await writer.step()  # removes what a killed merge has left
     assert_exact(rows_in(tmp_path), positions)
-    assert any(file.stem[:20] != file.stem[21:] for file in tmp_path.glob("day=*/*.parquet")), "nothing was merged"
+    assert listing(Folder(tmp_path).sizes()).holding[0].last > 1, "nothing was merged"
 
 
 async def test_of_two_writers_each_writes_what_the_other_has_not(pair: Pair, tmp_path: Path) -> None:
@@ -105,3 +112,77 @@ async def test_of_two_writers_each_writes_what_the_other_has_not(pair: Pair, tmp
             await asyncio.gather(one.step(flush=True), two.step(flush=True))
         await until_written(one, tmp_path, engine)
         assert_exact(rows_in(tmp_path), await engine.positions())
+
+
+async def test_a_full_disk_stops_the_audit_alone_and_nothing_is_lost(
+    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    caplog.set_level("INFO", "appliance.audit")
+    monkeypatch.setattr(writer_module, "_RETRY_MAX", 0.1)
+    topic = pair.topic("orders", PARTITIONS)
+    async with pair.engine() as engine, auditing(pair, Folder(tmp_path), flush_seconds=0.1) as writer:
+        await engine.prepare()
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", full)
+            running = asyncio.create_task(writer.run(), name="writer")
+            produce(pair.producer(), topic, 10)
+            await engine.copy_all()
+            async with asyncio.timeout(PATIENCE):
+                while not writer.progress.problem:
+                    await asyncio.sleep(0.01)
+            assert f"AUDIT_PATH={tmp_path}" in writer.progress.problem
+            assert "No space left on device" in writer.progress.problem
+            produce(pair.producer(), topic, 10, 1)
+            await engine.copy_all()
+        positions = await engine.positions()
+        async with asyncio.timeout(PATIENCE):
+            while sum(row["records"] for row in rows_in(tmp_path)) < 20:
+                await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert_exact(rows_in(tmp_path), positions)
+    assert [record.message for record in caplog.records if record.name == "appliance.audit"] == [
+        "the audit table is not written",
+        "the audit table is written again",
+    ]
+
+
+async def test_compaction_while_the_writer_is_down_makes_rows_coarser_and_loses_none(
+    pair: Pair, tmp_path: Path
+) -> None:
+    topic = pair.topic("orders")
+    async with pair.engine() as engine:
+        await engine.establish()
+        configure(pair.grape, pair.naming.positions_topic, **COMPACTED)
+        produce(pair.producer(), topic, 10)
+        await engine.assign()
+        await engine.copy_all()
+        before = await write_all(pair, tmp_path / "early", engine)
+        commits = await until_compacted(pair, topic, engine)
+        positions = await engine.positions()
+        early = await write_all(pair, tmp_path / "early", engine)
+        late = await write_all(pair, tmp_path / "late", engine)
+    assert [row["kind"] for row in before] == ["copied"]
+    assert_exact(early, positions)
+    assert {row["kind"] for row in early} == {"copied"}
+    assert len(early) < 1 + commits
+    assert None in {row["transactions"] for row in early}
+    assert_exact(late, positions, begins=None)
+    assert (late[0]["kind"], late[0]["cause"]) == ("unaudited", "copied before the audit began")
+
+
+async def until_compacted(pair: Pair, topic: str, engine: Engine) -> int:
+    """Copy record by record until compaction has removed positions of the topic; the number of these copies."""
+    lane = next(runner.lane.index for runner in engine.runners if runner.replicas)
+    name = pair.naming.positions_topic
+    async with asyncio.timeout(PATIENCE):
+        for commits in itertools.count(1):
+            produce(pair.producer(), topic, 1)
+            await engine.copy_all()
+            rows = await asyncio.to_thread(read_rows, pair.grape, name, lane)
+            if sum(row[1] == b'{"topic":"%s","partition":0}' % topic.encode() for row in rows) < commits:
+                return commits
+    raise AssertionError

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from appliance.audit.model.progress import AuditProgress
 from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
@@ -56,7 +57,8 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, anything, anything, anything, bound, NewestGroups())
+        given = anything, anything, anything, bound, NewestGroups(), AuditProgress("")
+        super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
         self._link, self._found, self._tasks = Established(Layout(LANES), 1), DiscoveredTopics(replicas), tasks
