@@ -52,3 +52,8 @@ class AuditSettings:
             "365",
         ),
     ]
+
+    @property
+    def folder(self) -> str:
+        """The path, if it is a folder of this host; else empty."""
+        return "" if "://" in self.path else self.path

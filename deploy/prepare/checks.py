@@ -30,7 +30,7 @@ def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
             f"TUNNEL_ENDPOINT_NETWORK={settings.tunnel.endpoint_network}: expected a network without 127.0.0.1 and "
             "127.0.0.11, which Docker and the DNS shim have in a container"
         )
-    return faults + list(_unreadable(settings, role, vm))
+    return faults + list(_unreadable(settings, role, vm)) + list(_unwritable(settings, role, vm))
 
 
 def _resolvers(settings: Settings, role: Role, vm: Vm) -> Iterator[str]:
@@ -53,6 +53,21 @@ def _unreadable(settings: Settings, role: Role, vm: Vm) -> Iterator[str]:
         cause = _why_unreadable(file, mount.source, vm)
         if cause:
             yield f"{mount.variable}={file}: {cause}"
+
+
+def _unwritable(settings: Settings, role: Role, vm: Vm) -> Iterator[str]:
+    """The fault of an audit table's folder in which the containers' user may not write."""
+    folder = settings.audit.folder
+    if not folder or not role & Role.REPLICATOR:
+        return
+    try:
+        status = Path(folder).stat()
+        if stat.S_ISDIR(status.st_mode) and _may(stat.S_IWOTH, status, vm) and _may(stat.S_IXOTH, status, vm):
+            return
+    except OSError:
+        pass
+    make = f"mkdir -p {folder} && chown {vm.user}:{vm.group} {folder}"
+    yield f"AUDIT_PATH={folder}: expected a folder in which user {vm.user}, the containers' user, may write: {make}"
 
 
 def _why_unreadable(file: Path, mounted: Path, vm: Vm) -> str | None:

@@ -108,7 +108,8 @@ def _compose(
         tunnel_processes=limits.TUNNEL,
         control_center_memory=limits.CONTROL_CENTER_MEMORY,
         links_directory=LINKS_DIRECTORY,
-        replicator_memory=limits.replicator_memory(settings.engine, vm.cores),
+        audit_folder=settings.audit.folder,
+        replicator_memory=limits.replicator_memory(settings.engine, vm.cores, audits=bool(settings.audit.path)),
         replicator_processes=limits.replicator_processes(settings.engine, vm.cores),
         **services,
     )

@@ -21,6 +21,7 @@ partitions. The rest is for a snapshot of thousands of partitions, here and in t
 
 _BESIDE_THE_HEAP = 640
 _TASK_MEMORY = 192
+_AUDIT_MEMORY = 128
 
 
 def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
@@ -32,9 +33,13 @@ def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
     return tunnel + by_ssh * (_SSH_WINDOWS + math.ceil(connections_max / _SSH_CONNECTIONS_OF_A_MEBIBYTE))
 
 
-def replicator_memory(engine: EngineSettings, cores: int) -> int:
-    """Java's heap and its other memory, the driver's Python, and the buffers of each task's Python."""
-    return _mebibytes(engine.spark_driver_memory) + _BESIDE_THE_HEAP + _TASK_MEMORY * (engine.tasks or cores)
+def replicator_memory(engine: EngineSettings, cores: int, *, audits: bool = False) -> int:
+    """Java's heap and its other memory, the driver's Python, and the buffers of each task's Python.
+
+    ``audits`` is true if the driver writes the audit table.
+    """
+    beside = _BESIDE_THE_HEAP + audits * _AUDIT_MEMORY
+    return _mebibytes(engine.spark_driver_memory) + beside + _TASK_MEMORY * (engine.tasks or cores)
 
 
 def _mebibytes(size: str) -> int:

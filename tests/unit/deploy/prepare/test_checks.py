@@ -111,3 +111,14 @@ def test_the_containers_user_has_to_be_able_to_read_a_secret_in_a_file(tmp_path:
     assert faults(SOURCE_VM, stranger, **in_a_file) == [
         f"SHARED_SECRET_FILE={path}: user {stranger.user}, the containers' user, may not read it"
     ]
+
+
+def test_a_folder_of_the_audit_table_that_containers_may_not_write_is_named_with_its_remedy(tmp_path: Path) -> None:
+    folder = tmp_path / "audit"
+    [fault] = faults(DESTINATION_VM, AUDIT_PATH=str(folder))
+    assert fault.startswith(f"AUDIT_PATH={folder}: expected a folder in which user {OURS.user}")
+    assert fault.endswith(f"mkdir -p {folder} && chown {OURS.user}:{OURS.group} {folder}")
+    folder.mkdir(0o755)
+    assert faults(DESTINATION_VM, AUDIT_PATH=str(folder)) == []
+    assert len(faults(DESTINATION_VM, replace(OURS, user=OURS.user + 1), AUDIT_PATH=str(folder))) == 1
+    assert faults(SOURCE_VM, AUDIT_PATH="/nowhere") == faults(DESTINATION_VM, AUDIT_PATH="s3a://bucket") == []

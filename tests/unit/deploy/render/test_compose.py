@@ -139,6 +139,20 @@ def test_the_control_centers_of_all_links_share_one_volume_and_it_is_in_memory()
     assert mounted == {"type": "volume", "source": "links", "target": "/run/links"}
 
 
+def test_the_replicator_alone_may_write_the_audit_table_where_that_is_a_folder() -> None:
+    writable = [
+        (name, volume["source"], volume["target"])
+        for name, service in services(DESTINATION_VM, AUDIT_PATH="/srv/the audit").items()
+        for volume in service["volumes"]
+        if volume["type"] == "bind" and not volume.get("read_only")
+    ]
+    assert writable == [("replicator", "/srv/the audit", "/srv/the audit")]
+    assert (
+        compose(DESTINATION_VM, AUDIT_PATH="s3a://audit")["services"]["replicator"]["volumes"]
+        == (services(DESTINATION_VM)["replicator"]["volumes"])
+    )
+
+
 def test_only_the_control_center_has_its_token(secret_file: Path) -> None:
     token = {"CONSOLE_TOKEN": SECRET[::-1]}
     holding = {path for path, text in files(DESTINATION_VM, **token).items() if SECRET[::-1] in text}
@@ -322,7 +336,12 @@ def test_the_user_of_a_container_has_a_name_in_it() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "limit"),
-    [({}, "1536m"), ({"SPARK_DRIVER_MEMORY": "2g"}, "3072m"), ({"TASKS": "8"}, "2688m")],
+    [
+        ({}, "1536m"),
+        ({"SPARK_DRIVER_MEMORY": "2g"}, "3072m"),
+        ({"TASKS": "8"}, "2688m"),
+        ({"AUDIT_PATH": "/srv/audit"}, "1664m"),
+    ],
 )
 def test_the_replicators_memory_is_its_heap_and_what_each_task_takes(changes: dict[str, str], limit: str) -> None:
     assert services(DESTINATION_VM, **changes)["replicator"]["mem_limit"] == limit
