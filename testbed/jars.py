@@ -30,11 +30,13 @@ log = logging.getLogger("demo")
 class JarSet:
     """Maven modules, each ``(organisation, name, revision)``, fetched with all their dependencies.
 
-    ``version`` is Kafka's, and part of the directory's name.
+    ``version`` is Kafka's, and part of the directory's name. ``excluded`` are dependencies to leave out, each
+    ``(organisation, name)``.
     """
 
     modules: tuple[tuple[str, str, str], ...]
     version: str = KAFKA_VERSION
+    excluded: tuple[tuple[str, str], ...] = ()
 
     @property
     def ivy_file(self) -> str:
@@ -42,7 +44,7 @@ class JarSet:
         dependencies = "".join(
             f'<dependency org="{organisation}" name="{name}" rev="{revision}" conf="default"/>'
             for organisation, name, revision in self.modules
-        )
+        ) + "".join(f'<exclude org="{organisation}" module="{name}"/>' for organisation, name in self.excluded)
         info = '<info organisation="appliance" module="demo"/>'
         return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>\n'
 

@@ -134,7 +134,7 @@ async def test_the_queries_of_the_documentation_run_on_a_table_of_a_real_link(au
         ("DROP VIEW audit", "DROP"),
         ("INSERT OVERWRITE DIRECTORY '/tmp/never' USING parquet SELECT * FROM audit", "INSERT"),
         ("SELECT nothing FROM audit", "nothing"),
-        ("SELECT * FROM", "FROM"),
+        ("SELECT * FROM", "Invalid usage"),
     ],
 )
 async def test_a_text_that_is_no_query_is_refused_in_one_line(audited: Audited, text: str, said: str) -> None:
@@ -159,10 +159,10 @@ async def test_duckdb_reads_the_table(audited: Audited) -> None:
     read = f"read_parquet('{audited.folder}/day=*/*.parquet')"
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW audit AS SELECT * FROM {read}")
-        counted = connection.sql("SELECT sum(records), count(DISTINCT run) FROM audit").fetchone()
+        counted = connection.execute("SELECT sum(records), count(DISTINCT run) FROM audit").fetchone()
         assert counted == (PARTITIONS * ROUNDS * RECORDS, ROUNDS)
         for query in QUERIES:
-            connection.sql(query).fetchall()
+            connection.execute(query).fetchall()
 
 
 async def test_without_a_table_the_command_names_the_variable(audited: Audited) -> None:
