@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -151,3 +152,17 @@ class KilledStore:
         self._left -= counts
         if counts and self._left == 0:
             raise KilledError
+
+
+class SuspendedStore(Folder):
+    """A folder whose writer is suspended at its first file, after the claim of it, until it is told to go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.suspended, self.goes_on, self.wrote = threading.Event(), threading.Event(), threading.Event()
+
+    def replace(self, name: str, content: bytes) -> None:
+        self.suspended.set()
+        assert self.goes_on.wait(PATIENCE)
+        super().replace(name, content)
+        self.wrote.set()

@@ -17,6 +17,7 @@ from tests.support.audit import (
     KilledAt,
     KilledError,
     KilledStore,
+    SuspendedStore,
     assert_exact,
     auditing,
     rows_in,
@@ -112,6 +113,29 @@ async def test_of_two_writers_each_writes_what_the_other_has_not(pair: Pair, tmp
             await asyncio.gather(one.step(flush=True), two.step(flush=True))
         await until_written(one, tmp_path, engine)
         assert_exact(rows_in(tmp_path), await engine.positions())
+
+
+async def test_a_writer_that_wakes_up_between_its_claim_and_its_file_doubles_nothing(
+    pair: Pair, tmp_path: Path
+) -> None:
+    topic = pair.topic("orders", PARTITIONS)
+    asleep = SuspendedStore(tmp_path)
+    async with pair.engine() as engine, auditing(pair, asleep) as older:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+        stopped = asyncio.create_task(older.step(flush=True), name="suspended")
+        assert await asyncio.to_thread(asleep.suspended.wait, PATIENCE)
+        produce(pair.producer(), topic, 5, 1)
+        await engine.copy_all()
+        await write_all(pair, tmp_path, engine)
+        asleep.goes_on.set()
+        await stopped
+        assert asleep.wrote.is_set()
+        produce(pair.producer(), topic, 5, 2)
+        await engine.copy_all()
+        await until_written(older, tmp_path, engine)
+        positions = await engine.positions()
+    assert_exact(rows_in(tmp_path), positions)
 
 
 async def test_a_full_disk_stops_the_audit_alone_and_nothing_is_lost(
