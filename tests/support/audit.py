@@ -155,14 +155,23 @@ class KilledStore:
 
 
 class SuspendedStore(Folder):
-    """A folder whose writer is suspended at its first file, after the claim of it, until it is told to go on."""
+    """A folder whose writer is suspended at its first claim, or at the file of it, until it is told to go on."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, at_claim: bool) -> None:
         super().__init__(path)
-        self.suspended, self.goes_on, self.wrote = threading.Event(), threading.Event(), threading.Event()
+        self._at_claim = at_claim
+        self.suspended, self.goes_on = threading.Event(), threading.Event()
+
+    def create(self, name: str, content: bytes) -> bool:
+        if self._at_claim:
+            self._suspend()
+        return super().create(name, content)
 
     def replace(self, name: str, content: bytes) -> None:
+        if not self._at_claim:
+            self._suspend()
+        super().replace(name, content)
+
+    def _suspend(self) -> None:
         self.suspended.set()
         assert self.goes_on.wait(PATIENCE)
-        super().replace(name, content)
-        self.wrote.set()

@@ -115,25 +115,26 @@ async def test_of_two_writers_each_writes_what_the_other_has_not(pair: Pair, tmp
         assert_exact(rows_in(tmp_path), await engine.positions())
 
 
-async def test_a_writer_that_wakes_up_between_its_claim_and_its_file_doubles_nothing(
-    pair: Pair, tmp_path: Path
+@pytest.mark.parametrize("at_claim", [True, False], ids=["claim", "file"])
+async def test_a_writer_that_is_suspended_before_its_claim_or_its_file_doubles_nothing(
+    pair: Pair, tmp_path: Path, at_claim: bool
 ) -> None:
     topic = pair.topic("orders", PARTITIONS)
-    asleep = SuspendedStore(tmp_path)
+    asleep = SuspendedStore(tmp_path, at_claim)
     async with pair.engine() as engine, auditing(pair, asleep) as older:
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
         stopped = asyncio.create_task(older.step(flush=True), name="suspended")
         assert await asyncio.to_thread(asleep.suspended.wait, PATIENCE)
-        produce(pair.producer(), topic, 5, 1)
-        await engine.copy_all()
-        await write_all(pair, tmp_path, engine)
+        for partition in (0, 1):
+            produce(pair.producer(), topic, 5, partition)
+            await engine.copy_all()
+            await write_all(pair, tmp_path, engine)
         asleep.goes_on.set()
         await stopped
-        assert asleep.wrote.is_set()
         produce(pair.producer(), topic, 5, 2)
         await engine.copy_all()
-        await until_written(older, tmp_path, engine)
+        await write_all(pair, tmp_path, engine)
         positions = await engine.positions()
     assert_exact(rows_in(tmp_path), positions)
 
