@@ -86,6 +86,11 @@ def is_old(before: Known | None, now: Known) -> bool:
     return now.records < before.records or (now.records, now.next_offset) == (before.records, before.next_offset)
 
 
+def is_news(before: Known, source_id: UUID, following: int) -> bool:
+    """True for a gap of this source topic up to an offset, UNKNOWN if its log is gone, which no earlier row covers."""
+    return not is_another(before.source_id, source_id) and (following == UNKNOWN or following > before.next_offset)
+
+
 def row_of(
     partition: Partition, copy: str, before: Known | None, now: Known, entry: Entry, transactions: int | None
 ) -> AuditRow | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.audit.model.entries import Entry, Stretch
-from appliance.audit.model.rows import AuditRow, Kind, Known, is_old, known_of, row_of
+from appliance.audit.model.rows import AuditRow, Kind, Known, is_news, is_old, known_of, row_of
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import key_and_value
@@ -135,15 +135,19 @@ class _Taking:
         return at, entry.producer_id, entry.producer_epoch
 
     def _gap(self, partition: Partition, entry: Entry) -> None:
-        """A gap ends a row, and the next one names it: the position that leaves it lies before it in the log."""
-        gap = decode(entry.record)
-        assert isinstance(gap, Gap)
+        """A gap ends a row, and the next one names it: the position that leaves it lies before it in the log.
+
+        A change of lanes deletes a gap in one lane, and writes it again in another: that is no news.
+        """
+        gap = decode(entry.record) if key_and_value(entry.record.body)[1] is not None else None
+        if not isinstance(gap, Gap):
+            return
         held = self._open.pop(partition, [])
         if held and held[-1].committed != entry.committed:
             self._add(partition, held)  # compaction has removed the position that leaves the gap
             held = []
         self._add(partition, held[:-1])
-        if before := self.state.partitions.get(partition):
+        if (before := self.state.partitions.get(partition)) and is_news(before, gap.source_id, gap.next):
             cause = "; ".join(filter(None, [before.cause, gap.cause]))
             self.state.partitions[partition] = before._replace(cause=cause)
         self._add(partition, held[-1:])

@@ -11,7 +11,7 @@ from appliance.audit.model.entries import Entry, Stretch
 from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, decode_state, encode_state, first_day
 from appliance.errors import PeerError
-from appliance.kafka.records.records import Record
+from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_gap, encode_owner, encode_position
 from appliance.link.model.position import CopyEnd, Position
@@ -165,6 +165,26 @@ def test_a_gap_whose_position_compaction_removed_is_named_by_the_next_row() -> N
     log.position(copied(moved, 1))
     (row,) = rows(AuditState(TOPIC), log.stretch(without=[1]))
     assert (row.source_from, row.source_to, row.records, row.cause) == (100, 201, 1, "retention was faster")
+
+
+def test_a_gap_that_goes_to_another_lane_with_its_partition_is_no_news() -> None:
+    for order in ((0, 1), (1, 0)):
+        old, new = Log(0), Log(1)
+        held = old.position(copied(old.position(START), 5))
+        gap = Gap(PARTITION, SOURCE, held.next_offset, 200, "retention was faster", AT)
+        held = replace(held, next_offset=200)
+        old.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
+        held = old.position(copied(held, 1))
+        deleted = encode_gap(gap, AT)
+        deleted = deleted._replace(body=body(key_and_value(deleted.body)[0], None))
+        old.add(encode_forgotten(PARTITION, AT), deleted)
+        new.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
+        new.position(copied(held, 2))
+        state = AuditState(TOPIC)
+        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        assert sum(row.records for row in found) == 8
+        assert found[-1].cause is None
+        assert [row.cause for row in found if row.kind is Kind.GAP] == ["retention was faster"] * (order == (0, 1))
 
 
 def test_a_position_that_was_moved_back_is_a_row_of_its_own() -> None:
