@@ -122,6 +122,8 @@ class _Taking:
                 self._owner(entry)
         for partition in list(self._open):
             self._end(partition)
+        # An owner's name follows the positions of its first transaction.
+        self.rows = [row._replace(run=self._runs.get((row.producer_id, row.producer_epoch))) for row in self.rows]
 
     def _position(self, partition: Partition, entry: Entry) -> None:
         held = self._open.setdefault(partition, [])
@@ -184,7 +186,7 @@ class _Taking:
         row = row_of(partition, self.copy_of(partition[0]), before, now, last, len(held) if whole else None)
         if row is not None:
             cause = row.cause or (self.state.beginning if row.kind is Kind.UNAUDITED else None)
-            self.rows.append(row._replace(run=self._runs.get((last.producer_id, last.producer_epoch)), cause=cause))
+            self.rows.append(row._replace(cause=cause))
         elif before is not None and before.cause:
             now = now._replace(cause=before.cause)
         self.state.partitions[partition] = now

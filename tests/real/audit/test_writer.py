@@ -12,7 +12,9 @@ from appliance.audit import writer as writer_module
 from appliance.audit.model import files
 from appliance.audit.model.files import listing
 from appliance.audit.store import Folder
-from tests.support.administration import COMPACTED, configure
+from appliance.replicator.resume import Choice, resume
+from appliance.settings.values import OnGap
+from tests.support.administration import COMPACTED, configure, delete_before
 from tests.support.audit import (
     KilledAt,
     KilledError,
@@ -173,6 +175,45 @@ async def test_a_full_disk_stops_the_audit_alone_and_nothing_is_lost(
         "the audit table is not written",
         "the audit table is written again",
     ]
+
+
+async def test_a_gap_of_a_real_link_is_a_row_between_the_copied_ones(pair: Pair, tmp_path: Path) -> None:
+    topic = pair.topic("orders")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    produce(pair.producer(), topic, 10)
+    delete_before(pair.orange, topic, 0, 15)
+    async with pair.engine(on_gap=OnGap.RECORD) as engine:
+        await engine.copy_all()
+        rows = await write_all(pair, tmp_path, engine)
+        positions = await engine.positions()
+    assert_exact(rows, positions)
+    in_order = sorted(rows, key=lambda row: row["positions_offset"])
+    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in in_order] == [
+        ("copied", 0, 10, 10),
+        ("gap", 10, 15, 0),
+        ("copied", 15, 20, 5),
+    ]
+    assert in_order[1]["cause"]
+
+
+async def test_an_operators_move_is_a_row_of_its_own(pair: Pair, tmp_path: Path) -> None:
+    topic = pair.topic("orders")
+    produce(pair.producer(), topic, 10)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+    await resume(pair.settings(), Choice(topic, 0, "4"), print)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        rows = await write_all(pair, tmp_path, engine)
+    in_order = sorted(rows, key=lambda row: row["positions_offset"])
+    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in in_order] == [
+        ("copied", 0, 10, 10),
+        ("moved", 10, 4, 0),
+        ("copied", 4, 10, 6),
+    ]
+    assert in_order[1]["run"] == "operator"
 
 
 async def test_compaction_while_the_writer_is_down_makes_rows_coarser_and_loses_none(
