@@ -7,9 +7,8 @@ from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.status.model.document import document
 from appliance.status.model.facts import Log
-from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position, with_sql
 from appliance.status.model.snapshot import AuditStatus, Fault
-from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position
+from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position, with_sql
 
 KEY = ("payments", 0)
 
@@ -96,6 +95,8 @@ def test_the_sql_is_there_with_the_time_of_its_first_lane() -> None:
     raw = document(snapshot(destination=with_sql(*changes, SqlChange(LinkSql(3), "raw", 5, NOW))))["sql"]
     assert isinstance(raw, dict)
     assert (raw["number"], raw["digest"], raw["text"]) == (3, None, None)
+
+
 def test_the_audit_table_is_there_with_its_lag_and_the_reason_that_it_is_not_written() -> None:
     assert document(snapshot())["audit"] is None
     full = AuditStatus("/audit", 61.5, Fault("no space left", NOW))
