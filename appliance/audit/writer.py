@@ -63,6 +63,7 @@ class AuditWriter:
     async def run(self) -> None:
         """Write until it is cancelled; each kind of failure is logged once, and tried again."""
         failures = 0
+        self.progress.written_to = _now()  # the lag of a table that cannot be written grows from here
         while True:
             try:
                 await self.step()
@@ -95,7 +96,7 @@ class AuditWriter:
                 await self._write()
                 return
             self._state.of_topic(topic.id)
-            began = time.time_ns() // 1_000_000
+            began = _now()
             await self._read(metadata, topic)
             await self._write_if_due(flush)
             if not self._rows and not self._behind:
@@ -231,6 +232,10 @@ class AuditWriter:
         if self.progress.problem:
             log.info("the audit table is written again")
         self.progress.problem = ""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:

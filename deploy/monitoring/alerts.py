@@ -120,6 +120,15 @@ REPLICATOR_ALERTS = (
         f"{_STATUS} lists the offsets and the cause. If retention is faster than the copy, give the source more "
         "retention, or the replicator more cores.",
     ),
+    Alert(
+        "KafkaReplicatorAuditBehind",
+        Severity.WARNING,
+        "kafka_replicator_audit_lag_seconds > 7200",
+        "10m",
+        f"The audit table is {{{{ $value | humanizeDuration }}}} behind, link {_LINK}.",
+        "The replicator's log says why: `docker-compose logs replicator | grep audit`. Copying goes on. No row is "
+        "lost; where the positions topic is compacted first, rows become coarser.",
+    ),
 )
 
 TUNNEL_ALERTS = (

@@ -115,6 +115,13 @@ CASES = (
         topic="orders",
     ),
     _case(
+        "KafkaReplicatorAuditBehind",
+        {f"kafka_replicator_audit_lag_seconds{{{REPLICATOR}}}": "0+600x30"},
+        22,
+        23,
+        f"The audit table is 3h 50m 0s behind, link {ON_REPLICATOR}.",
+    ),
+    _case(
         "KafkaTunnelNotScraped",
         {f"up{{{TUNNEL}}}": "1x9 stale"},
         11,

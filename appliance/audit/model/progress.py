@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class AuditProgress:
-    """Times in milliseconds: commits before ``written_to`` are in the files; -1 as long as that is not known.
+    """Times in milliseconds: commits before ``written_to`` are in the files, or came before the writer's start.
 
     ``problem`` is the reason that nothing can be written now, empty if there is none.
     """

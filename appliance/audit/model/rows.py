@@ -80,10 +80,22 @@ def known_of(position: Position, lane: int, offset: int) -> Known:
 
 
 def is_old(before: Known | None, now: Known) -> bool:
-    """True for a position that an earlier row covers already: that of a lane which had the partition before."""
+    """True for a position that an earlier row covers already.
+
+    After a change of lanes, a position of the old lane may be read after newer ones of the new lane.
+    """
     if before is None or before.lane == now.lane:
         return before is not None and now.offset <= before.offset
-    return now.records < before.records or (now.records, now.next_offset) == (before.records, before.next_offset)
+    if now.records != before.records:
+        return now.records < before.records
+    return now.next_offset == before.next_offset or (now.next_offset < before.next_offset and not before.forgotten)
+
+
+def is_moved(before: Known | None, now: Known) -> bool:
+    """True for the position by which another lane takes the partition."""
+    if before is None or not before.forgotten or before.lane == now.lane:
+        return False
+    return (now.records, now.next_offset) == (before.records, before.next_offset)
 
 
 def is_news(before: Known, source_id: UUID, following: int) -> bool:

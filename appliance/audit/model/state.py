@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.audit.model.entries import Entry, Stretch
-from appliance.audit.model.rows import AuditRow, Kind, Known, is_news, is_old, known_of, row_of
+from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import key_and_value
@@ -180,6 +180,8 @@ class _Taking:
                 self.state.partitions[partition] = known._replace(forgotten=True, offset=last.record.offset)
             return
         now = known_of(remembered[1], self.lane, last.record.offset)
+        if is_moved(before, now):
+            self.state.partitions[partition] = now
         if is_old(before, now):
             return
         whole = before is not None and before.lane == self.lane and before.offset >= self.known.hole_at

@@ -180,8 +180,8 @@ def decode(record: Record) -> Remembered:
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             return remembered
         partition, position = remembered
-        beside = headers(record.body)
-        return partition, dataclasses.replace(position, tail=tail_of(beside), rebuilt=_count(beside.get(_REBUILT)))
+        held = headers(record.body)
+        return partition, dataclasses.replace(position, tail=tail_of(held), rebuilt=_count(held.get(_REBUILT)))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
 
