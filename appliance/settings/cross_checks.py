@@ -46,6 +46,7 @@ def _weak_secrets(settings: Settings) -> list[str]:
         "SHARED_SECRET_PREVIOUS": settings.tunnel.previous_secret,
         "SPARK_AUTHENTICATE_SECRET": settings.engine.spark_secret,
         "CONSOLE_TOKEN": settings.control_center.token,
+        "REPLICA_TRANSFORM_SALT": settings.transform.salt,
     }
     names = tuple(_known_names(settings))
     causes = {name: weakness(secret.reveal(), names) for name, secret in judged.items() if secret}

@@ -16,7 +16,7 @@ from deploy.render.container import (
     service_settings,
     settings_text,
 )
-from deploy.render.mounts import DIRECTORY, mounts, secret_files
+from deploy.render.mounts import DIRECTORY, mounts, read_at_start
 from deploy.render.template import filled
 from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
 
@@ -89,7 +89,7 @@ def _compose(
         service.name.replace("-", "_"): {
             "command": service.command,
             "volumes": _volumes(service, settings),
-            "fingerprint": fingerprint(text, [file.content for file in secret_files(settings, service.role)]),
+            "fingerprint": fingerprint(text, read_at_start(settings, service.role)),
             "healthcheck": _HEALTHCHECKS.get(service.name),
         }
         for service, text in texts.items()

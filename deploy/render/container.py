@@ -82,7 +82,7 @@ def settings_text(values: Mapping[str, str], vm: Vm) -> str:
 def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
     """A digest of the file for docker-compose.yml, so that Compose recreates a container when its settings change.
 
-    It includes the secrets in files of their own, which are read at the start. It leaves out the settings that a
+    It includes secrets and SQL in files of their own, which are read at the start. It leaves out the settings that a
     container reads again while it runs.
     """
     lines = (line for line in text.splitlines(keepends=True) if not line.startswith(_READ_AGAIN))

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.settings.role import TUNNEL_ENDS, Role
+from appliance.settings.secret import Secret
+from appliance.settings.transform import read_sql
 from appliance.settings.values import SecretFile, Settings
 from appliance.settings.variables import BY_NAME, TABLE
 
@@ -62,6 +64,13 @@ def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
     """The files with secrets for a service of this role."""
     needed = {variable.name for variable in TABLE if variable.roles & role}
     return (file for file in settings.secret_files if file.variable in needed)
+
+
+def read_at_start(settings: Settings, role: Role) -> Iterator[Secret]:
+    """The contents of the files that a service of this role reads at its start."""
+    yield from (file.content for file in secret_files(settings, role))
+    if settings.transform.sql_file is not None and role & Role.REPLICATOR:
+        yield Secret(read_sql(settings.transform.sql_file))
 
 
 def _secrets(settings: Settings, role: Role) -> Iterator[Mount]:

@@ -329,6 +329,22 @@ def test_another_secret_in_its_file_makes_the_containers_that_read_it_anew(secre
     assert anew == {"gateway", "control-center"}
 
 
+def test_sql_and_its_salt_are_mounted_for_the_replicator_which_is_made_anew_with_other_sql(secret_file: Path) -> None:
+    sql = secret_file.with_name("mask.sql")
+    sql.write_text("SELECT key FROM records")
+    own = {"REPLICA_TRANSFORM_SQL_FILE": str(sql), "REPLICA_TRANSFORM_SALT_FILE": str(secret_file)}
+    before, text = services(DESTINATION_VM, **own), files(DESTINATION_VM, **own)
+    found = volumes(before["replicator"])
+    assert found["/etc/appliance/transform.sql"] == str(sql)
+    assert found["/etc/appliance/REPLICA_TRANSFORM_SALT_FILE"] == str(secret_file)
+    assert "REPLICA_TRANSFORM_SQL_FILE='/etc/appliance/transform.sql'" in text["prepared/replicator.sh"]
+    assert "transform.sql" not in str(volumes(before["gateway"])) + text["prepared/gateway.sh"]
+    sql.write_text("SELECT value FROM records")
+    after = services(DESTINATION_VM, **own)
+    assert before["replicator"]["labels"] != after["replicator"]["labels"]
+    assert before["gateway"]["labels"] == after["gateway"]["labels"]
+
+
 def test_the_user_of_a_container_has_a_name_in_it() -> None:
     assert files(SOURCE_VM)["prepared/passwd"] == "appliance:x:1000:1001::/tmp:/usr/sbin/nologin\n"
     assert volumes(services(SOURCE_VM)["tunnel"])["/etc/passwd"] == "./prepared/passwd"
