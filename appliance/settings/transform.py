@@ -90,10 +90,8 @@ def read_sql(path: Path) -> str:
 
 
 def transform_faults(transform: TransformSettings) -> Iterator[str]:
-    """The faults of the file, and of settings that mean nothing without it."""
+    """The fault of the file, if there is one."""
     if transform.sql_file is None:
-        if transform.salt:
-            yield "REPLICA_TRANSFORM_SALT: expected REPLICA_TRANSFORM_SQL_FILE with it"
         return
     try:
         read_sql(transform.sql_file)

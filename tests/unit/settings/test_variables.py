@@ -20,7 +20,7 @@ def test_the_required_variables_are_the_thirteen_of_the_ancestors() -> None:
 
 def test_everything_that_holds_a_secret_is_confidential_and_nothing_else_is() -> None:
     assert {variable.name for variable in TABLE if variable.confidential} == {
-        variable.name for variable in TABLE if re.search("(SECRET|TOKEN|PASSWORD)(_PREVIOUS)?$", variable.name)
+        variable.name for variable in TABLE if re.search("(SECRET|TOKEN|PASSWORD|SALT)(_PREVIOUS)?$", variable.name)
     }
 
 
