@@ -49,8 +49,12 @@ async def until_written(writer: AuditWriter, folder: Path, engine: Engine) -> No
 
 
 def _ends(rows: Iterable[AuditedRow]) -> dict[Partition, int]:
-    ordered = sorted(rows, key=lambda row: row["positions_offset"])
-    return {(row["topic"], row["partition"]): row["source_to"] for row in ordered}
+    return {(row["topic"], row["partition"]): row["source_to"] for row in in_order(rows)}
+
+
+def in_order(rows: Iterable[AuditedRow]) -> list[AuditedRow]:
+    """The rows in the order of their commits."""
+    return sorted(rows, key=lambda row: (row["committed"], row["positions_offset"]))
 
 
 def rows_in(folder: Path) -> list[AuditedRow]:
@@ -66,7 +70,7 @@ def assert_exact(rows: Sequence[AuditedRow], positions: Mapping[Partition, Posit
     """
     copied = {of: held for of, held in positions.items() if held.records}
     by_partition: dict[Partition, list[AuditedRow]] = {}
-    for row in sorted(rows, key=lambda row: row["positions_offset"]):
+    for row in in_order(rows):
         by_partition.setdefault((row["topic"], row["partition"]), []).append(row)
     assert by_partition.keys() == copied.keys()
     for partition, held in copied.items():
@@ -88,7 +92,7 @@ def assert_tiled(own: Sequence[AuditedRow], begins: int | None) -> None:
         assert after["source_from"] == before["source_to"], (before, after)
         assert after["copy_from"] == before["copy_to"], (before, after)
         assert after["committed"] >= before["committed"]
-    assert len({row["positions_offset"] for row in own}) == len(own)
+    assert len({(row["lane"], row["positions_offset"]) for row in own}) == len(own)
 
 
 class KilledError(Exception):

@@ -110,7 +110,8 @@ def row_of(
 
     ``transactions`` is None if compaction has removed some.
     """
-    if before is None or (before.forgotten and before.lane == now.lane) or now.records < before.records:
+    # A deleted position came back in the same lane, after two changes of lanes, unless its counts begin again.
+    if before is None or now.records < before.records or (before.forgotten and not now.records):
         if not now.records:
             return None  # copying begins here
         empty = Known(now.lane, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, UNKNOWN)

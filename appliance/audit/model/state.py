@@ -13,7 +13,7 @@ from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news,
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import key_and_value
-from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.position import Position
 
@@ -122,8 +122,15 @@ class _Taking:
                 self._owner(entry)
         for partition in list(self._open):
             self._end(partition)
-        # An owner's name follows the positions of its first transaction.
-        self.rows = [row._replace(run=self._runs.get((row.producer_id, row.producer_epoch))) for row in self.rows]
+        self.rows = [row._replace(run=self._run(row)) for row in self.rows]
+
+    def _run(self, row: AuditRow) -> str | None:
+        """The run of a row. An owner's name follows the positions of its first transaction.
+
+        A change of lanes writes positions again, by the operator: another run has copied up to there.
+        """
+        run = self._runs.get((row.producer_id, row.producer_epoch))
+        return None if run == OPERATOR and row.kind is Kind.COPIED else run
 
     def _position(self, partition: Partition, entry: Entry) -> None:
         held = self._open.setdefault(partition, [])

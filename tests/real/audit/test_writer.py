@@ -12,8 +12,10 @@ from appliance.audit import writer as writer_module
 from appliance.audit.model import files
 from appliance.audit.model.files import listing
 from appliance.audit.store import Folder
+from appliance.replicator.lanes_command import lanes
 from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import OnGap
+from tests.real.failover.test_promotion import YES, command
 from tests.support.administration import COMPACTED, configure, delete_before
 from tests.support.audit import (
     KilledAt,
@@ -22,6 +24,7 @@ from tests.support.audit import (
     SuspendedStore,
     assert_exact,
     auditing,
+    in_order,
     rows_in,
     until_written,
     write_all,
@@ -189,13 +192,13 @@ async def test_a_gap_of_a_real_link_is_a_row_between_the_copied_ones(pair: Pair,
         rows = await write_all(pair, tmp_path, engine)
         positions = await engine.positions()
     assert_exact(rows, positions)
-    in_order = sorted(rows, key=lambda row: row["positions_offset"])
-    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in in_order] == [
+    ordered = in_order(rows)
+    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in ordered] == [
         ("copied", 0, 10, 10),
         ("gap", 10, 15, 0),
         ("copied", 15, 20, 5),
     ]
-    assert in_order[1]["cause"]
+    assert ordered[1]["cause"]
 
 
 async def test_an_operators_move_is_a_row_of_its_own(pair: Pair, tmp_path: Path) -> None:
@@ -207,13 +210,32 @@ async def test_an_operators_move_is_a_row_of_its_own(pair: Pair, tmp_path: Path)
     async with pair.engine() as engine:
         await engine.copy_all()
         rows = await write_all(pair, tmp_path, engine)
-    in_order = sorted(rows, key=lambda row: row["positions_offset"])
-    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in in_order] == [
+    ordered = in_order(rows)
+    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in ordered] == [
         ("copied", 0, 10, 10),
         ("moved", 10, 4, 0),
         ("copied", 4, 10, 6),
     ]
-    assert in_order[1]["run"] == "operator"
+    assert ordered[1]["run"] == "operator"
+
+
+async def test_a_change_of_lanes_neither_loses_nor_doubles_a_row(pair: Pair, tmp_path: Path) -> None:
+    topic = pair.topic("orders", PARTITIONS)
+    async with pair.engine() as engine:
+        for count in (7, 1, 9, 2):
+            for partition in range(PARTITIONS):
+                produce(pair.producer(), topic, 10, partition)
+            engine.runners.clear()
+            await engine.copy_all()
+            if count != 1:  # what was copied before and after that change is read at once
+                await write_all(pair, tmp_path, engine)
+            async with command(pair, YES) as running:
+                await lanes(running, count, balance=False, sample=0)
+        positions = await engine.positions()
+        rows = await write_all(pair, tmp_path, engine)
+    assert_exact(rows, positions)
+    assert {row["kind"] for row in rows} == {"copied"}
+    assert len({row["lane"] for row in rows}) > 2
 
 
 async def test_compaction_while_the_writer_is_down_makes_rows_coarser_and_loses_none(
@@ -221,12 +243,10 @@ async def test_compaction_while_the_writer_is_down_makes_rows_coarser_and_loses_
 ) -> None:
     topic = pair.topic("orders")
     async with pair.engine() as engine:
-        await engine.establish()
-        configure(pair.grape, pair.naming.positions_topic, **COMPACTED)
         produce(pair.producer(), topic, 10)
-        await engine.assign()
         await engine.copy_all()
         before = await write_all(pair, tmp_path / "early", engine)
+        configure(pair.grape, pair.naming.positions_topic, **COMPACTED)
         commits = await until_compacted(pair, topic, engine)
         positions = await engine.positions()
         early = await write_all(pair, tmp_path / "early", engine)

@@ -1,5 +1,6 @@
 """The rows of the audit table, from the records of a lane's log."""
 
+import itertools
 import random
 import uuid
 from collections.abc import Sequence
@@ -221,6 +222,23 @@ def test_a_partition_that_goes_to_another_lane_is_counted_once_in_either_order_o
         state = AuditState(TOPIC)
         found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
         assert sum(row.records for row in found) == 7, order
+
+
+def test_a_partition_that_comes_back_to_its_lane_is_counted_once_in_any_order_of_reading() -> None:
+    for order in itertools.permutations((0, 1)):
+        old, new = Log(0), Log(1)
+        held = old.position(copied(old.position(START), 5))
+        old.add(encode_forgotten(PARTITION, AT))
+        held = new.position(copied(new.position(held), 2))
+        new.add(encode_forgotten(PARTITION, AT))
+        old.owner("operator")
+        old.position(held)
+        old.owner("run-3")
+        old.position(copied(held, 3))
+        state = AuditState(TOPIC)
+        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        assert sum(row.records for row in found) == 10, order
+        assert "operator" not in {row.run for row in found}
 
 
 def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() -> None:
