@@ -51,12 +51,13 @@ async def _audit(settings: Settings, parsed: argparse.Namespace, _: asyncio.Even
             ["AUDIT_PATH is empty: set it to a folder, and the replicator writes the audit table there"]
         )
     sql = parsed.sql if parsed.last is None else newest(parsed.last, datetime.now(UTC))
-    show = _as_json if parsed.json else _as_csv if parsed.csv else _as_table
+    show = as_json if parsed.json else _as_csv if parsed.csv else _as_table
     async with auditing_spark(settings, parsed.env_file.resolve()) as spark:
         await asyncio.to_thread(lambda: show(query(spark, settings.audit.path, sql)))
 
 
-def _as_json(answer: Answer) -> None:
+def as_json(answer: Answer) -> None:
+    """Print an object for each row, one a line."""
     names, rows = answer
     for row in rows:
         print(json.dumps(dict(zip(names, map(_plain, row), strict=True))))

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -18,11 +19,15 @@ import psutil
 import pytest
 import pytest_asyncio
 
+from appliance.audit.command import as_json
+from appliance.audit.query import newest, query
+from appliance.errors import SqlRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position
+from appliance.replicator.spark.session import Spark
 from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
-from tests.support.audit import assert_exact, rows_in
+from tests.support.audit import assert_exact, rows_in, spark_of
 from tests.support.commands import command, command_line, settings_file
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
@@ -45,6 +50,12 @@ class Audited:
     folder: Path
     settings: Path
     positions: Mapping[Partition, Position]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def spark(audited: Audited) -> AsyncIterator[Spark]:
+    async with spark_of(audited.settings) as made:
+        yield made
 
 
 async def start(settings: Path, directory: Path) -> OwnedProcess:
@@ -99,27 +110,45 @@ async def test_the_replicator_is_killed_and_every_committed_record_is_in_one_row
     assert len({row["run"] for row in rows}) == ROUNDS
 
 
-async def test_the_last_hours_are_shown_as_a_table_as_json_and_as_csv(audited: Audited) -> None:
+async def test_the_command_shows_the_last_hours_as_a_table_and_a_query_as_csv(audited: Audited) -> None:
     shown = await command("audit", audited.settings, "--last", "1h")
     assert shown.returncode == 0, shown.stderr
-    rows = rows_in(audited.folder)
     head, *lines = shown.stdout.splitlines()
     assert head.split()[:4] == ["committed", "topic", "partition", "kind"]
-    assert len(lines) == len(rows)
-    as_json = await command("audit", audited.settings, "--last", "1h", "--json")
-    objects = [json.loads(line) for line in as_json.stdout.splitlines()]
-    assert sum(each["records"] for each in objects) == PARTITIONS * ROUNDS * RECORDS
+    assert len(lines) == len(rows_in(audited.folder))
     as_csv = await command("audit", audited.settings, "SELECT sum(records) AS n, NULL AS none FROM audit", "--csv")
     assert list(csv.reader(io.StringIO(as_csv.stdout))) == [["n", "none"], [str(PARTITIONS * ROUNDS * RECORDS), ""]]
 
 
-async def test_the_queries_of_the_documentation_run_on_a_table_of_a_real_link(audited: Audited) -> None:
+async def test_the_command_refuses_what_is_no_query(audited: Audited) -> None:
+    refused = await command("audit", audited.settings, "DROP VIEW audit")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    of_libraries = ("WARNING: Using incubator", "/", " ")
+    lines = [line for line in refused.stderr.splitlines() if not line.startswith(of_libraries)]
+    assert all(line.startswith("appliance audit: ") for line in lines), refused.stderr
+    assert (
+        lines[0]
+        == "appliance audit: [PARSE_SYNTAX_ERROR] Syntax error at or near 'DROP'. SQLSTATE: 42601 (line 1, pos 0)"
+    )
+
+
+async def test_a_day_as_json_has_an_object_for_each_row(
+    audited: Audited, spark: Spark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await asyncio.to_thread(
+        lambda: as_json(query(spark, str(audited.folder), newest(timedelta(days=1), datetime.now(UTC))))
+    )
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sum(each["records"] for each in objects) == PARTITIONS * ROUNDS * RECORDS
+    assert {each["topic"] for each in objects} == {audited.topic}
+
+
+async def test_the_queries_of_the_documentation_run_on_a_table_of_a_real_link(audited: Audited, spark: Spark) -> None:
     assert len(QUERIES) == 5
     answers = []
-    for query in QUERIES:
-        answer = await command("audit", audited.settings, query.replace("'orders'", f"'{audited.topic}'"), "--json")
-        assert answer.returncode == 0, answer.stderr
-        answers.append([json.loads(line) for line in answer.stdout.splitlines()])
+    for text in QUERIES:
+        names, rows = query(spark, str(audited.folder), text.replace("'orders'", f"'{audited.topic}'"))
+        answers.append([dict(zip(names, row, strict=True)) for row in rows])
     by_hour, of_one_offset, missing, others, rebuilt = answers
     assert sum(row["records"] for row in by_hour) == PARTITIONS * ROUNDS * RECORDS
     (found,) = of_one_offset
@@ -131,22 +160,26 @@ async def test_the_queries_of_the_documentation_run_on_a_table_of_a_real_link(au
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("DROP VIEW audit", "DROP"),
-        ("INSERT OVERWRITE DIRECTORY '/tmp/never' USING parquet SELECT * FROM audit", "INSERT"),
-        ("SELECT nothing FROM audit", "nothing"),
-        ("SELECT * FROM", "Invalid usage"),
+        ("INSERT OVERWRITE DIRECTORY '/tmp/never' USING parquet SELECT * FROM audit", "near 'INSERT'"),
+        ("SELECT nothing FROM audit", "with name `nothing` cannot be resolved"),
+        ("SELECT * FROM", "Invalid usage of '*'"),
+        ("SELECT records / 0 FROM audit", "Division by zero"),
     ],
 )
-async def test_a_text_that_is_no_query_is_refused_in_one_line(audited: Audited, text: str, said: str) -> None:
-    refused = await command("audit", audited.settings, text)
-    assert refused.returncode == 1
-    assert refused.stdout == ""
-    lines = [
-        line for line in refused.stderr.splitlines() if not line.startswith(("WARNING: Using incubator", "/", " "))
-    ]
-    assert all(line.startswith("appliance audit: ") for line in lines), refused.stderr
-    assert said in lines[0]
-    assert len(lines) < 6
+async def test_a_text_that_is_no_query_is_refused_in_few_lines(
+    audited: Audited, spark: Spark, text: str, said: str
+) -> None:
+    with pytest.raises(SqlRefused) as refused:
+        list(query(spark, str(audited.folder), text)[1])
+    first, *others = str(refused.value).splitlines()
+    assert said in first
+    assert len(others) < 5
+
+
+async def test_a_folder_without_a_table_has_no_rows(spark: Spark, tmp_path: Path) -> None:
+    names, rows = query(spark, str(tmp_path), "SELECT * FROM audit")
+    assert list(rows) == []
+    assert {"topic", "committed", "day"} <= set(names)
 
 
 async def test_pandas_reads_the_table(audited: Audited) -> None:

@@ -17,14 +17,11 @@ import pytest
 import pytest_asyncio
 from pyarrow import parquet
 
-from appliance.audit.query import auditing_spark
 from appliance.audit.store import store_of
 from appliance.errors import StorageFailed
-from appliance.settings.env_file import read_settings
-from appliance.settings.role import Role
 from testbed.jars import JarSet, classpath
 from testbed.process import OwnedProcess
-from tests.support.audit import AuditedRow, assert_tiled
+from tests.support.audit import AuditedRow, assert_tiled, spark_of
 from tests.support.commands import command_line, settings_file
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
@@ -99,9 +96,7 @@ async def test_an_object_is_made_once_by_one_of_two_writers_and_replaced_whole(
 ) -> None:
     for name, value in bucket.environment.items():
         monkeypatch.setenv(name, value)
-    env_file = settings_file(pair, tmp_path)
-    settings = read_settings(env_file, Role.REPLICATOR, os.environ)
-    async with auditing_spark(settings, env_file) as spark:
+    async with spark_of(settings_file(pair, tmp_path)) as spark:
         one, two = (store_of("s3a://bucket/audit", spark.hadoop) for _ in range(2))
         assert one.sizes() == {}
         made = [store.create("_writes/1", content) for store, content in ((one, b"one"), (two, b"two"))]
@@ -120,6 +115,7 @@ async def test_an_object_is_made_once_by_one_of_two_writers_and_replaced_whole(
             absent.create("_writes/1", b"")
 
 
+@pytest.mark.release
 async def test_a_table_in_an_object_store_has_every_record_once_after_a_kill_and_is_queried_there(
     bucket: Bucket, pair: Pair, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import threading
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,18 +10,35 @@ from pathlib import Path
 from typing import Any
 
 from pyarrow import parquet
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.audit.query import auditing_spark
 from appliance.audit.store import Folder, Store
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position
+from appliance.replicator.spark.session import Spark
+from appliance.settings.env_file import read_settings
+from appliance.settings.role import Role
 from appliance.settings.values import AuditSettings, Side
 from tests.support.engine import Engine, Pair, as_it_is, cluster_settings
 from tests.support.patience import PATIENCE
 
 AuditedRow = dict[str, Any]
+
+
+@asynccontextmanager
+async def spark_of(env_file: Path) -> AsyncIterator[Spark]:
+    """The Spark of ``appliance audit`` with these settings, in the test's own process, where another may follow it."""
+    async with auditing_spark(read_settings(env_file, Role.REPLICATOR, os.environ), env_file) as spark:
+        try:
+            yield spark
+        finally:
+            SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+            SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 @asynccontextmanager

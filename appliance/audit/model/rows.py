@@ -43,6 +43,8 @@ class AuditRow(NamedTuple):
     bytes: int
     rebuilt: int | None
     dropped: int
+    filtered: int
+    dead_letters: int
     transactions: int | None
     committed: int
     producer_id: int
@@ -66,6 +68,8 @@ class Known(NamedTuple):
     bytes: int
     rebuilt: int | None
     dropped: int
+    filtered: int
+    dead_letters: int
     copy_to: int
     forgotten: bool = False
     cause: str = ""
@@ -76,7 +80,8 @@ def known_of(position: Position, lane: int, offset: int) -> Known:
     ids, counts = (position.source_id, position.destination_id), (position.records, position.bytes)
     rebuilt = position.rebuilt if position.records or position.rebuilt is not None else 0
     copy_to = position.copy_end.offset if position.copy_end else UNKNOWN
-    return Known(lane, offset, *ids, position.next_offset, *counts, rebuilt, position.dropped, copy_to)
+    left_out = position.dropped, position.filtered, position.dead_letters
+    return Known(lane, offset, *ids, position.next_offset, *counts, rebuilt, *left_out, copy_to)
 
 
 def is_old(before: Known | None, now: Known) -> bool:
@@ -114,7 +119,7 @@ def row_of(
     if before is None or now.records < before.records or (before.forgotten and not now.records):
         if not now.records:
             return None  # copying begins here
-        empty = Known(now.lane, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, UNKNOWN)
+        empty = Known(now.lane, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, 0, 0, UNKNOWN)
         return _row(Kind.UNAUDITED, partition, copy, empty, now, entry, None, before.cause if before else "")
     kind = _kind(before, now)
     return None if kind is None else _row(kind, partition, copy, before, now, entry, transactions, before.cause)
@@ -158,6 +163,8 @@ def _row(
         now.bytes - before.bytes,
         (now.rebuilt or 0) - (before.rebuilt or 0) if known_rebuilt else None,
         now.dropped - before.dropped,
+        now.filtered - before.filtered,
+        now.dead_letters - before.dead_letters,
         transactions,
         entry.committed,
         entry.producer_id,

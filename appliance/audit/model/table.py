@@ -28,6 +28,8 @@ SCHEMA = pa.schema(
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("rebuilt", pa.int64()),
         pa.field("dropped", pa.int64(), nullable=False),
+        pa.field("filtered", pa.int64(), nullable=False),
+        pa.field("dead_letters", pa.int64(), nullable=False),
         pa.field("transactions", pa.int64()),
         pa.field("committed", pa.timestamp("ms", tz="UTC"), nullable=False),
         pa.field("producer_id", pa.int64(), nullable=False),

@@ -79,12 +79,20 @@ def test_a_row_is_the_difference_of_two_positions() -> None:
     log.position(copied(first, 3))
     one, two = rows(AuditState(TOPIC), log.stretch())
     assert one == AuditRow(
-        *(Kind.COPIED, "run-1", 0, "orders", 0, "orders.copy", 100, 108, 0, 6, 5, 50, 2, 0, 1),
+        *(Kind.COPIED, "run-1", 0, "orders", 0, "orders.copy", 100, 108, 0, 6, 5, 50, 2, 0, 0, 0, 1),
         *(AT + 2000, 7, 1, None, 4),
     )
     assert (two.source_from, two.source_to, two.copy_from, two.copy_to, two.records, two.rebuilt) == (
         108, 111, 6, 10, 3, 0,
     )  # fmt: skip
+
+
+def test_what_the_links_sql_left_out_is_counted_in_the_row_that_passes_it() -> None:
+    log = Log()
+    held = log.position(copied(log.position(START), 5))
+    log.position(replace(copied(held, 3, 9, rebuilt=3), filtered=4, dead_letters=2))
+    _, row = rows(AuditState(TOPIC), log.stretch())
+    assert (row.records, row.rebuilt, row.filtered, row.dead_letters) == (3, 3, 4, 2)
 
 
 def test_positions_of_one_stretch_of_time_and_one_producer_are_one_row() -> None:
