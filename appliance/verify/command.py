@@ -3,17 +3,19 @@
 import argparse
 import asyncio
 import contextlib
+import logging
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, ProcessFailed
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
 from appliance.runtime.background import unless_stopped
@@ -21,8 +23,24 @@ from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
-from appliance.verify.model.report import VerificationReport
+from appliance.verify.checker import Checker
+from appliance.verify.collecting import Collector
+from appliance.verify.model.report import PartitionResult, VerificationReport
+from appliance.verify.resume_file import ResumeFile
 from appliance.verify.sql import Session
+from appliance.verify.tally import Progress as Compared
+from appliance.verify.tally import Tally
+from appliance.verify.work import Job, offsets_of
+from appliance.version import VERSION
+
+if TYPE_CHECKING:
+    from appliance.verify.fan_out import SparkVerification
+
+log = logging.getLogger("appliance.verify")
+
+_AUTO, _YES, _NO = "auto", "yes", "no"
+_MUCH = 4_000_000
+"""Source offsets from which on a Spark cluster verifies by itself: the start of Spark takes as long as two million."""
 
 _WIDTH = 1000
 """Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
@@ -32,44 +50,98 @@ Sessions = Callable[[Settings, Path], AbstractAsyncContextManager[Any]]
 """Starts a session of Spark SQL, with the settings and their file."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """The options of the command; ``wait`` in seconds, ``resume`` the file of a verification that goes on."""
+
+    topics: Collection[str]
+    as_json: bool
+    wait: float
+    spark: str
+    resume: Path | None
+    env_file: Path
+
+
 async def run_verify(
-    settings: Settings,
-    topics: Collection[str],
-    as_json: bool,
-    wait: float,
-    stopping: asyncio.Event,
-    session: Session | None = None,
+    settings: Settings, wishes: Wishes, stopping: asyncio.Event, session: Session | None = None
 ) -> int:
     """Verify and print; the exit code is 0 when every partition is equal.
 
     Raises:
         ApplianceError: it was stopped before its end, or as ``Verification.run``.
     """
-    report = await unless_stopped(stopping, _verify(settings, topics, wait, session))
+    report = await unless_stopped(stopping, _verify(settings, wishes, session))
     if report is None:
-        raise ApplianceError("stopped before the end: nothing is verified")
-    if as_json:
+        kept = f"; what was found is in {wishes.resume}" if wishes.resume else ""
+        raise ApplianceError(f"stopped before the end: nothing is verified{kept}")
+    if wishes.as_json:
         print(report.as_json())
     else:
         _print(report)
     return 0 if report.well else 1
 
 
-async def _verify(
-    settings: Settings, topics: Collection[str], wait: float, session: Session | None
-) -> VerificationReport:
-    began = _now()
+async def _verify(settings: Settings, wishes: Wishes, session: Session | None) -> VerificationReport:
+    ids = {"source": settings.source.cluster_id, "destination": settings.destination.cluster_id}
+    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(wishes.topics), "began": _now()}
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + wishes.wait
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         latest = settings.topics.start is Start.LATEST
         with _progress() as progress:
             salt = settings.transform.salt
             run = verification.Verification(source, destination, Naming.of(settings), latest, progress, salt, session)
-            verdicts = await run.run(topics, wait)
-    return VerificationReport(settings.source.cluster_id, settings.destination.cluster_id, began, _now(), verdicts)
+            plan = await run.plan(wishes.topics)
+            file, tally = ResumeFile(wishes.resume, header), Tally(plan.jobs, progress)
+            collector = Collector(plan.jobs, file, tally)
+            async with run.checker(plan) as checker, _spark(settings, wishes, plan.jobs, checker) as spark:
+                if spark is None:
+                    await _check_here(checker, collector, tally, deadline - clock())
+                else:
+                    await collector.divide(checker)
+                    await spark.check(collector.begin(), deadline - clock(), collector.found)
+            file.end()
+    results = sorted([*plan.known, *collector.results], key=lambda result: (result.topic, result.partition or 0))
+    return VerificationReport(ids["source"], ids["destination"], file.began, _now(), results)
+
+
+async def _check_here(checker: Checker, collector: Collector, tally: Tally, wait: float) -> None:
+    """Verify what is left in this process."""
+    further = collector.begin()
+
+    def found(job: Job, result: PartitionResult) -> None:
+        further.extend(collector.found(job, result))
+
+    while further:
+        left, further = further, []
+        await checker.check(left, wait, found, tally.reached)
+
+
+@contextlib.asynccontextmanager
+async def _spark(
+    settings: Settings, wishes: Wishes, jobs: Collection[Job], checker: Checker
+) -> "AsyncIterator[SparkVerification | None]":
+    """Spark, if it is to verify: as wished, else in a cluster with much to read, if that has a core for us."""
+    by_itself = wishes.spark == _AUTO and settings.engine.in_a_cluster and offsets_of(jobs) >= _MUCH
+    async with contextlib.AsyncExitStack() as stack:
+        spark = None
+        if checker.has_sql:
+            if wishes.spark == _YES:
+                log.warning("this process verifies alone: its Spark makes the records again that have passed SQL")
+        elif by_itself or wishes.spark == _YES:
+            from appliance.verify.fan_out import spark_verification
+
+            try:
+                spark = await stack.enter_async_context(spark_verification(settings, wishes.env_file))
+            except ProcessFailed as error:
+                if not by_itself:
+                    raise
+                log.warning(f"this process verifies alone: {error}")
+        yield spark
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[verification.Progress]:
+def _progress() -> Iterator[Compared]:
     """A bar on stderr, if that is a terminal."""
     bar = Progress(
         TextColumn("comparing"),
@@ -107,6 +179,22 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="seconds in which the destination may catch up with the source's present end (default: 10)",
     )
+    command.add_argument(
+        "--spark",
+        choices=[_AUTO, _YES, _NO],
+        default=_AUTO,
+        help="share the work out by Spark, at SPARK_MASTER (default: in a cluster, if there is much to read)",
+    )
+    command.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="keep in FILE what is verified, and go on from there if an earlier run with FILE was ended",
+    )
+
+
+def _wishes(parsed: argparse.Namespace) -> Wishes:
+    return Wishes(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, parsed.env_file.resolve())
 
 
 def verify_command(sessions: Sessions) -> Command:
@@ -116,7 +204,7 @@ def verify_command(sessions: Sessions) -> Command:
         def session() -> AbstractAsyncContextManager[Any]:
             return sessions(settings, parsed.env_file.resolve())
 
-        return await run_verify(settings, parsed.topic, parsed.json, parsed.wait, stopping, session)
+        return await run_verify(settings, _wishes(parsed), stopping, session)
 
     return Command(
         "Reads every copied topic at the source up to its present end, and its copy, and compares them: key, value, "

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
-from appliance.verify.model.comparison import Comparison, Difference
+from appliance.verify.model.comparison import Comparison, Difference, digest
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.side import Side
+from appliance.verify.work import Job, digest_of_part
 
 Reached = Callable[[int], None]
 """Receives the source offset up to which a partition has been compared."""
@@ -27,26 +27,21 @@ class Terms:
 
 
 async def verify_every_record(
-    replica: Replica,
-    source: Side,
-    destination: Side,
-    terms: Terms,
-    reached: Reached,
-    adopted: Adopted | None = None,
+    job: Job, source: Side, destination: Side, terms: Terms, reached: Reached
 ) -> PartitionResult:
-    """Compare the partition from the offset where both logs meet, or where the link has ``adopted`` it.
+    """Compare the partition from the offset where both logs meet, or where the link has adopted it; or a part of it.
 
     The destination's log was measured before the source's, so all its records must be in the source's log.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
     """
-    beginning = await begin(source, destination, terms.latest, adopted)
+    beginning = await begin(source, destination, terms.latest, job.adopted) if job.first else Beginning()
     if beginning.state is CopyState.BEHIND:
-        return replace(_verdict(replica, CopyState.BEHIND, beginning.detail), behind=await source.count())
+        return replace(_verdict(job.replica, CopyState.BEHIND, beginning.detail), behind=await source.count())
     if not beginning.state.well:
-        return replace(_verdict(replica, beginning.state, beginning.detail), differs_at=beginning.differs_at)
-    return await _Run(replica, source, destination, beginning).verdict(reached)
+        return replace(_verdict(job.replica, beginning.state, beginning.detail), differs_at=beginning.differs_at)
+    return await _Run(job, source, destination, beginning).verdict(reached)
 
 
 def _verdict(replica: Replica, state: CopyState, detail: str) -> PartitionResult:
@@ -56,8 +51,8 @@ def _verdict(replica: Replica, state: CopyState, detail: str) -> PartitionResult
 class _Run:
     """The comparison from the beginning on."""
 
-    def __init__(self, replica: Replica, source: Side, destination: Side, beginning: Beginning) -> None:
-        self._replica = replica
+    def __init__(self, job: Job, source: Side, destination: Side, beginning: Beginning) -> None:
+        self._job = job
         self._source = source
         self._destination = destination
         self._beginning = beginning
@@ -96,10 +91,11 @@ class _Run:
     def _compared(self, state: CopyState, detail: str) -> PartitionResult:
         """The verdict at this point of the comparison."""
         ours, theirs = self._started
+        blocks = self._comparison.blocks
         return replace(
-            _verdict(self._replica, state, detail),
+            _verdict(self._job.replica, state, detail),
             records=self._comparison.records,
             source=Span(ours, self._source.stream.position),
             destination=Span(theirs, self._destination.stream.position),
-            digest=self._comparison.digest,
+            digest=digest(blocks) if self._job.is_whole else digest_of_part(blocks),
         )

@@ -42,6 +42,11 @@ class CopiedBySql:
         self._evaluations: dict[LinkSql, Evaluation] = {}
         self._one_at_a_time = asyncio.Lock()
 
+    @property
+    def is_needed(self) -> bool:
+        """True if some of the records have passed SQL."""
+        return bool(self._changes)
+
     def of(self, partition: Partition, choose: Choose | None) -> Choose | None:
         """The batches that are to be compared, of those that ``choose`` returns, as the SQL has made them."""
         held = history(self._changes, partition)

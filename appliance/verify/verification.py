@@ -1,12 +1,11 @@
 """The whole verification: the partitions, shared among a few workers, with a verdict for each."""
 
-import asyncio
+import contextlib
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.errors import ApplianceError, SettingsError
+from appliance.errors import SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -20,34 +19,22 @@ from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.settings.secret import Secret
-from appliance.verify.compacted import verify_newest_records
+from appliance.verify.checker import Checker, not_compared
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
-from appliance.verify.partition import Terms, verify_every_record
-from appliance.verify.reader import Reader, Written
-from appliance.verify.side import Side
-from appliance.verify.sql import CopiedBySql, Session, copied_by_sql
-
-_WORKERS = 4
-"""Partitions at once: each holds up to a Fetch of either side, and its decoded part."""
+from appliance.verify.sql import Session, copied_by_sql
+from appliance.verify.tally import Progress, Tally
+from appliance.verify.work import Job
 
 _NONE = Secret("")
 
-Progress = Callable[[int, int], None]
-"""A callback with the number of compared source offsets, and their total."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """A partition with the spans of its logs, and whether a key may have lost older records on either side.
+class Plan:
+    """The jobs of a verification, the results that are known without reading anything, and the destination's topics."""
 
-    ``adopted`` says where the link began, if another program has filled the copy before.
-    """
-
-    replica: Replica
-    source: Span
-    destination: Span
-    compacted: bool
-    adopted: Adopted | None = None
+    jobs: Sequence[Job]
+    known: Sequence[PartitionResult]
+    destination: Metadata
 
 
 class Verification:
@@ -71,11 +58,6 @@ class Verification:
         self._progress = progress
         self._salt = salt
         self._session = session
-        self._sql = CopiedBySql((), salt)
-        self._done: dict[Partition, int] = {}
-        self._total = 0
-        self._newest = asyncio.Lock()
-        self._written = Written(source, destination, naming)
         self._registry = Registry(destination, naming.replicator, shares=naming.shared)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
@@ -88,6 +70,23 @@ class Verification:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
         deadline = time.monotonic() + wait
+        plan = await self.plan(topics)
+        tally, results = Tally(plan.jobs, self._progress), [*plan.known]
+
+        def found(job: Job, result: PartitionResult) -> None:
+            results.append(result)
+            tally.reached(job, job.source.end)
+
+        async with self.checker(plan) as checker:
+            await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
+        return sorted(results, key=lambda result: (result.topic, result.partition or 0))
+
+    async def plan(self, topics: Collection[str]) -> Plan:
+        """Look at both clusters, and say what has to be read.
+
+        Raises:
+            SettingsError, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+        """
         source, destination = await self._source.metadata(None), await self._destination.metadata(None)
         states = await retry_while_busy(NewestStates(self._destination, self._naming).read)
         await retry_while_busy(self._registry.refresh)
@@ -103,12 +102,19 @@ class Verification:
         led = [replica for replica in replicas if _led(source, destination, replica)]
         verdicts += [_leaderless(replica) for replica in replicas if replica not in led]
         verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
-        jobs = await self._jobs(source, destination, led)
-        partitions = [_original(job.replica) for job in jobs]
-        using = self._destination, destination, self._naming, partitions, self._salt, self._session
-        async with copied_by_sql(*using) as self._sql:
-            verdicts += await self._work(jobs, Terms(self._latest, deadline))
-        return sorted(verdicts, key=lambda verdict: (verdict.topic, verdict.partition or 0))
+        return Plan(await self._jobs(source, destination, led), verdicts, destination)
+
+    @contextlib.asynccontextmanager
+    async def checker(self, plan: Plan) -> AsyncIterator[Checker]:
+        """What verifies the jobs of a plan in this process; it starts Spark if their records have passed SQL.
+
+        Raises:
+            ApplianceError, ProcessFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``copied_by_sql``.
+        """
+        partitions = [job.replica.source for job in plan.jobs]
+        using = self._destination, plan.destination, self._naming, partitions, self._salt, self._session
+        async with copied_by_sql(*using) as sql:
+            yield Checker(self._source, self._destination, self._naming, self._latest, sql)
 
     def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""
@@ -150,14 +156,14 @@ class Verification:
             if span
         ]
 
-    async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[_Job]:
+    async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[Job]:
         # The destination first: its records are all in the source's log when that is queried.
         copies = await _spans(self._destination, destination, [_copy(replica) for replica in replicas])
         originals = await _spans(self._source, source, [_original(replica) for replica in replicas])
         compacted = await _compacted(self._source, {replica.source_topic for replica in replicas})
         compacted |= await _compacted(self._destination, {replica.destination_topic for replica in replicas})
         return [
-            _Job(
+            Job(
                 replica,
                 originals[_original(replica)],
                 copies[_copy(replica)],
@@ -171,52 +177,6 @@ class Verification:
         claim = self._registry.claims.get((replica.destination_topic, replica.destination_id))
         ours = claim.adopted if claim and claim.link == self._registry.link else ()
         return next((each for each in ours if each.partition == replica.partition), None)
-
-    async def _work(self, jobs: Iterable[_Job], terms: Terms) -> list[PartitionResult]:
-        waiting = deque(jobs)
-        self._total = sum(len(job.source) for job in waiting)
-        verdicts: list[PartitionResult] = []
-
-        async def work(purpose: str) -> None:
-            while waiting:
-                job = waiting.popleft()
-                verdicts.append(await self._verdict(job, terms, purpose))
-                self._reached(job, job.source.end)
-
-        names = [f"verify-{number}" for number in range(_WORKERS)]
-        workers = [asyncio.create_task(work(name), name=name) for name in names]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-        return verdicts
-
-    async def _verdict(self, job: _Job, terms: Terms, purpose: str) -> PartitionResult:
-        replica = job.replica
-        at_source = self._sql.of(_original(replica), self._written.at_source)
-        source = Reader(self._source, _original(replica), purpose, job.source.start, at_source)
-        destination = Reader(self._destination, _copy(replica), purpose, job.destination.start, self._written.in_copy)
-
-        def reached(offset: int) -> None:
-            self._reached(job, offset)
-
-        try:
-            if job.compacted:
-                async with self._newest:  # one table at a time
-                    return await verify_newest_records(replica, source, destination, job.source.end, terms, reached)
-            ours, theirs = Side(source, job.source), Side(destination, job.destination, terms.deadline)
-            return await verify_every_record(replica, ours, theirs, terms, reached, job.adopted)
-        except ApplianceError as error:
-            if error.retriable:  # only this partition's problem, unless nobody answers any more
-                await self._source.metadata([])
-                await self._destination.metadata([])
-            return _not_compared(replica, str(error))
-
-    def _reached(self, job: _Job, offset: int) -> None:
-        self._done[_original(job.replica)] = min(offset, job.source.end) - job.source.start
-        self._progress(sum(self._done.values()), self._total)
 
 
 def _original(replica: Replica) -> Partition:
@@ -237,13 +197,7 @@ def _led(source: Metadata, destination: Metadata, replica: Replica) -> bool:
 
 
 def _leaderless(replica: Replica) -> PartitionResult:
-    return _not_compared(replica, "the partition has no leader now, at the source or at the destination")
-
-
-def _not_compared(replica: Replica, why: str) -> PartitionResult:
-    return PartitionResult(
-        replica.source_topic, replica.destination_topic, replica.partition, CopyState.NOT_COMPARED, why
-    )
+    return not_compared(replica, "the partition has no leader now, at the source or at the destination")
 
 
 async def _spans(

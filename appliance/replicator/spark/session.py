@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -58,11 +58,12 @@ class Spark:
         submitted: Mapping[str, str] | None = None,
         *,
         transforms: bool = False,
+        jobs: int = 0,
     ) -> None:
         """Start it: takes about a second, and the time of a cluster's executors.
 
         ``submitted`` are the settings to add in a JVM that ``spark-submit`` has started, None in ours. With
-        ``transforms``, records pass SQL.
+        ``transforms``, records pass SQL; otherwise as many ``jobs`` as that run at once.
 
         Raises:
             ProcessFailed: there is no such application, for example because no master answers.
@@ -74,7 +75,7 @@ class Spark:
         self._master = engine.spark_master
         added = SparkConf(loadDefaults=False).setAll(list((submitted or {}).items()))
         try:
-            gateway = closed_gateway(port, secret, 2 * engine.task_count if transforms else 0)
+            gateway = closed_gateway(port, secret, 2 * engine.task_count if transforms else jobs)
             self._context: Any = SparkContext(conf=added, gateway=gateway)
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
@@ -134,6 +135,20 @@ class Spark:
             self._collect(work_of_tasks, name, described(name, tasks, lanes))
         except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
+
+    def call(self, function: Callable[[Any], Any], argument: object, description: str) -> Any:
+        """The result of a function of a module of ours, which a task calls; a job for each call.
+
+        Raises:
+            ProcessFailed: the task failed on every try.
+        """
+        try:
+            (result,) = self._collect(
+                self._context.parallelize([argument], 1).map(function), self._context.appName, description
+            )
+        except (*_SPARK_ERRORS, OSError) as error:
+            raise ProcessFailed(spark_error(str(error))) from error
+        return result
 
     def prepare_transform(self, statement: Statement, salt: Secret, sockets: Sequence[str]) -> Sql:
         """Prepare the SQL for the tasks at these sockets.

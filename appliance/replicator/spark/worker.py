@@ -39,7 +39,7 @@ def work(version: str, given: Mapping[str, Any], environment: Mapping[str, str] 
             f"{socket.gethostname()} has release {VERSION} of the appliance and the replicator {version}: "
             "install the same on every host of the Spark cluster"
         )
-    settings = _own_settings(environment)
+    settings = own_settings(environment)
     asyncio.run(_copy(settings, DriverEndpoint(**given["endpoint"]), Hello(**given["hello"])))
 
 
@@ -69,8 +69,12 @@ async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> N
             raise
 
 
-def _own_settings(environment: Mapping[str, str]) -> Settings:
-    """The settings of this host."""
+def own_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of this host.
+
+    Raises:
+        SettingsError: there are none, or they are faulty.
+    """
     host = socket.gethostname()
     if ENV_FILE_VARIABLE not in environment:
         raise SettingsError([f"{ENV_FILE_VARIABLE}: missing on {host}: start its worker by `appliance spark worker`"])

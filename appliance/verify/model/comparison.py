@@ -8,6 +8,9 @@ The digest is SHA-256 over the source's batches whose last record was compared, 
 
     codec u8 | baseTimestamp i64 | maxTimestamp i64 | recordsCount u32 | records, as they lie in the log
 
+Batches whose first offsets lie in more than one block of 2^20 offsets have a digest for each block; then the digest is
+SHA-256 over these, so that several processes can share a long log.
+
 It depends on the source's log only, so two verifications of one range have the same digest if, and only if, the source
 held the same bytes; each of them has compared the destination with these. A digest over records in a canonical form
 could be computed from either side, but would require decoding every record, at five times the cost of the rest.
@@ -15,6 +18,7 @@ could be computed from either side, but would require decoding every record, at 
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch
@@ -24,6 +28,8 @@ from appliance.verify.model.stream import Stream, compiled, plain
 
 _DIGESTED = struct.Struct(">BqqI")
 _MEANING = CODEC_MASK | LOG_APPEND_TIME
+BLOCK_OFFSETS = 1 << 20
+"""Number of source offsets of a block, which has a digest of its own."""
 _AHEAD = 100
 """Number of records of the other side in which a differing record is searched, to explain the difference."""
 
@@ -43,13 +49,20 @@ class Comparison:
     def __init__(self, source: Stream, destination: Stream) -> None:
         self._source = source
         self._destination = destination
+        self._block = -1
         self._digest = hashlib.sha256()
+        self._ended: list[str] = []
         self.records = 0
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The digests of the blocks compared so far."""
+        return (*self._ended, self._digest.hexdigest())
 
     @property
     def digest(self) -> str:
         """The digest of the records compared so far, as the module's docstring defines it."""
-        return self._digest.hexdigest()
+        return digest(self.blocks)
 
     def advance(self) -> Difference | None:
         """Compare until one of the streams is empty.
@@ -91,9 +104,24 @@ class Comparison:
         finished = self._source.take(count)
         if finished is not None:
             header = finished.header
+            self._enter(header.base_offset // BLOCK_OFFSETS)
             codec = header.attributes & CODEC_MASK
             self._digest.update(_DIGESTED.pack(codec, header.base_timestamp, header.max_timestamp, header.records))
             self._digest.update(finished.data[HEADER_SIZE:])
+
+    def _enter(self, block: int) -> None:
+        """Begin a new digest, unless the block is the same, or the first."""
+        if self._block not in (-1, block):
+            self._ended.append(self._digest.hexdigest())
+            self._digest = hashlib.sha256()
+        self._block = block
+
+
+def digest(blocks: Sequence[str]) -> str:
+    """The digest of all blocks, as the module's docstring defines it."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return hashlib.sha256(b"".join(map(bytes.fromhex, blocks))).hexdigest()
 
 
 def same(ours: Batch, theirs: Batch) -> bool:

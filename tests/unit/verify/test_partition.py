@@ -12,6 +12,7 @@ from appliance.link.model.replicas import Replica
 from appliance.verify.model.report import CopyState, PartitionResult, Span
 from appliance.verify.partition import Terms, verify_every_record
 from appliance.verify.side import Side
+from appliance.verify.work import Job
 from tests.support.batches import Written
 from tests.support.logs import NOW, LogReader, end, log, raw_copy, rows
 
@@ -31,7 +32,7 @@ async def verdict(
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
     return await verify_every_record(
-        REPLICA,
+        Job(REPLICA, ours, theirs, compacted=False),
         Side(LogReader.of(source, ours), ours),
         Side(LogReader(copy, copy_start, max(copy_start, end(copy))), theirs, deadline=0.0),
         Terms(latest, deadline=0.0),

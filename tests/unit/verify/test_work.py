@@ -1,0 +1,139 @@
+"""Partitions verified in parts: the same results as in one piece, however they are divided."""
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from appliance.errors import SettingsError
+from appliance.kafka.records.batch import Batch
+from appliance.link.model.claims import Adopted
+from appliance.link.model.replicas import Replica
+from appliance.verify.model import comparison
+from appliance.verify.model.report import CopyState, PartitionResult, Span
+from appliance.verify.partition import Terms, verify_every_record
+from appliance.verify.resume_file import ResumeFile
+from appliance.verify.side import Side
+from appliance.verify.work import (
+    BLOCK_OFFSETS,
+    PARTS,
+    Job,
+    bundles,
+    decode_job,
+    decode_result,
+    divided,
+    divisions,
+    encode_job,
+    encode_result,
+    joined,
+)
+from tests.support.logs import LogReader, end, log, raw_copy, rows
+
+REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
+EQUAL = PartitionResult("orders", "orders.copy", 0, CopyState.EQUAL, source=Span(0, 9), destination=Span(0, 9))
+HEADER = {"link": "replicator-orange", "topics": [], "began": "then"}
+
+
+def job_of(source: int, copy: int) -> Job:
+    return Job(REPLICA, Span(0, source), Span(0, copy), compacted=False)
+
+
+async def result_of(job: Job, source: list[Batch], copy: list[Batch]) -> PartitionResult:
+    """The result of a job; the destination has no time to catch up."""
+    theirs = LogReader(copy, job.destination.start, end(copy))
+    return await verify_every_record(
+        job,
+        Side(LogReader(source, job.source.start, end(source)), job.source),
+        Side(theirs, job.destination, deadline=0.0 if job.last else None),
+        Terms(latest=False, deadline=0.0),
+        lambda _: None,
+    )
+
+
+async def in_parts(source: list[Batch], copy: list[Batch], batches: Sequence[int]) -> PartitionResult | None:
+    """The joined result of parts that begin with these batches of both logs."""
+    places = [(source[each].header.base_offset, copy[each].header.base_offset) for each in batches]
+    parts = divided(job_of(end(source), end(copy)), places)
+    return joined([await result_of(part, source, copy) for part in parts])
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches=st.sets(st.integers(1, 9)).map(sorted))
+async def test_any_division_gives_the_result_of_one_piece(monkeypatch: pytest.MonkeyPatch, batches: list[int]) -> None:
+    monkeypatch.setattr(comparison, "BLOCK_OFFSETS", 10)
+    source = log(rows(100), 10)
+    copy = raw_copy(source)
+    whole = await result_of(job_of(end(source), end(copy)), source, copy)
+    assert await in_parts(source, copy, batches) == whole
+    assert (whole.state, whole.records) == (CopyState.EQUAL, 100)
+
+
+async def test_a_copy_that_ends_in_the_last_part_is_behind_as_in_one_piece() -> None:
+    source = log(rows(100), 10)
+    copy = raw_copy(source)[:8]
+    whole = await result_of(job_of(end(source), end(copy)), source, copy)
+    found = await in_parts(source, copy, [5])
+    assert found
+    assert whole.digest
+    assert replace(found, digest=None) == replace(whole, digest=None)
+    assert found.words == "behind by 20 records"
+
+
+@pytest.mark.parametrize("altered", [0, 4, 7])
+async def test_a_difference_within_a_part_has_the_partition_verified_in_one_piece(altered: int) -> None:
+    source = log(rows(100), 10)
+    copy = raw_copy(log([*rows(100)[: altered * 10], *rows(100, 5_000)[altered * 10 :]], 10))
+    assert await in_parts(source, copy, [8]) is None
+
+
+def test_a_log_is_divided_at_blocks_and_into_a_bounded_number_of_parts() -> None:
+    assert divisions(job_of(BLOCK_OFFSETS, 1)) == []
+    assert divisions(job_of(3 * BLOCK_OFFSETS, 1)) == [BLOCK_OFFSETS, 2 * BLOCK_OFFSETS]
+    assert divisions(replace(job_of(3 * BLOCK_OFFSETS, 1), compacted=True)) == []
+    many = divisions(job_of(10_000 * BLOCK_OFFSETS, 1))
+    assert PARTS // 2 < len(many) < PARTS
+    assert not [offset for offset in many if offset % BLOCK_OFFSETS]
+
+
+def test_short_partitions_share_a_task_and_long_ones_come_first() -> None:
+    jobs = [replace(job_of(size, 1), replica=replace(REPLICA, partition=size)) for size in (5, BLOCK_OFFSETS, 7)]
+    assert [[len(job.source) for job in bundle] for bundle in bundles(jobs)] == [[BLOCK_OFFSETS], [7, 5]]
+    assert len(bundles([job_of(1, 1)] * 200)) == 4
+
+
+def test_jobs_and_results_come_through_json_as_they_were() -> None:
+    for job in (job_of(7, 8), replace(job_of(7, 8), adopted=Adopted(0, 3, 4), last=False)):
+        assert decode_job(json.loads(json.dumps(encode_job(job)))) == job
+    for result in (EQUAL, replace(EQUAL, source=None, state=CopyState.DIFFERS, differs_at=4)):
+        assert decode_result(json.loads(json.dumps(encode_result(result)))) == result
+
+
+def test_the_file_keeps_good_results_and_forgets_a_line_that_a_kill_has_cut(tmp_path: Path) -> None:
+    path, (first, second) = tmp_path / "verify.json", divided(job_of(9, 9), [(4, 4)])
+    file = ResumeFile(path, HEADER)
+    file.divided([first, second])
+    file.found(first, EQUAL)
+    file.found(second, replace(EQUAL, state=CopyState.BEHIND))
+    with path.open("a") as cut:
+        cut.write('{"job": {"repl')
+    again = ResumeFile(path, {**HEADER, "began": "now"})
+    assert (again.began, again.parts(first)) == ("then", [first, second])
+    assert (again.result(first), again.result(second)) == (EQUAL, None)
+    again.found(second, EQUAL)
+    assert ResumeFile(path, HEADER).result(second) == EQUAL
+    again.end()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("text", ['{"verify": 2}\n', "no JSON\n", '{"verify": 1, "link": "another"}\n', "[]\n"])
+def test_a_file_of_another_verification_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "verify.json"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=rf"--resume {path}: .*name another file, or remove this one"):
+        ResumeFile(path, HEADER)
+    assert path.read_text() == text
