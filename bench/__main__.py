@@ -28,6 +28,7 @@ from bench.cases import (
     start,
     topics,
     tunnel,
+    verify,
     wan,
 )
 from bench.lib import plot
@@ -58,6 +59,7 @@ _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run
     "start": ("start of a lane behind ten million commits", start.add_arguments, start.run),
     "topics": ("start-up and cost of many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),
     "tunnel": ("speed of our tunnel beside stunnel and no tunnel", tunnel.add_arguments, tunnel.run),
+    "verify": ("rate of a verification by one process, and by Spark", verify.add_arguments, verify.run),
     "wan": ("rate over a line of 100 ms, beside MirrorMaker 2", wan.add_arguments, wan.run),
 }
 

@@ -7,5 +7,6 @@
 - ``latency``, ``recovery``, ``start``, ``failover``: times: of a record, after a kill, of a lane's start, of a
   promotion.
 - ``console``: the control center, and what its viewers cost a copy.
+- ``verify``: a verification by one process, and by Spark.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
 """

@@ -1,0 +1,145 @@
+"""The rate of a verification: one process, one and two Spark tasks in local mode, and one and two workers of a cluster.
+
+All verify the same copy, alternately, on one machine; the rate counts the whole command, with the start of Java and
+Spark. The first round does not count. One topic has four partitions; the other holds everything in one of its four, so
+that only parts of a log can be shared. All rates are compared with that of one process.
+"""
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from appliance.errors import ProcessFailed
+from bench.cases.spark import cluster_settings, start_part
+from bench.lib.clusters import Pair, plain_pair
+from bench.lib.filling import Load, fill
+from bench.lib.our_replicator import env_text, environment, our_replicator
+from bench.lib.row import Row
+from bench.lib.setup import few, positive
+from bench.lib.watching import watch
+from testbed.process import OwnedProcess
+
+_ALONE = "one process"
+_WORKERS = 2
+
+log = logging.getLogger("appliance.bench")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``bin/bench verify``."""
+    parser.add_argument(
+        "--records", type=positive, default=6_000_000, metavar="N", help="records of each topic (%(default)s)"
+    )
+    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="verifications by each (%(default)s)")
+    parser.add_argument(
+        "--warming", type=few, default=1, metavar="N", help="verifications by each that do not count (%(default)s)"
+    )
+
+
+async def run(arguments: argparse.Namespace) -> list[Row]:
+    """Run the benchmark, and return its rows.
+
+    Raises:
+        ProcessFailed, ToolMissing: a program did not run, or a copy was not equal.
+    """
+    loads = {"four partitions": Load(arguments.records), "one partition": Load(arguments.records, "single", 1)}
+    rates: dict[tuple[str, str], list[float]] = {}
+    async with plain_pair() as pair:
+        for load in loads.values():
+            await _copied(pair, load)
+        async with _workers(pair) as master:
+            for number in range(arguments.warming + arguments.runs):
+                for (shape, load), (way, settings) in _each(loads, master):
+                    rate = await _rate(pair, load, way, settings)
+                    if number >= arguments.warming:
+                        rates.setdefault((shape, way), []).append(rate)
+                    log.info("topic verified", extra={"fields": {"of": shape, "by": way, "rate": f"{rate:,.0f}/s"}})
+    return rows(rates)
+
+
+def _each(
+    loads: Mapping[str, Load], master: Mapping[str, str]
+) -> Sequence[tuple[tuple[str, Load], tuple[str, Mapping[str, str]]]]:
+    """Every load with every way to verify it, which is described by settings of the command."""
+    ways: dict[str, Mapping[str, str]] = {
+        _ALONE: {},
+        "1 task": {"TASKS": "1"},
+        "2 tasks": {"TASKS": "2"},
+        "1 worker": {**master, "TASKS": "1"},
+        "2 workers": {**master, "TASKS": str(_WORKERS)},
+    }
+    return [(load, way) for load in loads.items() for way in ways.items()]
+
+
+async def _copied(pair: Pair, load: Load) -> None:
+    await fill(pair.source, load)
+    async with our_replicator(pair, load, "0") as copying:
+        await watch(pair.destination, copying.topic, load.records, copying.process)
+
+
+@contextlib.asynccontextmanager
+async def _workers(pair: Pair) -> AsyncIterator[Mapping[str, str]]:
+    """A Spark cluster of workers with one core each, and the settings of its users."""
+    settings = {**cluster_settings(), "TASKS": str(_WORKERS)}
+    file = _env_file(pair, Load(0), "cluster", settings)
+    async with contextlib.AsyncExitStack() as parts:
+        for number in range(_WORKERS + 1):
+            options = ["worker", "--cores", "1"] if number else ["master"]
+            part = await start_part(pair.directory, file, f"verify-spark-{number}", options)
+            parts.push_async_callback(part.kill)
+        yield settings
+
+
+async def _rate(pair: Pair, load: Load, way: str, settings: Mapping[str, str]) -> float:
+    """Records a second.
+
+    Raises:
+        ProcessFailed: the copy is not equal, as the command has it.
+    """
+    file = _env_file(pair, load, f"{load.topic}-{way.replace(' ', '-')}", settings)
+    spark = "no" if way == _ALONE else "yes"
+    line = [sys.executable, "-m", "appliance.cli", "verify", "--json", "--spark", spark, "--env-file", str(file)]
+    output = pair.directory / f"{file.stem}.json"
+    output.unlink(missing_ok=True)
+    began = time.monotonic()
+    process = await OwnedProcess.start("verify", line, output, environment(os.environ, pair.directory))
+    try:
+        status = await process.wait(600)
+    finally:
+        await process.kill()
+    seconds = time.monotonic() - began
+    text = output.read_text()
+    report = json.loads(text[text.index("{\n") :])
+    if status or report["records"] != load.records:
+        raise ProcessFailed(f"verify by {way}: status {status}, {report['records']} records")
+    return load.records / seconds
+
+
+def _env_file(pair: Pair, load: Load, name: str, settings: Mapping[str, str]) -> Path:
+    file = pair.directory / f"verify-{name}.sh"
+    file.touch(mode=0o600)
+    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    file.write_text(env_text(*bootstrap, load.topic, "ours0", settings))
+    return file
+
+
+def rows(rates: Mapping[tuple[str, str], Sequence[float]]) -> list[Row]:
+    """The medians, each beside the median of one process."""
+    return [
+        Row(
+            f"verify {shape}: {way}",
+            "records/s",
+            statistics.median(all_of),
+            _ALONE,
+            statistics.median(rates[shape, _ALONE]),
+        )
+        for (shape, way), all_of in rates.items()
+        if way != _ALONE
+    ]
