@@ -11,7 +11,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``failback_link``, ``failback_beginning``: the link in reverse, and where it begins.
 - ``failback_diverged``, ``failback_positions``: uncopied records, kept elsewhere; the positions of the link afterwards.
 - ``reset``: ``appliance reset``.
-- ``lanes``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
+- ``lanes``, ``lanes_writer``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
 - ``transform_command``, ``sql_session``: ``appliance transform``, and a session of Spark SQL for a command.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.

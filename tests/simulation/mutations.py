@@ -137,7 +137,7 @@ def layout_read_back_at_once(patch: pytest.MonkeyPatch) -> None:
     drop = lanes._Change._drop_segments
 
     async def by_what_is_seen(self: lanes._Change, _: Layout) -> None:
-        await drop(self, lanes._link(await self._peek()).layout)
+        await drop(self, lanes.link_of(await self._writer.peek()).layout)
 
     patch.setattr(lanes._Change, "_drop_segments", by_what_is_seen)
 

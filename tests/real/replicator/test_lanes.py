@@ -11,6 +11,7 @@ from appliance.errors import ApplianceError, BrokerRefused, LayoutChanged, Layou
 from appliance.failover.operation import Choice
 from appliance.failover.pause import set_paused
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.topics import grow_topics
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
@@ -18,8 +19,8 @@ from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.position import Position
 from appliance.link.model.states import LaneState
-from appliance.replicator.lanes import _Change
 from appliance.replicator.lanes_command import lanes
+from appliance.replicator.lanes_writer import LanesWriter
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.lanes_report import LanesReport
 from tests.real.failover.test_promotion import YES, Killed, command, everywhere
@@ -182,16 +183,16 @@ async def test_case_460_a_killed_change_is_ended_though_a_command_had_begun_just
     async with pair.engine() as engine:
         produce_everywhere(pair, topic)
         await engine.copy_all()
-        take = _Change._take_id
+        take = LanesWriter.take_id
 
-        async def begun_meanwhile(self: _Change) -> None:
+        async def begun_meanwhile(self: LanesWriter) -> None:
             async with command(pair) as other:
                 await other.link.read()
                 await other.link.change([topic], CopyEvent.FAIL_OVER)
             await take(self)
 
-        with monkeypatch.context() as patch, killed_after(patch, 4):  # the lanes are fenced
-            patch.setattr(_Change, "_take_id", begun_meanwhile)
+        with monkeypatch.context() as patch, killed_after(patch, 3):  # the lanes are fenced
+            patch.setattr(LanesWriter, "take_id", begun_meanwhile)
             with pytest.raises(Killed):
                 await laid_out(pair, 7)
         async with command(pair) as other:
@@ -213,11 +214,13 @@ async def test_where_the_topics_cannot_be_grown_the_link_goes_on_as_it_was(
         produce_everywhere(pair, topic)
         await engine.copy_all()
 
-        async def denied(_: Cluster, wanted: Mapping[str, int]) -> dict[str, ApplianceError]:
-            return {name: BrokerRefused(f"add partitions to {name}: no Alter", "DENIED") for name in wanted}
+        async def denied(cluster: Cluster, _: Mapping[str, int]) -> dict[str, ApplianceError]:
+            assert not await grow_topics(cluster, {pair.naming.positions_topic: 9})  # one of the two has grown
+            name = pair.naming.offsets_topic
+            return {name: BrokerRefused(f"add partitions to {name}: no Alter", "DENIED")}
 
         with monkeypatch.context() as patch:
-            patch.setattr("appliance.replicator.lanes.grow_topics", denied)
+            patch.setattr("appliance.replicator.lanes_writer.grow_topics", denied)
             with pytest.raises(BrokerRefused, match="no Alter"):
                 await laid_out(pair, 9)
         produce_everywhere(pair, topic, 3)
@@ -262,7 +265,7 @@ async def test_of_two_changes_at_once_one_holds_and_the_other_says_so(pair: Pair
     await asyncio.to_thread(pair.compare, topic, PARTITIONS)
 
 
-STEPS = ("_take_id", "_announce", "_grow", "_fence", "_write")
+STEPS = ("take_id", "grow", "fence", "_write")
 
 
 @contextlib.contextmanager
@@ -284,7 +287,7 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> Iterator[None]:
 
     with monkeypatch.context() as patch:
         for name in STEPS:
-            patch.setattr(_Change, name, counted(getattr(_Change, name)))
+            patch.setattr(LanesWriter, name, counted(getattr(LanesWriter, name)))
         yield
 
 
