@@ -73,7 +73,8 @@ def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[in
     ``changes`` are those of all lanes, because a partition may have moved from one to another: then both may name it,
     and the first one counts. An offset below that of an earlier change is that of a partition which was reset.
     """
-    ordered = sorted(changes, key=lambda change: change.order)
+    # Of one change's records only that of the partition's lane names it: the others say nothing of it.
+    ordered = sorted(changes, key=lambda change: (change.sql.number, partition not in change.offsets, change.order))
     before = LinkSql()
     begun: list[tuple[int, LinkSql]] = []
     for change in ordered:

@@ -1,6 +1,7 @@
 """The records that change a link's layout: every position, gap and state to its lane in the new one. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
@@ -13,9 +14,11 @@ from appliance.link.model.checkpoint_records import (
     encode_link,
     encode_owner,
     encode_position,
+    encode_sql,
     encode_state,
 )
 from appliance.link.model.layout import Layout, LayoutRecord
+from appliance.link.model.link_sql import SqlChange, newest_change
 from appliance.link.model.offset_records import SegmentKey, encode_dropped
 
 Segments = Mapping[SegmentKey, Record]
@@ -58,8 +61,30 @@ def decided(
             changed = [state for topic, state in states.items() if held.states.get(topic) != state]
             records[lane] += [encode_state(state, state.since) for state in changed]
         records[lane] += [encode_layout(lane, record, now), encode_owner(lane, owner, now)]
+    for lane, change in _sql(checkpoints, layout):
+        records[lane].append(encode_sql(change, now))
     records[0].append(encode_link(link, now))
     return records
+
+
+def _sql(checkpoints: Sequence[LaneCheckpoint], layout: Layout) -> Iterator[tuple[int, SqlChange]]:
+    """The newest change of the link's SQL, for the lanes without it, and for partitions from such lanes.
+
+    Those will be copied by it from their positions on; all others have it already where they were.
+    """
+    newest = newest_change(change for checkpoint in checkpoints for change in checkpoint.sql.values())
+    if newest is None:
+        return
+    last = [newest_change(checkpoint.sql.values()) for checkpoint in checkpoints]
+    without = {lane for lane, change in enumerate(last) if change is None or change.sql != newest.sql}
+    begun: dict[int, dict[Partition, int]] = {lane: {} for lane in range(layout.lanes)}
+    for lane in without:
+        for partition, position in checkpoints[lane].positions.items():
+            begun[layout.lane_of(*partition)][partition] = position.next_offset
+    for lane, offsets in begun.items():
+        if lane in without or offsets:
+            held = checkpoints[lane].sql.get((newest.sql.number, newest.run))
+            yield lane, replace(newest, offsets={**offsets, **(held.offsets if held else {})})
 
 
 def segments_in(segments: Sequence[Segments], layout: Layout) -> list[Segments]:

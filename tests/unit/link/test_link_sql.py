@@ -45,6 +45,13 @@ def test_a_partition_that_two_lanes_name_has_changed_once() -> None:
     assert history(changes, ORDERS) == [(0, LinkSql()), (10, A)]
 
 
+def test_case_461_only_the_lane_of_a_partition_says_from_where_on_a_change_holds_for_it() -> None:
+    # The record of another lane, read first, said that the change holds for all of it.
+    for changes in ([change(A, orders=10), change(A, other=5)], [change(A, other=5), change(A, orders=10)]):
+        assert history(changes, ORDERS) == [(0, LinkSql()), (10, A)]
+    assert history([change(A, "a", other=5), change(A, "b", 2, orders=10)], ORDERS) == [(0, LinkSql()), (10, A)]
+
+
 def test_an_offset_below_an_earlier_change_replaces_it() -> None:
     assert history([change(A, orders=100), change(B, orders=60)], ORDERS) == [(0, LinkSql()), (60, B)]
 

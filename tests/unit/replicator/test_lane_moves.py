@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import newest
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_check import PositionsTopic, layout_fault, unfit_for_a_change
+from appliance.link.model.link_sql import LinkSql, SqlChange, history, newest_change
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_records import segment_key
 from appliance.link.model.position import Position
@@ -115,6 +117,41 @@ def test_a_change_whose_markers_are_not_all_seen_is_named_and_no_fault_for_the_c
         assert not unfit_for_a_change(topic(checkpoints), [], NAMING)
     write(checkpoints, records)
     assert not layout_fault(topic(checkpoints))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_lane_knows_the_links_sql_afterwards_and_the_sql_of_each_partition_is_as_it_was(seed: int) -> None:
+    chance = random.Random(seed)
+    raw, sql = LinkSql(), LinkSql(1, "SELECT 1")
+    layout = layout_of(chance, 0)
+    checkpoints = link_of(chance, layout)
+    wanted: dict[Partition, list[tuple[int, LinkSql]]] = {}
+    for checkpoint in checkpoints[: layout.lanes]:
+        agreed, offsets = chance.random() < 0.6, {}
+        for partition, held in checkpoint.positions.items():
+            wanted[partition] = [(0, raw), (held.next_offset, sql)]
+            if agreed and chance.random() < 0.5:
+                offsets[partition] = held.next_offset // 2
+                wanted[partition] = [(0, raw), (held.next_offset // 2, sql)]
+            elif agreed:  # it had no position when its lane agreed
+                wanted[partition] = [(0, sql)]
+        if agreed:
+            run = chance.choice("ab")  # two runs with the same SQL, one after the other
+            checkpoint.add(SqlChange(sql, run, ord(run), 0, offsets))
+    known = any(checkpoint.sql for checkpoint in checkpoints)
+    for number in (1, 2, 3):
+        after = layout_of(chance, number)
+        checkpoints += [LaneCheckpoint() for _ in range(after.lanes - len(checkpoints))]
+        link = checkpoints[0].link
+        assert link is not None
+        record = LayoutRecord(number, after.lanes, 3, "me")
+        write(checkpoints, decided(checkpoints, link.laid_out(after, len(checkpoints)), record, OWNER, 3))
+        changes = [change for checkpoint in checkpoints for change in checkpoint.sql.values()]
+        for checkpoint in checkpoints[: after.lanes] if known else ():
+            newest = newest_change(checkpoint.sql.values())
+            assert newest is not None
+            assert newest.sql == sql
+        assert {partition: history(changes, partition) for partition in wanted if known} == (wanted if known else {})
 
 
 @pytest.mark.parametrize("seed", SEEDS)
