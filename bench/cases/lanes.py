@@ -1,8 +1,8 @@
 """Lanes and executors where few partitions carry everything, a change of lanes, and the driver's cost.
 
 The load is 16 partitions of which four have all records, and the hash gives these four to one lane of two or four. It
-is copied by a Spark cluster with 2, 4 and 8 lanes over 1, 2 and 4 executors of one core each, and with four lanes once
-more after ``appliance lanes --balance``. Each copy has its own link. A rate is that from the first tenth of the records
+is copied by a Spark cluster with 2, 4 and 8 lanes over 1, 2 and 4 executors of one core each, and with the most of both
+once more after ``appliance lanes --balance``. Each copy has its own link. A rate is that from the first tenth of the records
 to the last one. Then a link with many partitions, each with a record, is left idle: the driver is measured, with a
 tenth of the partitions and with all, and ``appliance lanes --set`` says how long nothing could be copied.
 """
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import functools
+import itertools
 import json
 import logging
 import os
@@ -36,8 +37,6 @@ from bench.lib.topic_load import PARTITIONS, PATTERN, arrived, make, named
 
 _LANES, _EXECUTORS = (2, 4, 8), (1, 2, 4)
 _PARTITIONS, _APART = 16, 4
-_PLACED_LANES = 4
-_BASE = "2 lanes, 1 executor"
 _COPIED_IN = 600.0
 _INTERVAL = 0.04
 _STALL_SECONDS, _GROWTH = 10.0, 10.0
@@ -51,6 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--records", type=positive, default=1_000_000, metavar="N", help="records to copy (%(default)s)"
     )
+    for name, default in (("lanes", _LANES), ("executors", _EXECUTORS)):
+        parser.add_argument(
+            f"--{name}",
+            type=positive,
+            nargs="+",
+            default=default,
+            metavar="N",
+            help=f"numbers of {name} (2 4 8, 1 2 4)",
+        )
     parser.add_argument(
         "--topics", type=positive, default=1_000, metavar="N", help="topics of ten partitions, idle (%(default)s)"
     )
@@ -68,23 +76,22 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     rates: dict[str, float] = {}
     async with plain_pair() as pair:
         await fill(pair.source, load)
-        for lanes in _LANES:
-            for executors in _EXECUTORS:
-                name = f"{lanes} lanes, {executors} executor{'s' * (executors > 1)}"
-                rates[name] = await _hashed(pair, load, lanes, executors)
-                log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rates[name]:,.0f}/s"}})
-        placed = await _placed(pair, load)
+        for lanes, executors in itertools.product(arguments.lanes, arguments.executors):
+            name = _named(lanes, executors)
+            rates[name] = await _hashed(pair, load, lanes, executors)
+            log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rates[name]:,.0f}/s"}})
+        placed = await _placed(pair, load, max(arguments.lanes), max(arguments.executors))
     few = await _idle(max(1, arguments.topics // 10), arguments.seconds)
     many = await _idle(arguments.topics, arguments.seconds)
     return rows(rates, placed, few, many)
 
 
 def rows(rates: Mapping[str, float], placed: float, few: tuple[Cost, float], many: tuple[Cost, float]) -> list[Row]:
-    """The rates beside that of two lanes on one executor, that by load beside the hash, and the driver's cost."""
+    """The rates beside the first one, that by load beside the last one, by the hash, and the driver's cost."""
+    base, *_, hashed = rates
     found = [
-        Row(f"speed of {name}", "records/s", rate, _BASE, rates[_BASE]) for name, rate in rates.items() if name != _BASE
+        Row(f"speed of {name}", "records/s", rate, base, rates[base]) for name, rate in rates.items() if name != base
     ]
-    hashed = f"{_PLACED_LANES} lanes, {_EXECUTORS[-1]} executors"
     (less, _), (more, stall) = few, many
     return [
         *found,
@@ -93,6 +100,10 @@ def rows(rates: Mapping[str, float], placed: float, few: tuple[Cost, float], man
         Row("driver, idle", "% of a core", more.processor, "a tenth of the partitions", less.processor, _GROWTH),
         Row("nothing copied while lanes change", "s", stall, LIMIT, _STALL_SECONDS, 1),
     ]
+
+
+def _named(lanes: int, executors: int) -> str:
+    return f"{lanes} lanes, {executors} executor{'s' * (executors > 1)}"
 
 
 def _settings(lanes: int, executors: int) -> dict[str, str]:
@@ -108,17 +119,17 @@ async def _hashed(pair: Pair, load: Load, lanes: int, executors: int) -> float:
     return rate
 
 
-async def _placed(pair: Pair, load: Load) -> float:
+async def _placed(pair: Pair, load: Load, lanes: int, executors: int) -> float:
     """The same of a link that has balanced its lanes by the first records."""
     whole, first = (Load(n, "placed", _PARTITIONS, apart=_APART) for n in (load.records, 16 * _PARTITIONS))
-    settings = _settings(_PLACED_LANES, _EXECUTORS[-1])
+    settings = _settings(lanes, executors)
     await make_topic(pair.source, first.topic, first.partitions, {})
     await write(pair.source, first)
     async with our_replicator(pair, first, "placed", settings) as copying:
         await _rate(pair, copying, first)
     await _change(pair, "placed", "--balance", "--sample", "0")
     await write(pair.source, whole)
-    async with on_a_cluster(pair, whole, "placed", settings, _EXECUTORS[-1]) as copying:
+    async with on_a_cluster(pair, whole, "placed", settings, executors) as copying:
         rate = await _rate(pair, copying, Load(whole.records + first.records, whole.topic, _PARTITIONS))
     await delete_topics(pair.destination)
     return rate
