@@ -125,3 +125,18 @@ async def test_a_request_that_is_given_up_disturbs_no_later_one(sql: RunningSql)
 def test_arrow_is_not_loaded_before_spark_forks_its_workers() -> None:
     code = "import sys, appliance.replicator.spark.daemon; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
+
+
+@on_one_loop
+async def test_each_end_has_processes_of_its_own_which_stay_from_job_to_job(sql: RunningSql) -> None:
+    ends = []
+    for _ in range(2):
+        await sql.service.transform([range_of(numbers(0, 10))])
+        ends.append({(end, worker.pid) for end, workers in sql.ends().items() for worker in workers})
+    assert {end for end, _ in ends[0]} == {"source", "sink"}
+    assert ends[0] == ends[1]
+
+
+def test_a_process_collects_no_garbage_among_what_arrow_has_loaded() -> None:
+    code = "import gc, sys, appliance.replicator.transform.ends; sys.exit(gc.get_freeze_count() < 50_000)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0

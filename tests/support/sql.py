@@ -57,11 +57,16 @@ class RunningSql:
         assert self.sql is not None
         return self.sql.reason(record)
 
-    def workers(self) -> list[psutil.Process]:
-        """The Python processes of both ends."""
+    def ends(self) -> dict[str, list[psutil.Process]]:
+        """The Python processes of each end."""
         every = family(psutil.Process().pid)
         daemons = [process for process in every if runs(process, "appliance.replicator.spark.daemon")]
-        return [worker for daemon in daemons for worker in daemon.children()]
+        forked = {daemon.environ().get("APPLIANCE_TRANSFORM_END", ""): daemon.children() for daemon in daemons}
+        return {end: workers for end, workers in forked.items() if workers and end}
+
+    def workers(self) -> list[psutil.Process]:
+        """The Python processes of both ends."""
+        return [worker for workers in self.ends().values() for worker in workers]
 
 
 @contextlib.asynccontextmanager

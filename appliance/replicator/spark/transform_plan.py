@@ -42,7 +42,8 @@ class TransformPlan:
     def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Sequence[str]) -> None:
         self._context, self._session = context, SparkSession(context)
         self._statement, self._salt = statement, salt
-        self._evaluation, self._one = Evaluation(self._session, statement, salt), threading.Lock()
+        self._evaluation: Evaluation | None = None
+        self._one = threading.Lock()
         self._prepared = self._plan(sockets)
 
     def run(self, task: int) -> None:
@@ -60,7 +61,10 @@ class TransformPlan:
         alone = Record(record.start, columns.timestamps[0], body)
         try:
             with self._one:
-                return self._evaluation.reason(record.partition, alone, int(batch.append_time))
+                evaluation = self._evaluation = self._evaluation or Evaluation(
+                    self._session, self._statement, self._salt
+                )
+                return evaluation.reason(record.partition, alone, int(batch.append_time))
         except OSError as error:
             return str(error)
 

@@ -77,7 +77,7 @@ class Transformation:
 
 def _chunk(chunk: Chunk, outcome: Outcome) -> Chunk:
     letters = tuple(_dead_letter(chunk, failure) for failure in outcome.failures)
-    passed = replace(chunk, batches=outcome.batches, next_offset=outcome.next_offset)
+    passed = replace(chunk.before(outcome.next_offset), batches=outcome.batches, next_offset=outcome.next_offset)
     return replace(passed, filtered=outcome.filtered, dead_letters=letters)
 
 

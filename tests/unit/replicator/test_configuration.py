@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from appliance.replicator.spark.configuration import (
+    FIRST_COMPILER,
     authentication,
     configuration,
     properties_text,
@@ -85,3 +86,14 @@ def test_a_folder_on_this_host_becomes_a_url_and_a_url_stays(tmp_path: Path) -> 
     ):
         engine = replace(ENGINE, monitoring=replace(ENGINE.monitoring, event_log=folder))
         assert configuration(engine, "link", Path("/tempdir"), HOST)["spark.eventLog.dir"] == address
+
+
+def test_sql_in_flight_has_slots_and_processes_of_its_own_and_both_compilers() -> None:
+    engine = replace(ENGINE, tasks=3)
+    plain = configuration(engine, "link", Path("/tempdir"), HOST)
+    sql = configuration(engine, "link", Path("/tempdir"), HOST, transforms=True)
+    assert (plain["spark.master"], sql["spark.master"]) == ("local[4,4]", "local[7,4]")
+    reuse = "spark.python.worker.reuse"
+    assert (plain[reuse], sql[reuse], sql["spark.python.udf.pipelined.enabled"]) == ("false", "true", "false")
+    assert FIRST_COMPILER in plain["spark.driver.extraJavaOptions"]
+    assert FIRST_COMPILER not in sql["spark.driver.extraJavaOptions"]
