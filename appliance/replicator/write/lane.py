@@ -138,7 +138,9 @@ class Lane:
             Unreachable, BrokerBusy, BrokerRefused: the lane is cold again.
         """
         newest, owner, now = newest_change(self.checkpoint.sql.values()), self._owner, _now()
-        if (newest.sql if newest else LinkSql()).is_that_of(sql):
+        held = newest.sql if newest else LinkSql()
+        # An earlier change to the same SQL does not count: partitions have come from lanes that saw others since.
+        if held.is_that_of(sql) and held.number >= sql.number:
             return
         offsets = {partition: position.next_offset for partition, position in self.checkpoint.positions.items()}
         change = SqlChange(sql, owner.run, owner.generation, now, offsets)

@@ -69,6 +69,22 @@ async def test_a_run_with_other_sql_ends_the_one_before_it_and_is_not_ended_by_i
     assert [(first, sql.text) for first, sql in history(changes, (topic, 0))] == [(0, A.text), (10, B.text)]
 
 
+async def test_case_420_a_lane_that_saw_no_change_between_two_to_the_same_sql_writes_the_second_down(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("returns")
+    produce(pair.producer(), topic, 10)
+    await copied(pair, None)
+    async with pair.engine() as engine:
+        await engine.establish()
+        await engine.assign()
+        index = engine.runners[0].lane.index
+        for generation, sql in enumerate([LinkSql(1, "A"), LinkSql(1, "A"), LinkSql(3, "A"), LinkSql(4)], start=2):
+            lane = Lane(index, engine.destination, pair.naming, Owner("run", "w", "h", 0, generation), 60.0)
+            assert await _agreed(lane, sql)
+    assert [change.sql.number for change in lane.checkpoint.sql.values()] == [1, 3, 4]
+
+
 class Killed:
     """A cluster whose caller is killed in one of its calls."""
 
