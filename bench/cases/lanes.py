@@ -1,10 +1,11 @@
 """Lanes and executors where few partitions carry everything, a change of lanes, and the driver's cost.
 
-The load is 16 partitions of which four have all records, and the hash gives these four to one lane of two or four. It
-is copied by a Spark cluster with 2, 4 and 8 lanes over 1, 2 and 4 executors of one core each, and with the most of both
-once more after ``appliance lanes --balance``. Each copy has its own link. A rate is that from the first tenth of the
-records to the last one. Then a link with many partitions, each with a record, is left idle: the driver is measured, with
-a tenth of the partitions and with all, and ``appliance lanes --set`` says how long nothing could be copied.
+The load is 16 partitions of which four have all records. The hash gives these four to one lane of two or four, and to
+two lanes of eight. A Spark cluster copies it with 2, 4 and 8 lanes over 1, 2 and 4 executors of one core each, and with
+the most of both once more after ``appliance lanes --balance``. Each copy has its own link. A rate is that from the
+first tenth of the records to the last one. Then a link with many partitions, each with a record, is left idle: the
+driver is measured, with a tenth of the partitions and with all, and ``appliance lanes --set`` says how long nothing
+could be copied.
 """
 
 import argparse
