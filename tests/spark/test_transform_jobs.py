@@ -65,10 +65,13 @@ async def test_what_spark_ends_early_is_never_taken_for_all_of_it(sql: RunningSq
 
 @on_one_loop
 async def test_a_job_whose_processes_are_killed_is_run_again_and_no_record_is_blamed(sql: RunningSql) -> None:
+    await sql.service.transform([range_of(numbers(0, 10))])  # from now on there are processes
     for victims in (slice(0, 1), slice(1, 2), slice(0, 2)):
         asked = asyncio.create_task(sql.service.transform([range_of(numbers(0, 60_000))]))
         await asyncio.sleep(0.1)
-        for worker in sql.workers()[victims]:
+        killed = sql.workers()[victims]
+        assert killed
+        for worker in killed:
             os.kill(worker.pid, signal.SIGKILL)
         async with asyncio.timeout(PATIENCE):
             (outcome,) = await asked
@@ -104,13 +107,14 @@ async def test_a_record_that_the_sql_fails_on_ends_its_range_and_no_other(sql: R
 
 @on_one_loop
 async def test_an_idle_link_runs_no_jobs(sql: RunningSql) -> None:
-    before = sql.jobs
     await sql.service.transform([range_of(numbers(0, 10))])
+    before = -1
     async with asyncio.timeout(PATIENCE):
-        while sql.jobs == before:  # the next one begins, and waits
-            await asyncio.sleep(0.01)
+        while before != sql.jobs:  # the last one ends, and the next one waits
+            before = sql.jobs
+            await asyncio.sleep(1)
     await asyncio.sleep(2)
-    assert sql.jobs == before + 1
+    assert sql.jobs == before
 
 
 @on_one_loop

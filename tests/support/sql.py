@@ -60,9 +60,10 @@ class RunningSql:
     def ends(self) -> dict[str, list[psutil.Process]]:
         """The Python processes of each end."""
         every = family(psutil.Process().pid)
+        # A fork has the command line of its daemon.
         daemons = [process for process in every if runs(process, "appliance.replicator.spark.daemon")]
-        forked = {daemon.environ().get("APPLIANCE_TRANSFORM_END", ""): daemon.children() for daemon in daemons}
-        return {end: workers for end, workers in forked.items() if workers and end}
+        forked = [(daemon.environ(), workers) for daemon in daemons if (workers := daemon.children())]
+        return {environment["APPLIANCE_TRANSFORM_END"]: workers for environment, workers in forked}
 
     def workers(self) -> list[psutil.Process]:
         """The Python processes of both ends."""
