@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import py4j.java_gateway
+import py4j.protocol
 from pyarrow import parquet
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -33,12 +35,13 @@ AuditedRow = dict[str, Any]
 @asynccontextmanager
 async def spark_of(env_file: Path) -> AsyncIterator[Spark]:
     """The Spark of ``appliance audit`` with these settings, in the test's own process, where another may follow it."""
-    async with auditing_spark(read_settings(env_file, Role.REPLICATOR, os.environ), env_file) as spark:
-        try:
+    try:
+        async with auditing_spark(read_settings(env_file, Role.REPLICATOR, os.environ), env_file) as spark:
             yield spark
-        finally:
-            SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
-            SparkSession._instantiatedSession = SparkSession._activeSession = None
+    finally:
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+        py4j.java_gateway.get_return_value = py4j.protocol.get_return_value  # a session translates its errors
 
 
 @asynccontextmanager

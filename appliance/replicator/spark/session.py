@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -227,8 +228,14 @@ def described(name: str, tasks: int, lanes: int) -> str:
     return f"{name}: {lanes} lanes in {tasks} tasks"
 
 
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")
+"""The beginning of Spark's words on an error, as in ``[DIVIDE_BY_ZERO] Division by zero.``"""
+
+
 def _sql_error(error: Exception) -> str:
     """Spark's words on a query: what is wrong, and where in the text it is, without its traces."""
-    lines = [line.rstrip() for line in str(error).split("\n\nJVM stacktrace")[0].splitlines()]
+    text = str(error).split("\n\nJVM stacktrace")[0]
+    found = _CONDITION.search(text)
+    lines = [line.rstrip() for line in (text[found.start() :] if found else text).splitlines()]
     kept = itertools.takewhile(lambda line: not line.startswith(("'Project", "'Filter", "\tat ", "+-")), lines)
     return "\n".join(line for line in kept if line and not line.startswith("SQLSTATE"))
