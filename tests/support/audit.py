@@ -37,6 +37,8 @@ async def spark_of(env_file: Path) -> AsyncIterator[Spark]:
     """The Spark of ``appliance audit`` with these settings, in the test's own process, where another may follow it."""
     try:
         async with auditing_spark(read_settings(env_file, Role.REPLICATOR, os.environ), env_file) as spark:
+            for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+                os.environ.pop(name)  # a replicator that a test starts would take it for spark-submit's
             yield spark
     finally:
         SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
