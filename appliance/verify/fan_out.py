@@ -20,6 +20,7 @@ from appliance.verify.work import Job, bundles, decode_result, encode_job
 from appliance.version import VERSION
 
 _START_SECONDS = 180.0
+_ROOM_SECONDS, _POLL = 60.0, 0.5
 
 Found = Callable[[Job, PartitionResult], Sequence[Job]]
 """Receives a job and its result; gives jobs that have to be verified because of it."""
@@ -63,6 +64,20 @@ class SparkVerification:
         return [(job, decode_result(fields)) for job, fields in zip(jobs, results, strict=True)]
 
 
+async def _room(spark: Spark, master: str) -> int:
+    """Number of tasks that can run at once; waits for the first.
+
+    Raises:
+        ProcessFailed: there is no room for long.
+    """
+    until = asyncio.get_running_loop().time() + _ROOM_SECONDS
+    while not (room := await asyncio.to_thread(spark.room)):
+        if asyncio.get_running_loop().time() > until:
+            raise ProcessFailed(f"SPARK_MASTER={master} has no core for us: is a worker free?")
+        await asyncio.sleep(_POLL)
+    return room
+
+
 def _described(jobs: Sequence[Job]) -> str:
     first = jobs[0]
     name = f"{first.replica.source_topic}-{first.replica.partition}"
@@ -86,9 +101,7 @@ async def spark_verification(settings: Settings, env_file: Path) -> AsyncIterato
                 port, secret = await jvm.gateway()
                 spark = await asyncio.to_thread(partial(Spark, port, secret, engine, jobs=engine.task_count))
             try:
-                room = min(engine.task_count, spark.room())
-                if not room:
-                    raise ProcessFailed(f"SPARK_MASTER={engine.spark_master} has no core for us: is a worker free?")
+                room = min(engine.task_count, await _room(spark, engine.spark_master))
                 with ThreadPoolExecutor(room, "verify") as threads:
                     yield SparkVerification(spark, threads, room)
             finally:

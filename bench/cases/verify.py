@@ -16,7 +16,6 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from appliance.errors import ProcessFailed
 from bench.cases.spark import cluster_settings, start_part
 from bench.lib.clusters import Pair, plain_pair
 from bench.lib.filling import Load, fill
@@ -115,10 +114,9 @@ async def _rate(pair: Pair, load: Load, way: str, settings: Mapping[str, str]) -
     finally:
         await process.kill()
     seconds = time.monotonic() - began
-    text = output.read_text()
-    report = json.loads(text[text.index("{\n") :])
-    if status or report["records"] != load.records:
-        raise ProcessFailed(f"verify by {way}: status {status}, {report['records']} records")
+    _, brace, report = output.read_text().partition("{\n")
+    if status or json.loads(brace + report)["records"] != load.records:
+        raise process.failure(f"by {way} ended with status {status}")
     return load.records / seconds
 
 
