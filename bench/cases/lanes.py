@@ -89,7 +89,8 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 
 def rows(rates: Mapping[str, float], placed: float, few: tuple[Cost, float], many: tuple[Cost, float]) -> list[Row]:
     """The rates beside the first one, that by load beside the last one, by the hash, and the driver's cost."""
-    base, *_, hashed = rates
+    names = list(rates)
+    base, hashed = names[0], names[-1]
     found = [
         Row(f"speed of {name}", "records/s", rate, base, rates[base]) for name, rate in rates.items() if name != base
     ]
