@@ -29,12 +29,16 @@ class Catalyst:
         self.session = session._jsparkSession
         self._jvm = session._jvm
         self._gateway = session._sc._gateway
+        self._classes: dict[str, Any] = {}
+        self._kinds: dict[tuple[str, str], bool] = {}
         # ``SparkSqlParser`` would replace ``${env:NAME}`` in the text, and knows commands.
         self._parser = self.named(f"{_CATALYST}.parser.CatalystSqlParser")()
 
     def named(self, name: str) -> Any:
-        """A class by its whole name."""
-        return getattr(self._jvm, name)
+        """A class by its whole name. Each look-up in Java takes a round trip, and a busy host makes those slow."""
+        if name not in self._classes:
+            self._classes[name] = getattr(self._jvm, name)
+        return self._classes[name]
 
     def expression_class(self, name: str) -> Any:
         """A class of expressions."""
@@ -53,7 +57,7 @@ class Catalyst:
         """An expression of ours, in which each name of ``parts`` stands for that expression."""
 
         def filled(node: Any) -> Any:
-            return parts.get(node.name()) if self.is_a(node, "analysis.UnresolvedAttribute") else None
+            return parts.get(node.name()) if class_of(node) == "UnresolvedAttribute" else None
 
         return self.replaced(self._parser.parseExpression(text), filled)
 
@@ -72,7 +76,10 @@ class Catalyst:
 
     def is_a(self, node: Any, name: str) -> bool:
         """True if it is of that class of Catalyst's, or of one below."""
-        return bool(is_instance_of(self._gateway, node, f"{_CATALYST}.{name}"))
+        kind = class_of(node), name
+        if kind not in self._kinds:
+            self._kinds[kind] = bool(is_instance_of(self._gateway, node, f"{_CATALYST}.{name}"))
+        return self._kinds[kind]
 
     def children(self, node: Any) -> list[Any]:
         """The nodes below it."""
@@ -85,8 +92,8 @@ class Catalyst:
             yield from self.below(child)
 
     def items(self, seq: Any) -> list[Any]:
-        """The items of Scala's sequence."""
-        return list(self.named("scala.jdk.javaapi.CollectionConverters").asJava(seq))
+        """The items of Scala's sequence. The end of an iterator is an exception, whose translation takes 70 calls."""
+        return [seq.apply(number) for number in range(seq.length())]
 
     def seq(self, items: Iterable[Any]) -> Any:
         """Scala's sequence of the items."""
@@ -98,6 +105,11 @@ class Catalyst:
         origin = node.origin()
         first, last = origin.startIndex(), origin.stopIndex()
         return (int(first.get()), int(last.get())) if first.isDefined() and last.isDefined() else None
+
+
+def class_of(node: Any) -> str:
+    """The name of a node's class."""
+    return str(node.getClass().getSimpleName())
 
 
 def spark_reason(error: Exception) -> str:

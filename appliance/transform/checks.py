@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_place, spark_reason
+from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, spark_place, spark_reason
 from appliance.transform.model.functions import CLASSES, SPECIAL_TIMES, refusal
 from appliance.transform.model.statement import (
     COLUMNS,
@@ -271,11 +271,6 @@ def plans(catalyst: Catalyst, plan: Any, base: Any) -> Iterator[Any]:
         if len(children) != 1:
             return
         (plan,) = children
-
-
-def class_of(node: Any) -> str:
-    """The name of a node's class."""
-    return str(node.getClass().getSimpleName())
 
 
 def _snake(name: str) -> str:

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, spark_reason
-from appliance.transform.checks import checked, class_of
+from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, spark_reason
+from appliance.transform.checks import checked
 from appliance.transform.model.statement import (
     COLUMNS,
     END,
