@@ -17,8 +17,7 @@ class Load(enum.Enum):
     """The part of two processors that a suite keeps busy, and so its company in CI."""
 
     WHOLE = "runs alone"
-    HALF = "runs beside another such suite"
-    WAITS = "runs beside two other such suites"
+    WAITS = "runs beside another such suite"
     FILLS = "only computes: runs beside any, at the lowest priority"
 
 
@@ -81,7 +80,6 @@ SUITES = (
         4,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *THREE_FILES_AT_ONCE,
-        load=Load.HALF,
     ),
     _suite(
         "outages",
@@ -89,7 +87,6 @@ SUITES = (
         3,
         "brokers that die, move, fall silent or throttle; killed failbacks",
         *THREE_FILES_AT_ONCE,
-        load=Load.HALF,
     ),
     _suite(
         "console",
