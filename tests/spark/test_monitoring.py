@@ -73,6 +73,9 @@ async def test_the_page_of_spark_names_the_link_and_its_lanes_on_loopback_alone_
         (job,) = await asked(address, f"{at}/jobs")
         assert (job["jobGroup"], job["name"], job["status"]) == (name, name, "RUNNING")
         assert job["description"] == f"{name}: 4 lanes in 2 tasks"
+        async with asyncio.timeout(PATIENCE):
+            while (await asked(address, f"{at}/stages"))[0]["numActiveTasks"] < 2:
+                await asyncio.sleep(0.1)
         (stage,) = await asked(address, f"{at}/stages")
         assert (stage["name"], stage["description"], stage["numActiveTasks"]) == (name, job["description"], 2)
         properties = dict((await asked(address, f"{at}/environment"))["sparkProperties"])

@@ -9,11 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import py4j.java_gateway
-import py4j.protocol
 from pyarrow import parquet
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.query import auditing_spark
@@ -28,6 +24,7 @@ from appliance.settings.role import Role
 from appliance.settings.values import AuditSettings, Side
 from tests.support.engine import Engine, Pair, as_it_is, cluster_settings
 from tests.support.patience import PATIENCE
+from tests.support.spark_context import forget_context, hide_gateway
 
 AuditedRow = dict[str, Any]
 
@@ -37,13 +34,10 @@ async def spark_of(env_file: Path) -> AsyncIterator[Spark]:
     """The Spark of ``appliance audit`` with these settings, in the test's own process, where another may follow it."""
     try:
         async with auditing_spark(read_settings(env_file, Role.REPLICATOR, os.environ), env_file) as spark:
-            for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
-                os.environ.pop(name)  # a replicator that a test starts would take it for spark-submit's
+            hide_gateway()
             yield spark
     finally:
-        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
-        SparkSession._instantiatedSession = SparkSession._activeSession = None
-        py4j.java_gateway.get_return_value = py4j.protocol.get_return_value  # a session translates its errors
+        forget_context()
 
 
 @asynccontextmanager

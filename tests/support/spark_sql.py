@@ -8,6 +8,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from appliance.transform.model.statement import COLUMNS, SALT
+from tests.support.spark_context import forget_context, hide_gateway
 
 _QUIET = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -22,12 +23,13 @@ def session() -> Iterator[SparkSession]:
         builder = builder.config(name, value)
     made = builder.getOrCreate()
     gateway: Any = SparkContext._gateway
+    hide_gateway()
     yield made
     made.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait()
-    SparkContext._gateway = SparkContext._jvm = None
+    forget_context()
 
 
 class Row(NamedTuple):

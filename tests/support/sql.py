@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from pyspark import SparkContext
 
 from appliance.errors import ApplianceError
 from appliance.kafka.records.columns import Columns, decoded, encoded
@@ -21,6 +20,7 @@ from appliance.settings.secret import Secret
 from appliance.transform.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.processes import family, runs
+from tests.support.spark_context import forget_context, hide_gateway
 
 
 def range_of(values: Sequence[bytes | None], first: int = 0, partition: int = 0) -> Range:
@@ -84,6 +84,7 @@ async def running_sql(
     made = RunningSql(service)
     async with spark_jvm(ENGINE, "sql", directory / "setenv.sh", directory, transforms=True) as jvm:
         spark = await asyncio.to_thread(Spark, *await jvm.gateway(), ENGINE, transforms=True)
+        hide_gateway()
         try:
             given = Statement(statement), Secret(salt), [str(socket)]
             made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
@@ -98,8 +99,3 @@ async def running_sql(
         finally:
             spark.let_go()
             forget_context()
-
-
-def forget_context() -> None:
-    """Let this process make another SparkContext, as soon as Java has ended."""
-    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None  # type: ignore[assignment]
