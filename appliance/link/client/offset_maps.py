@@ -171,16 +171,17 @@ class OffsetMaps:
             self.failures.pop(lane, None)
 
     async def _read_positions(self, metadata: Metadata, lane: int, checkpoint: LaneCheckpoint) -> None:
-        topic, written = self._naming.positions_topic, 0
-        if self._settled:
-            written = (await list_offsets(self._cluster, metadata, [(topic, lane)], Bound.END))[topic, lane]
+        topic = self._naming.positions_topic
+        if not self._settled:
+            return await peek_checkpoint(self._cluster, topic, lane, checkpoint)
+        written = (await list_offsets(self._cluster, metadata, [(topic, lane)], Bound.END))[topic, lane]
 
         async def read() -> None:
             await peek_checkpoint(self._cluster, topic, lane, checkpoint)
             if checkpoint.read_to < written:
                 raise BrokerBusy(f"a transaction is open in {topic}-{lane}", "CONCURRENT_TRANSACTIONS")
 
-        await retry_while_busy(read)
+        return await retry_while_busy(read)
 
     async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
         """Read up to the log's end; an open transaction there has to end first."""
