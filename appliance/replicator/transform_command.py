@@ -31,7 +31,7 @@ _WIDTH = 160
 """Columns of a table that is not shown at a terminal."""
 
 _FURTHER = 1024
-"""How far back newest records are searched, as a multiple of their number: markers and compaction leave holes."""
+"""The offsets in which newest records are searched, as a multiple of their number: compaction leaves holes."""
 
 
 class _Read(NamedTuple):

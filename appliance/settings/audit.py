@@ -10,7 +10,7 @@ from appliance.settings.variable import Variable
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    """Where the audit table lies, and how fine it is; an empty ``path``: there is none. Times in seconds."""
+    """The place of the audit table, and its rows; with an empty ``path`` there is none. Times in seconds."""
 
     path: Annotated[
         str,

@@ -61,7 +61,7 @@ _EXPRESSIONS = {
 
 _HASHES = ("Sha2", "Hmac")
 _JOINS = ("Concat", "ConcatWs", "StaticInvoke")
-"""What may stand between a hash and the salt: nothing that could fail, because Spark would log its arguments. Hmac is
+"""The functions between a hash and the salt: none that could fail, because Spark would log its arguments. Hmac is
 a ``StaticInvoke`` itself."""
 
 _HASHED = f"{SALT} is hashed alone, so that nothing shows it: sha2(concat({SALT}, ...), 256)"

@@ -18,7 +18,7 @@ from appliance.transform.rows import SCHEMA, headers_array, headers_of
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a statement makes of a record, None if it leaves it out; ``failed`` if it fails on it."""
+    """A record after a statement, None if that leaves it out; ``failed`` if it fails on it."""
 
     record: Record | None
     failed: bool = False

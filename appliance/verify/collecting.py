@@ -37,7 +37,7 @@ class Collector:
         await asyncio.gather(*map(divide, self._parts))
 
     def begin(self) -> list[Job]:
-        """What is left to verify."""
+        """The jobs that are left to verify."""
         left = []
         for whole, parts in self._parts.items():
             self._file.divided(parts)

@@ -96,7 +96,7 @@ async def copied_by_sql(
     salt: Secret,
     session: Session | None,
 ) -> AsyncIterator[CopiedBySql]:
-    """What has copied these partitions; it starts Spark if that was SQL.
+    """The SQL that has copied these partitions; starts Spark if that was SQL.
 
     Raises:
         ApplianceError: there was SQL, and no ``session``.

@@ -106,7 +106,7 @@ class Verification:
 
     @contextlib.asynccontextmanager
     async def checker(self, plan: Plan) -> AsyncIterator[Checker]:
-        """What verifies the jobs of a plan in this process; it starts Spark if their records have passed SQL.
+        """A checker of the jobs of a plan in this process; starts Spark if their records have passed SQL.
 
         Raises:
             ApplianceError, ProcessFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``copied_by_sql``.

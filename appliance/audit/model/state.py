@@ -1,4 +1,4 @@
-"""How far the audit has come: in each lane's log, and with each source partition. It is stored in each file. Pure."""
+"""The progress of the audit in each lane's log and each source partition, which is stored in each file. Pure."""
 
 import base64
 import functools

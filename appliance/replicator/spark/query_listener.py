@@ -52,7 +52,7 @@ class QueryListener:
         self._tell("onQueryProgress", "QueryProgressEvent", event)
 
     def idle(self, event: Json) -> None:
-        """Nothing has moved: a function is not told."""
+        """Nothing has moved: a listener hears of it, a function does not."""
         self._tell("onQueryIdle", "QueryIdleEvent", event)
 
     def end(self, exception: str | None) -> None:

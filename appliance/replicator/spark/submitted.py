@@ -91,7 +91,7 @@ class SubmittedJvm:
             raise ProcessFailed("the JVM of spark-submit has ended")
 
     def kill(self) -> None:
-        """Nothing runs in it yet; it ends after us."""
+        """Do nothing: no job runs in it yet, and spark-submit ends it after us."""
 
 
 def _driver_host(engine: EngineSettings) -> str:

@@ -1,4 +1,4 @@
-"""What a statement makes of some records, side by side: as a table, and as JSON. Pure."""
+"""Some records before and after a statement, side by side: as a table, and as JSON. Pure."""
 
 import enum
 import json
@@ -18,7 +18,7 @@ _Json = dict[str, object]
 
 
 class Fate(enum.StrEnum):
-    """What becomes of a record."""
+    """The result of a statement for a record."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
@@ -37,7 +37,7 @@ class Tried:
 
     @property
     def fate(self) -> Fate:
-        """What becomes of it."""
+        """The result for this record."""
         if self.reason:
             return Fate.FAILS
         if self.after is None:
