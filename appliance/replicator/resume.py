@@ -20,11 +20,12 @@ from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, Position
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
-from appliance.replicator.model.position_change import Change, Kind, Place, gap, moved
-from appliance.replicator.write.copies import as_found
+from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
+from appliance.replicator.write.copies import as_found, lost_from
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
@@ -183,21 +184,31 @@ def _changes(
         elif held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped:
             raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
         else:
-            kept = None if LOST in held.stopped else held.copy_end
-            changes.append(Change(replica, held.next_offset, replace(held.go_on(), copy_end=kept)))
+            lost = lost_end(held)
+            after = held.go_on() if lost is None else replace(held.go_on(), copy_end=None)
+            changes.append(Change(replica, held.next_offset, after, lost_end=lost))
     return changes
 
 
 async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
-    """The same, with the current ends of copies whose end was unknown: later losses are noticed (J)."""
-    unknown = [change.replica.copy for change in changes if change.after.copy_end is None]
+    """The same, with the current ends of copies whose end was unknown: later losses are noticed (J).
+
+    A copy may have lost more since it was stopped for a loss: its map ends where its records end now.
+    """
+    unknown = {change.replica.copy: change.lost_end for change in changes if change.after.copy_end is None}
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
+    lost = await lost_from(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
-    return [
-        replace(change, after=replace(change.after, copy_end=found.get(change.replica.copy, change.after.copy_end)))
-        for change in changes
-    ]
+    return [_with_end(change, found.get(change.replica.copy), lost.get(change.replica.copy)) for change in changes]
+
+
+def _with_end(change: Change, found: CopyEnd | None, lost: int | None) -> Change:
+    """A change with the end of its copy, and with a map up to the offset from which on that copy has lost records."""
+    after = change.after if found is None else replace(change.after, copy_end=found)
+    if lost is not None and (after.tail is None or after.tail.copy_to > lost):
+        after = replace(after, tail=OffsetTail.begin(after.next_offset, lost))
+    return replace(change, after=after)
 
 
 async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None:

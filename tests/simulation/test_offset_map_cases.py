@@ -1,6 +1,7 @@
 """Bugs of reading the offset maps, each by itself."""
 
 import uuid
+from dataclasses import replace
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -8,8 +9,12 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import PeerError
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.layout import Layout
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import LOST
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
+from appliance.replicator.model.position_change import Change, lost_end, moved
+from appliance.replicator.resume import with_ends
 from tests.simulation.log import Log
 from tests.simulation.test_cases import Link
 
@@ -137,3 +142,25 @@ def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypa
     assert all(segment.stretch.copy_to > start for segment in kept)
     assert [maps.translate((topic, 0), offset) for offset in range(12, 21)] == before[12:]
     assert maps.translate((topic, 1), 0).offset is not None
+
+
+@pytest.mark.parametrize("start", [20, None])
+def test_case_358_the_map_of_a_copy_that_loses_more_after_its_stop_ends_where_the_copy_does(start: int | None) -> None:
+    # An operator's resume took the copy's new end, and left the map as long as the first loss had left it.
+    link = two_lanes()
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh())
+    replica = next(each for each in link.replicas() if each.partition == 0)
+    held = maps.position(replica.source)
+    assert held is not None
+    copy = link.destination.topics[replica.destination_topic].logs[0]
+    stopped = held.stop_shortened(f"the copy {LOST}", 0, 12)
+    copy.truncate(4)
+    if start is None:
+        change = Change(replica, 20, replace(stopped.go_on(), copy_end=None), lost_end=lost_end(stopped))
+    else:
+        change = moved(replica, stopped, start)
+    (done,) = link.run(with_ends(link.at_destination, [change]))
+    assert done.after.tail == OffsetTail.begin(20, copy.end)
+    assert done.after.copy_end is not None
+    assert done.after.copy_end.offset == copy.end

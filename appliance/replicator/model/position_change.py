@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.position import LOST, UNKNOWN, Position
+from appliance.link.model.position import LOST, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
 _MILLISECONDS = "ms"
@@ -61,13 +61,15 @@ class Place:
 class Change:
     """The change of one partition; ``before`` is its offset until now, -1 when unknown.
 
-    With ``anew`` it continues with another topic than that of ``before``.
+    With ``anew`` it continues with another topic than that of ``before``. ``lost_end`` is the end that its copy had
+    before it lost records, None if it has lost none.
     """
 
     replica: Replica
     before: int
     after: Position
     anew: bool = False
+    lost_end: CopyEnd | None = None
 
     def __str__(self) -> str:
         """Its effect, in one line."""
@@ -109,7 +111,14 @@ def moved(replica: Replica, held: Position | None, offset: int) -> Change:
     if known.stopped or known.next_offset == UNKNOWN:
         tail = after.tail if LOST in known.stopped else None  # nobody says else where the copy ends
         after = replace(after, copy_end=None, tail=tail)
-    return Change(replica, known.next_offset, after, is_another(known.source_id, replica.source_id))
+    anew = is_another(known.source_id, replica.source_id)
+    lost = None if is_another(known.destination_id, replica.destination_id) else lost_end(known)
+    return Change(replica, known.next_offset, after, anew, lost)
+
+
+def lost_end(held: Position) -> CopyEnd | None:
+    """The end of a copy before it lost records; None if its position says nothing of a loss."""
+    return held.copy_end if LOST in held.stopped else None
 
 
 def gap(change: Change, held: Position | None, found: int) -> Gap | None:
