@@ -9,15 +9,16 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
-from appliance.kafka.client.topics import NewTopic
+from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.registry import Registry
@@ -317,12 +318,7 @@ class Establishing:
             raise error
         if made.left_out:
             log.warning("settings left out", extra={"fields": told(made.left_out)})
-        await retry_while_busy(lambda: self._require_leaders(cluster or self.destination, new.name))
-
-    async def _require_leaders(self, cluster: Cluster, name: str) -> None:
-        known = (await cluster.metadata([name])).topics.get(name)
-        if not known or not known.leaders or NOBODY in known.leaders:
-            raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
+        await retry_while_busy(partial(require_led, cluster or self.destination, {new.name: 1}))
 
     async def _write_down(self, topic: PositionsTopic) -> None:
         """Record the link's construction in one transaction, so that all of it holds, or none."""

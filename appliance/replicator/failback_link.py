@@ -12,11 +12,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from appliance.errors import BrokerBusy, Fenced, LinkRefused
+from appliance.errors import Fenced, LinkRefused
 from appliance.failover.operation import Operation
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.protocol.metadata import NOBODY
+from appliance.kafka.client.topics import require_led
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
@@ -140,13 +141,8 @@ class ReverseLink:
                 made = await ConfigFilter(source).make([topic])
                 for error in made.failures.values():
                     raise error
-            await retry_while_busy(lambda name=topic.name: self._require_leaders(name))  # type: ignore[misc]
+            await retry_while_busy(partial(require_led, source, {topic.name: 1}))
         await retry_while_busy(self.read)
-
-    async def _require_leaders(self, name: str) -> None:
-        known = (await self.operation.source.metadata([name])).topics.get(name)
-        if not known or not known.leaders or NOBODY in known.leaders:
-            raise BrokerBusy(f"{name} was made and has no leaders yet", "LEADER_NOT_AVAILABLE")
 
     async def fence(self, replicas: Sequence[Replica]) -> None:
         """Fence the lanes of these partitions, stop all copying there, and read their checkpoints."""

@@ -12,9 +12,8 @@ from functools import partial
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused
 from appliance.failover.operation import Operation
-from appliance.kafka.client.topics import grow_topics
+from appliance.kafka.client.topics import grow_topics, require_led
 from appliance.kafka.client.transactions import init_producer_id
-from appliance.kafka.protocol.metadata import NOBODY, Metadata
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
@@ -100,16 +99,7 @@ class LanesWriter:
             if error.retriable:
                 raise error
         least = {name: self._partitions(name) if name in failures else lanes for name in names}
-
-        async def shown() -> Metadata:
-            found = await destination.metadata(names)
-            for name in names:
-                topic = found.topics.get(name)
-                if topic is None or len(topic.leaders) < least[name] or NOBODY in topic.leaders:
-                    raise BrokerBusy(f"{name} was grown and has not all leaders yet", "LEADER_NOT_AVAILABLE")
-            return found
-
-        self._writer.learn(await retry_while_busy(shown))
+        self._writer.learn(await retry_while_busy(partial(require_led, destination, least)))
         return next(iter(failures.values()), None)
 
     async def fence(self) -> list[LaneCheckpoint]:

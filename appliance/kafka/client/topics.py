@@ -18,9 +18,10 @@ from kio.static.primitive import i16, i32
 
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata
 
 Wanted = TypeVar("Wanted")
 
@@ -104,6 +105,26 @@ async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[s
             if result.error_code is not ErrorCode.none
         }
     return failures
+
+
+async def require_led(cluster: Cluster, partitions: Mapping[str, int]) -> Metadata:
+    """The metadata of topics that have so many partitions or more, each with a leader that knows of it.
+
+    Metadata names a leader before that broker has made the partition. A transaction that ends in between may occupy its
+    transactional id for half a minute: brokers lose the answer to a WriteTxnMarkers with such a partition among others.
+
+    Raises:
+        BrokerBusy: not yet.
+        ApplianceError: as everywhere.
+    """
+    found = await cluster.metadata(list(partitions))
+    for name, least in partitions.items():
+        topic = found.topics.get(name)
+        if topic is None or len(topic.leaders) < max(least, 1) or NOBODY in topic.leaders:
+            raise BrokerBusy(f"{name} has not all its leaders yet", "LEADER_NOT_AVAILABLE")
+    every = [(name, number) for name in partitions for number in range(len(found.topics[name].leaders))]
+    await list_offsets(cluster, found, every, Bound.END)
+    return found
 
 
 async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:

@@ -9,7 +9,9 @@ from appliance.errors import ApplianceError, BrokerBusy
 
 Answer = TypeVar("Answer")
 
-_PATIENCE = 30.0
+_PATIENCE = 45.0
+"""Longer than the 30 s that one broker gives another to answer: a coordinator's transactions may wait for that."""
+
 _PAUSE = 0.003
 _PAUSE_MAX = 0.025
 _GROWTH = 1.25
@@ -42,7 +44,7 @@ async def retry_while_busy(
     """Repeat a question until its answer is no ``passing`` error.
 
     Raises:
-        ApplianceError: another error, or one that lasts half a minute.
+        ApplianceError: another error, or one that lasts three quarters of a minute.
     """
     deadline = asyncio.get_running_loop().time() + _PATIENCE
     pause = _PAUSE
