@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.settings.values import TopicNaming
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
@@ -113,6 +114,12 @@ async def copy_all(engines: Sequence[Engine]) -> None:
         for runner in runners:
             runner.ready.set()
         await asyncio.gather(*running)
+
+
+async def until_decided(engines: Sequence[Engine]) -> None:
+    """Wait until no transaction is open in the links' positions: a commit is answered before it can be read."""
+    for engine in engines:
+        assert await OffsetMaps(engine.destination, engine.pair.naming, settled=True).refresh([]) == {}
 
 
 def _ends(engines: Sequence[Engine]) -> dict[tuple[str, Partition], int]:

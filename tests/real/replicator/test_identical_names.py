@@ -42,7 +42,7 @@ from tests.conftest import plain
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import failed_back, promoted, states
-from tests.support.mesh import Mesh, copy_all
+from tests.support.mesh import Mesh, copy_all, until_decided
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
 
@@ -178,6 +178,7 @@ async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh) ->
                 three.produce(name, topic, chance.randint(1, 30), abort=None)
                 three.produce(name, topic, chance.randint(1, 30), abort=False)
             await copy_all(chance.sample(engines, links))
+            await until_decided(engines)
             held = {cluster.plan.name: offsets(cluster, topic) for cluster in three.clusters.values()}
             ids = {
                 each.pair.orange.plan.name: (await each.source.metadata([topic])).topics[topic].id for each in engines
@@ -213,6 +214,7 @@ async def test_case_357_a_group_is_not_moved_past_records_of_a_link_that_has_not
         two.produce("grape", topic, 5)
         two.produce("orange", topic, 5)
         await forth.copy_until(asyncio.create_task(forth.until_copied(topic, 5)))
+        await until_decided(engines)
         translator = SharedOffsets(forth.source, forth.destination, forth.pair.naming)
         assert await translator.refresh([(topic, 0), (first, 0)]) == {}
         ids = (await forth.source.metadata([first, topic])).topics
