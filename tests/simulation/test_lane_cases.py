@@ -5,12 +5,16 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from appliance.errors import BrokerBusy
 from appliance.kafka.client.interface import Connection
 from appliance.kafka.client.produce import Copy, produce
+from appliance.kafka.client.topics import require_led
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.settings.values import OnGap
+from tests.simulation.log import Log
 from tests.simulation.test_cases import Link, copied
 
 SLOW = 25_000
@@ -125,3 +129,21 @@ def test_case_116_a_lane_whose_transactions_outlast_their_timeout_takes_smaller_
     committed = [entry for entry in link.destination.topics["aaa.copy"].logs[0].entries if entry.outcome]
     assert sum(entry.last - entry.base + 1 for entry in committed if not entry.marker) == 20_000
     assert link.faults() == {}
+
+
+def test_case_359_partitions_that_their_leader_has_not_made_yet_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Metadata named the leader. A transaction was aborted there at once, and its transactional id was busy for 30 s.
+    link = Link(lanes=3)
+    leads = link.destination.leads
+
+    def answer(log: Log | None, node: int, epoch: int = -1) -> ErrorCode:
+        return ErrorCode.unknown_topic_or_partition if log is link.positions.logs[2] else leads(log, node, epoch)
+
+    monkeypatch.setattr(link.destination, "leads", answer)
+    wanted = {link.naming.positions_topic: 3}
+    with pytest.raises(BrokerBusy):
+        link.run(require_led(link.at_destination, wanted))
+    monkeypatch.undo()
+    link.run(require_led(link.at_destination, wanted))
+    with pytest.raises(BrokerBusy):
+        link.run(require_led(link.at_destination, {link.naming.positions_topic: 4}))
