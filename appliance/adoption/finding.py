@@ -59,8 +59,9 @@ class Adoption:
     def __post_init__(self) -> None:
         operation = self.operation
         self.establishing = Establishing(operation.settings, operation.source, operation.destination, OPERATOR)
-        factor, shares = operation.settings.topics.replication_factor, operation.naming.shared
-        self.registry = Registry(operation.destination, operation.naming.replicator, factor, shares)
+        naming, factor = operation.naming, operation.settings.topics.replication_factor
+        regex = naming.included.pattern
+        self.registry = Registry(operation.destination, naming.replicator, factor, naming.shared, regex=regex)
 
     async def find(self) -> None:
         """Find where each partition goes on, once MirrorMaker 2 has stopped and the link may continue.

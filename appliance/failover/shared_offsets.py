@@ -155,8 +155,9 @@ class _Links:
         for name, maps in self.links.items():
             claimed = self.registry.copies_of(name)
             positions = list(maps.positions())
-            same = any((topic, held.destination_id) in claimed for (topic, _), held in positions)
-            if same or not positions or any(copy == topic for copy, _ in claimed):
+            same = any((copied, held.destination_id) in claimed for (copied, _), held in positions)
+            begins = (same or not positions) and self.registry.may_share(name, topic)
+            if begins or any(copy == topic for copy, _ in claimed):
                 yield maps
 
 
@@ -178,7 +179,7 @@ def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUI
 
 def _is_whole(held: Position) -> bool:
     """True of a position whose map says that nothing has ever been copied below it."""
-    return held.tail is not None and held.tail.is_empty and held.tail.copy_from == 0
+    return held.tail is not None and not held.tail.packed and held.tail.copy_from == 0
 
 
 def _reversed(maps: OffsetMaps, partition: Partition, offset: int) -> Translation:

@@ -71,7 +71,11 @@ class TopicDiscovery:
         self._states = NewestStates(self.destination, self.naming)
         self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._filter)
         self._registry = Registry(
-            self.destination, self.naming.replicator, self.topics.replication_factor, self.naming.shared
+            self.destination,
+            self.naming.replicator,
+            self.topics.replication_factor,
+            self.naming.shared,
+            regex=self.naming.included.pattern,
         )
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
         link = principal_of(self.user)

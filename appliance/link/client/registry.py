@@ -52,7 +52,8 @@ class Registry:
     """The registry, as one link sees it.
 
     ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
-    lets others write to its copies. ``api_key`` is the variable of the key that reads it.
+    lets others write to its copies, and tells them the ``regex`` of its topics. ``api_key`` is the variable of the key
+    that reads it.
     """
 
     cluster: Cluster
@@ -60,6 +61,7 @@ class Registry:
     replication_factor: int = -1
     shares: bool = False
     api_key: str = "DESTINATION_API_KEY"
+    regex: str = ""
     claims: dict[Copy, Claim] = field(default_factory=dict)
     _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
     _id: uuid.UUID | None = None
@@ -107,6 +109,11 @@ class Registry:
     def sharing(self) -> set[str]:
         """The links that share copies."""
         return {claim.link for copy in self._holders for claim in self.holders(copy) if claim.shares}
+
+    def may_share(self, link: str, topic: str) -> bool:
+        """False if a link that shares copies does not copy topics of that name, by all that it has said."""
+        held = (claim for copy in self._holders for claim in self.holders(copy))
+        return any(claim.may_take(topic) for claim in held if claim.link == link and claim.shares)
 
     def copies_of(self, link: str) -> set[Copy]:
         """The copies that a link holds."""
@@ -232,12 +239,16 @@ class Registry:
                 holders = self._holders.get(copy, {})
                 own = holders.get(self.link) or Claim(self.link, _now())
                 if not take_over and holders:
-                    wanted[copy, self.link] = replace(own, shares=self.shares)
+                    wanted[copy, self.link] = replace(own, shares=self.shares, regex=self._told)
                     continue
                 wanted |= {(copy, link): None for link in holders}
                 acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in holders.values()))
-                wanted[copy, self.link] = Claim(self.link, _now(), acls=acls, shares=self.shares)
+                wanted[copy, self.link] = Claim(self.link, _now(), acls=acls, shares=self.shares, regex=self._told)
         return wanted
+
+    @property
+    def _told(self) -> str:
+        return self.regex if self.shares else ""
 
     def _is_settled(self, copy: Copy) -> bool:
         """True when there is nothing to claim: the copy is this link's as it wants it, or another's that keeps it."""
@@ -245,7 +256,7 @@ class Registry:
         own = next((claim for claim in holders if claim.link == self.link), None)
         if own is None:
             return bool(holders) and not (self.shares and holders[0].shares)
-        return own.shares is self.shares
+        return own.shares is self.shares and own.regex == self._told
 
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
         """Withdraw claims on copies that another link claimed first."""

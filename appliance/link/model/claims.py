@@ -1,6 +1,7 @@
 """Claims of copies by links, as values and as records of the registry (invariant I)."""
 
 import json
+import re
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ class Claim:
     ``rank`` is the offset of the copy's first claim; the link with the lowest has the copy. ``acls`` are the entries
     that the link has made on the copy, or was about to make; releases without ACLs ignore them. ``deleted_by``, with
     its ``why``, is empty except in the claim that records a link's deletion. A link that ``shares`` the copy lets other
-    links that do so write there too. ``adopted`` are the partitions that this link has
-    not begun itself; releases without adoptions ignore them.
+    links that do so write there too, and says by ``regex`` which topics it copies; empty if it does not. ``adopted``
+    are the partitions that this link has not begun itself; releases without adoptions ignore them.
     """
 
     link: str
@@ -48,6 +49,14 @@ class Claim:
     why: str = ""
     shares: bool = False
     adopted: tuple[Adopted, ...] = ()
+    regex: str = ""
+
+    def may_take(self, topic: str) -> bool:
+        """False if the link does not copy topics of that name."""
+        try:
+            return not self.regex or re.fullmatch(self.regex, topic) is not None
+        except re.error:  # of a release with another syntax
+            return True
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -93,7 +102,8 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
         deleted = str(value.get("deleted_by", "")), str(value.get("why", ""))
         shares = bool(value.get("shares", False))
         adopted = tuple(Adopted(*map(int, each)) for each in value.get("adopted", ()))
-        claim = Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares, adopted)
+        regex = str(value.get("regex", ""))
+        claim = Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares, adopted, regex)
         return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
@@ -107,6 +117,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
     value |= {"acls": [_words(entry) for entry in sorted(claim.acls)]} if claim.acls else {}
     value |= {"shares": True} if claim.shares else {}
+    value |= {"regex": claim.regex} if claim.regex else {}
     value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
     value |= {"adopted": claim.adopted} if claim.adopted else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))

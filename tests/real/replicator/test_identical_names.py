@@ -226,6 +226,25 @@ async def test_case_357_a_group_is_not_moved_past_records_of_a_link_that_has_not
     assert "it was made anew" in other.reason
 
 
+async def test_case_362_a_link_of_other_topics_keeps_no_group_from_moving(two: Mesh) -> None:
+    # Any link with identical names was taken for one that may write to the topic, and had no position of it for ever.
+    topic = ""
+    for mesh in (Mesh(two.clusters, f"other-{uuid.uuid4().hex}"), two):
+        topic = mesh.topic("orders")
+        mesh.produce("orange", topic, 5)
+        async with mesh.engines() as engines:
+            for engine in engines:
+                await engine.prepare()
+            await copy_all(engines)
+            await until_decided(engines)
+    async with two.engines() as (forth, _):
+        translator = SharedOffsets(forth.source, forth.destination, forth.pair.naming)
+        assert await translator.refresh([(topic, 0)]) == {}
+        source_id = (await forth.source.metadata([topic])).topics[topic].id
+        found = translator.translate((topic, 0), 3, source_id)
+    assert (found.offset, found.reason) == (3, "")
+
+
 def offsets(cluster: Cluster, topic: str) -> dict[bytes, int]:
     """The offset of each committed record of a topic's first partition, by its value."""
     found: dict[bytes, int] = {}

@@ -26,6 +26,13 @@ def test_a_claim_comes_back_as_it_was() -> None:
     assert decode_claim(encode_claim(COPY, LINK, CLAIM, 1)) == (COPY, LINK, CLAIM)
 
 
+@pytest.mark.parametrize(("regex", "takes"), [("", True), ("orders.*", True), ("payments", False), ("(", True)])
+def test_the_claim_of_a_shared_copy_tells_which_topics_its_link_copies(regex: str, takes: bool) -> None:
+    claim = replace(CLAIM, shares=True, regex=regex)
+    assert decode_claim(encode_claim(COPY, LINK, claim, 1)) == (COPY, LINK, claim)
+    assert claim.may_take("orders-eu") is takes
+
+
 def test_a_claim_is_taken_back_by_a_tombstone() -> None:
     assert decode_claim(encode_claim(COPY, LINK, None, 1)) == (COPY, LINK, None)
 
