@@ -29,6 +29,7 @@ from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import Replica, lanes_of
+from appliance.listing import some
 from appliance.replicator.write.copies import as_found
 
 _NAMED = 10
@@ -53,7 +54,7 @@ async def adopt(operation: Operation, choice: Choice) -> AdoptionReport:
         for line in replace(report, dry_run=True).lines():
             operation.tell(line)
     if report.refused:
-        named = ", ".join(each.logs.replica.name for each in report.refused[:_NAMED])
+        named = some([each.logs.replica.name for each in report.refused], _NAMED)
         raise LinkRefused(f"nothing was changed: {len(report.refused)} partitions cannot be adopted: {named}")
     if report.beginnings:
         await operation.consent(f"adopt {report.numbers()}")

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from appliance.doctor.step import Finding, Remedies, failed, passed, remedy_of, skipped, some, warning
+from appliance.doctor.step import Finding, Remedies, failed, passed, remedy_of, skipped, warning
 from appliance.errors import (
     ApplianceError,
     BrokerUnsupported,
@@ -24,6 +24,7 @@ from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve, connect
 from appliance.kafka.client.login import Login, agree_versions
 from appliance.kafka.protocol.versions import NEEDED
+from appliance.listing import some
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism
 from appliance.tls.certificates import days_left

@@ -17,7 +17,7 @@ from typing import TypeVar
 from kio.schema.errors import ErrorCode
 
 from appliance.doctor.source_topics import SourceTopics, unreadable
-from appliance.doctor.step import Finding, failed, passed, skipped, some
+from appliance.doctor.step import Finding, failed, passed, skipped
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, Made
@@ -50,6 +50,7 @@ from appliance.link.model.topic_configs import (
     told,
     unknown,
 )
+from appliance.listing import some
 from appliance.settings.values import Settings
 
 TOPICS_MAX = 1000

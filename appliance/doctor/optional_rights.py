@@ -9,7 +9,7 @@ producer.
 from kio.schema.errors import ErrorCode
 
 from appliance.doctor.source_topics import SourceTopics
-from appliance.doctor.step import Finding, passed, skipped, some, warning
+from appliance.doctor.step import Finding, passed, skipped, warning
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.acls import (
     AccessControlEntry,
@@ -28,6 +28,7 @@ from appliance.kafka.client.transactions import Producer, try_partitions
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.naming import Naming
 from appliance.link.model.topic_configs import offsets_topic, positions_topic
+from appliance.listing import some
 
 _TOPICS_MAX = 1000
 

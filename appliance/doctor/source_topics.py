@@ -7,13 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from appliance.doctor.step import Finding, failed, passed, some
+from appliance.doctor.step import Finding, failed, passed
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Topic
 from appliance.link.model.naming import Naming
+from appliance.listing import some
 
 _BEYOND_ALL_LOGS = 2**62
 _ONE_BYTE = 1

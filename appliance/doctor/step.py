@@ -93,12 +93,6 @@ def remedy_of(error: ApplianceError, remedies: Remedies) -> str:
     return next((remedy for kind, remedy in remedies if isinstance(error, kind)), "see the text of the error")
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first few of the texts, and the number of the others."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 STEP_SECONDS = 60.0
 """Seconds that one step may take; each of its waits has a shorter deadline of its own."""
 

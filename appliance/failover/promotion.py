@@ -5,7 +5,7 @@ anywhere, the same command continues from there.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from appliance.failover.operation import Operation
 from appliance.failover.source_logs import source_logs, try_source_logs
 from appliance.failover.source_transactions import find_torn
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, States, change, effective
+from appliance.listing import some
 
 _PAUSE = 0.5
 _SAY_AGAIN = 10
@@ -139,7 +140,7 @@ def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
     names = sorted({record.subject for record in begun if not _PLANNED.items() <= record.details.items()})
     if names:
         text = "a failover has begun, and has not ended: run `appliance failover` again"
-        raise LinkRefused(f"{', '.join(names[:_NAMED])}: {text}")
+        raise LinkRefused(f"{some(names, _NAMED)}: {text}")
 
 
 async def _last_sync(operation: Operation) -> tuple[str, ...] | None:
@@ -219,7 +220,7 @@ def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = (
     for state, help_text in _NOT_COPIED.items():
         held = [name or "the link" for name in sorted(known) if effective(states, name) is state]
         if held:
-            raise LinkRefused(f"{', '.join(held[:_NAMED])}: {state}, so never copied to the end: {help_text} first")
+            raise LinkRefused(f"{some(held, _NAMED)}: {state}, so never copied to the end: {help_text} first")
 
 
 async def _until_copied(operation: Operation) -> SourceLogs:
@@ -238,7 +239,9 @@ async def _until_copied(operation: Operation) -> SourceLogs:
         if loop.time() >= deadline:
             if choice.allow_loss:
                 return logs
-            raise LinkRefused(f"not copied within {choice.wait:g} s: {_some(behind)}; or promote with --allow-loss")
+            raise LinkRefused(
+                f"not copied within {choice.wait:g} s: {some(behind, _NAMED, '; ')}; or promote with --allow-loss"
+            )
         if looks % _SAY_AGAIN == 0:
             operation.tell(f"waiting for {len(behind)} partitions, records behind: {number(total(behind))}")
         looks += 1
@@ -256,7 +259,9 @@ def _behind(operation: Operation, logs: SourceLogs) -> list[PartitionLoss]:
     active = [loss for loss in found if effective(states, loss.topic) is CopyState.ACTIVE]
     faults = [loss for loss in active if loss.fault]
     if faults and not operation.choice.allow_loss:
-        raise LinkRefused(f"cannot be copied to the end: {_some(faults)}; mend it, or promote with --allow-loss")
+        raise LinkRefused(
+            f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it, or promote with --allow-loss"
+        )
     return [loss for loss in active if loss.behind != 0 and not loss.fault]
 
 
@@ -268,14 +273,11 @@ def _require_nothing_behind(operation: Operation, logs: SourceLogs) -> None:
     if operation.choice.allow_loss:
         return
     if faults:
-        raise LinkRefused(f"cannot be copied to the end: {_some(faults)}; mend it, or promote with --allow-loss")
+        raise LinkRefused(
+            f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it, or promote with --allow-loss"
+        )
     if behind:
         raise LinkRefused(
-            f"the source still takes writes: stop the producers, or promote with --allow-loss: {_some(behind)}; "
-            "copying goes on"
+            "the source still takes writes: stop the producers, or promote with --allow-loss: "
+            f"{some(behind, _NAMED, '; ')}; copying goes on"
         )
-
-
-def _some(found: Sequence[PartitionLoss]) -> str:
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return "; ".join(map(str, found[:_NAMED])) + more

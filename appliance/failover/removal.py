@@ -20,6 +20,7 @@ from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States, change, effective
 from appliance.link.model.position import UNACCOUNTED, UNKNOWN
+from appliance.listing import some
 
 
 async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> RemovalReport:
@@ -134,8 +135,9 @@ class GivingUp:
         """
         promoted = [each.copy for each in copies if each.deleted and each.promoted]
         if promoted:
-            named = ", ".join(promoted[:10]) + (f" and {len(promoted) - 10} more" if len(promoted) > 10 else "")
-            raise LinkRefused(f"{named}: promoted, so what was written there may be nowhere else: delete it yourself")
+            raise LinkRefused(
+                f"{some(promoted, 10)}: promoted, so what was written there may be nowhere else: delete it yourself"
+            )
 
     async def delete(self, copies: Collection[GivenUpCopy]) -> None:
         """Delete the copies for which that is requested.

@@ -22,6 +22,7 @@ from appliance.failover.returning_groups import return_groups
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
 from appliance.link.model.replicas import Replica, discover
+from appliance.listing import some
 from appliance.replicator.failback_beginning import begin, plan
 from appliance.replicator.failback_diverged import keep, require_names
 from appliance.replicator.failback_link import BEGUN, ReverseLink
@@ -182,7 +183,7 @@ class _Run:
             elif original is not None and not naming.copies(name, original.internal):
                 faults.append(f"{name} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
         if faults:
-            raise LinkRefused("cannot be failed back: " + "; ".join(faults[:_NAMED]))
+            raise LinkRefused("cannot be failed back: " + some(faults, _NAMED, "; "))
         return [replica for replica in found.replicas if takes(replica.source_topic)]
 
     async def take_over(self, failing: Sequence[str]) -> None:
@@ -264,9 +265,7 @@ class _Run:
             left = await retry_while_busy(lambda: self._look(replicas))
             still = 0 if left else still + 1
             if left and looks % _SAY_AGAIN == 0:
-                more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-                names = ", ".join(left[:_NAMED]) + more
-                self.operation.tell(f"copying back, and waiting for the producers there to stop: {names}")
+                self.operation.tell(f"copying back, and waiting for the producers there to stop: {some(left, _NAMED)}")
             looks += 1
             await asyncio.sleep(_PAUSE)
 

@@ -19,6 +19,7 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
+from appliance.listing import some
 from appliance.replicator.failback_diverged import kept
 from appliance.replicator.failback_link import ReverseLink
 from appliance.replicator.write.copies import as_found
@@ -92,7 +93,7 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
         found[replica] = Return(link.position(replica), begun, real, written, *others)
     if foreign and not link.operation.choice.allow_loss:
         raise LinkRefused(
-            f"a producer wrote to the source among what was copied back: {', '.join(foreign[:_NAMED])}: these "
+            f"a producer wrote to the source among what was copied back: {some(foreign, _NAMED)}: these "
             "records would not be copied: stop it, and give --allow-loss to leave them in the source alone"
         )
     return found

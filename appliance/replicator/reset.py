@@ -23,6 +23,7 @@ from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, 
 from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
+from appliance.listing import some
 from appliance.replicator.model.position_change import Change, Place, gap, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
 from appliance.replicator.resume import source_offsets, with_ends
@@ -120,7 +121,7 @@ class _Run:
         faults += [too_small(topic, copy) for topic, copy in found.smaller if topic.name in topics]
         faults += [f"{topic}: {_GONE}" for topic in sorted({*topics} - _there(found))]
         if faults:
-            raise LinkRefused("cannot be reset: " + "; ".join(faults[:_NAMED]))
+            raise LinkRefused("cannot be reset: " + some(faults, _NAMED, "; "))
 
     def _require_resettable(self, topics: Collection[str]) -> None:
         states = self.operation.link.states

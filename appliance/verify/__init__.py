@@ -5,7 +5,7 @@
 - ``work``, ``dividing``: partitions and parts of long ones, as values, and where those may be divided.
 - ``checker``: some of them, verified by one process.
 - ``fan_out``, ``spark_task``: all of them, verified by the tasks of Spark.
-- ``collecting``, ``tally``, ``resume_file``: their results, how far they are, and what a killed run has kept.
+- ``collecting``, ``resume_file``: their results, how far they are, and what a killed run has kept.
 - ``sql``: the source's records as the link's SQL has made them.
 - ``partition``, ``compacted``: one partition, every record of it or the newest of each key.
 - ``reader``, ``side``, ``beginning``: the batches of one side, and the first offset to compare.

@@ -1,17 +1,34 @@
 """The results of jobs, collected into one for each partition; with those that an earlier run has kept."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.verify.checker import Checker
 from appliance.verify.dividing import parts_of
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.resume_file import ResumeFile
-from appliance.verify.tally import Tally
-from appliance.verify.work import Job, joined
+from appliance.verify.work import Job, joined, offsets_of
 
 _AT_ONCE = 8
 """Partitions that are divided at once."""
+
+Progress = Callable[[int, int], None]
+"""A callback with the number of compared source offsets, and their total."""
+
+
+class Tally:
+    """Tells ``progress`` how much of the jobs is compared."""
+
+    def __init__(self, jobs: Collection[Job], progress: Progress) -> None:
+        self._done: dict[tuple[Partition, int], int] = {}
+        self._total = offsets_of(jobs)
+        self._progress = progress
+
+    def reached(self, job: Job, offset: int) -> None:
+        """A job has been compared up to this source offset; a partition may be verified again."""
+        self._done[job.replica.source, job.source.start] = min(offset, job.source.end) - job.source.start
+        self._progress(min(sum(self._done.values()), self._total), self._total)
 
 
 class Collector:

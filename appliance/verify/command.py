@@ -24,12 +24,11 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
 from appliance.verify.checker import Checker
-from appliance.verify.collecting import Collector
+from appliance.verify.collecting import Collector, Tally
+from appliance.verify.collecting import Progress as Compared
 from appliance.verify.model.report import PartitionResult, VerificationReport
 from appliance.verify.resume_file import ResumeFile
 from appliance.verify.sql import Session
-from appliance.verify.tally import Progress as Compared
-from appliance.verify.tally import Tally
 from appliance.verify.work import Job, offsets_of
 from appliance.version import VERSION
 

@@ -20,9 +20,9 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.settings.secret import Secret
 from appliance.verify.checker import Checker, not_compared
+from appliance.verify.collecting import Progress, Tally
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.sql import Session, copied_by_sql
-from appliance.verify.tally import Progress, Tally
 from appliance.verify.work import Job
 
 _NONE = Secret("")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from appliance.adoption.model.alignment import Aligned, Originals
 from appliance.adoption.model.newest import KeyedRecord, NewestHeld
 from appliance.link.model.replicas import Replica
+from appliance.listing import some
 from appliance.verify.model.pairing import Run
 from appliance.verify.model.report import Span
 
@@ -155,9 +156,8 @@ def _unknown(logs: Logs, what: str, allowed: Allowed) -> Beginning:
 def _skipped(known: Beginning, missing: Sequence[int], later: int, allowed: Allowed) -> Beginning:
     """Decide where records are missing before ``later`` ones that are in the copy."""
     lacking = tuple(_spans(missing))
-    named = ", ".join(f"{span.start} to {span.end - 1}" for span in lacking[:_NAMED])
-    more = f" and {len(lacking) - _NAMED} stretches more" if len(lacking) > _NAMED else ""
-    what = f"the copy lacks source offsets {named}{more}, and holds {later} records after them"
+    named = some([f"{span.start} to {span.end - 1}" for span in lacking], _NAMED)
+    what = f"the copy lacks source offsets {named}, and holds {later} records after them"
     if allowed.loss:
         return replace(known, how=what, missing=lacking)
     if allowed.doubles:

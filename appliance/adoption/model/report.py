@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from appliance.adoption.model.plan import Beginning
+from appliance.listing import first_lines, some
 from appliance.verify.model.report import counted
 
-_LINES_MAX = 40
 _RUNS_MAX = 5
 
 
@@ -30,10 +30,7 @@ class AdoptionReport:
         if not self.beginnings:
             yield "nothing is to be done"
             return
-        for each in self.beginnings[:_LINES_MAX]:
-            yield from _lines(each)
-        if len(self.beginnings) > _LINES_MAX:
-            yield f"... and {len(self.beginnings) - _LINES_MAX} partitions more: --json shows all"
+        yield from first_lines(["\n".join(_lines(each)) for each in self.beginnings], "partitions")
         yield f"{'would be adopted' if self.dry_run else 'adopted'}: {self.numbers()}"
 
     def numbers(self) -> str:
@@ -67,12 +64,8 @@ def _lines(each: Beginning) -> Iterator[str]:
     if each.begins > each.compared:
         yield f"{name}: the copy begins with source offset {each.begins}, as far as compared, from {each.compared} on"
     if each.doubles:
-        some = [
-            f"{run.source} to {run.source + run.length - 1} at copy offset {run.copy}"
-            for run in each.doubles[:_RUNS_MAX]
-        ]
-        more = f" and {len(each.doubles) - _RUNS_MAX} stretches more" if len(each.doubles) > _RUNS_MAX else ""
-        yield f"{name}: {counted(each.doubled, 'record')} twice, source offsets {', '.join(some)}{more}"
+        runs = [f"{run.source} to {run.source + run.length - 1} at copy offset {run.copy}" for run in each.doubles]
+        yield f"{name}: {counted(each.doubled, 'record')} twice, source offsets {some(runs, _RUNS_MAX)}"
     if each.aborted:
         yield f"{name}: {counted(each.aborted, 'record')} of transactions that the source has aborted"
     if each.unknown:

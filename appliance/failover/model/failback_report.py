@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from appliance.link.model.copy_states import CopyState
-
-_LINES_MAX = 40
+from appliance.listing import first_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,7 @@ class FailbackReport:
             yield f"{topic or 'the link'}: stays {state}"
         if not (self.returned or self.kept):
             yield "nothing is to be done"
-        left_out = [line for each in self.partitions for line in each.lines()]
-        yield from left_out[:_LINES_MAX]
-        if len(left_out) > _LINES_MAX:
-            yield f"... and {len(left_out) - _LINES_MAX} lines more: --json shows all"
+        yield from first_lines([line for each in self.partitions for line in each.lines()], "lines")
         if self.partitions and not self.dry_run:
             copied = sum(each.copied_back or 0 for each in self.partitions)
             yield f"records copied back in {len(self.partitions)} partitions: {copied}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
 from appliance.failover.model.group_plan import GroupPlan, GroupState
+from appliance.listing import some
 
 _NAMED = 5
 """Number of groups of a state that are named; the others are counted."""
@@ -32,9 +33,7 @@ def _sentence(state: GroupState, groups: list[GroupPlan]) -> str:
 
 
 def _names(groups: list[GroupPlan]) -> str:
-    names = ", ".join(group.name for group in groups[:_NAMED])
-    more = len(groups) - _NAMED
-    return f"group{'s' if len(groups) > 1 else ''} {names}{f' and {more} more' if more > 0 else ''}"
+    return f"group{'s' if len(groups) > 1 else ''} {some([group.name for group in groups], _NAMED)}"
 
 
 @dataclass(slots=True)

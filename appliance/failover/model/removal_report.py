@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-
-_LINES_MAX = 40
+from appliance.listing import first_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,7 @@ class RemovalReport:
     def lines(self) -> Iterator[str]:
         """Print it for the operator."""
         would = "would be " if self.dry_run else ""
-        for each in self.removed[:_LINES_MAX]:
-            yield f"{each.topic}: {would}removed; {each}"
-        if len(self.removed) > _LINES_MAX:
-            yield f"... and {len(self.removed) - _LINES_MAX} topics more: --json shows all"
+        yield from first_lines([f"{each.topic}: {would}removed; {each}" for each in self.removed], "topics")
 
     def document(self) -> dict[str, object]:
         """The JSON object; null is unknown."""
@@ -73,9 +69,7 @@ class DeletionReport:
         yield f"{self.replicator}: {would}deleted"
         for topic in (*self.topics, *(self.source_topics or ())):
             yield f"{topic}: {would}deleted"
-        yield from (str(each) for each in self.copies[:_LINES_MAX])
-        if len(self.copies) > _LINES_MAX:
-            yield f"... and {len(self.copies) - _LINES_MAX} copies more: --json shows all"
+        yield from first_lines(self.copies, "copies")
         if self.source_topics is None:
             yield "the source does not answer: what a failback has left there stays; the same command again deletes it"
 

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, field
 from appliance.failover.model.loss import PartitionLoss, number, total
 from appliance.failover.model.torn_transactions import NOTHING_TORN, TornTransactions
 from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.listing import first_lines, some
 
-_LINES_MAX = 40
+_NAMED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,7 @@ class Report:
     def _losses(self) -> Iterator[str]:
         behind = [loss for loss in self.losses if loss.behind != 0]
         yield f"records behind in {len(self.losses)} partitions: {number(total(self.losses))}"
-        yield from map(str, behind[:_LINES_MAX])
-        if len(behind) > _LINES_MAX:
-            yield f"... and {len(behind) - _LINES_MAX} partitions more: --json shows all"
+        yield from first_lines(behind, "partitions")
 
     def _torn(self) -> Iterator[str]:
         if self.torn is None:
@@ -57,10 +56,10 @@ class Report:
         found, unread = self.torn.found, self.torn.unread
         if found:
             yield f"transactions copied in part: {len(found)}"
-            yield from map(str, found[:_LINES_MAX])
+            yield from first_lines(found, "transactions")
         if unread:
-            some = ", ".join(f"{topic}-{partition}" for topic, partition in unread[:_LINES_MAX])
-            yield f"not searched to the end for transactions copied in part: {len(unread)} partitions: {some}"
+            names = some([f"{topic}-{partition}" for topic, partition in unread], _NAMED)
+            yield f"not searched to the end for transactions copied in part: {len(unread)} partitions: {names}"
 
     def document(self) -> dict[str, object]:
         """The JSON object; null is unknown."""

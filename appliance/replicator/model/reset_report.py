@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from appliance.link.model.position import UNKNOWN
+from appliance.listing import first_lines
 from appliance.replicator.model.position_change import Change
-
-_LINES_MAX = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +22,7 @@ class ResetReport:
         if not self.changes:
             yield "nothing is to be done: every partition is there already"
             return
-        yield from (str(change) for change in self.changes[:_LINES_MAX])
-        if len(self.changes) > _LINES_MAX:
-            yield f"... and {len(self.changes) - _LINES_MAX} partitions more: --json shows all"
+        yield from first_lines(self.changes, "partitions")
         yield f"{'would change' if self.dry_run else 'changed'}: {numbers(self.changes)}"
         for topic in self.paused:
             yield f"{topic}: stays paused, until `appliance resume`"

@@ -18,6 +18,7 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.kafka.records.batch import Header, split
 from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
+from appliance.listing import some
 from appliance.replicator.model.problem_log import ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.read.buffer_budget import BufferBudget
@@ -241,11 +242,7 @@ def _headers(fetched: Fetched) -> list[Header]:
         return []
 
 
-_NAMED = 3
-
-
 def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:
     """The error, and some of the waiting partitions."""
-    names = [str(buffer) for buffer in sorted(waiting, key=lambda buffer: buffer.key)]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ApplianceError(f"{error}; not read meanwhile: {', '.join(names[:_NAMED])}{more}") if names else error
+    names = sorted(waiting, key=lambda buffer: buffer.key)
+    return ApplianceError(f"{error}; not read meanwhile: {some(names)}") if names else error

@@ -7,6 +7,7 @@ from appliance.failover.model.newest_groups import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
+from appliance.listing import some
 from appliance.status.model.snapshot import (
     BlockingTransaction,
     ClusterStatus,
@@ -85,8 +86,7 @@ def _excluded(snapshot: Snapshot) -> Iterator[str]:
     for topic, reason in snapshot.excluded:
         by_reason.setdefault(reason, []).append(topic)
     for reason, topics in by_reason.items():
-        more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
-        yield f"not copied, {reason}: {', '.join(topics[:_NAMED])}{more}"
+        yield f"not copied, {reason}: {some(topics, _NAMED)}"
 
 
 def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
