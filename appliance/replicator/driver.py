@@ -1,7 +1,6 @@
 """The replicator: it looks at both clusters, assigns lanes to Spark's tasks, and copies until it is stopped."""
 
 import asyncio
-import contextlib
 import functools
 import logging
 import uuid
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.errors import ApplianceError, Fenced, LinkRefused, ProcessFailed
+from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.failover.group_service import GROUPS, follow_groups
 from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.failover.model.newest_groups import NewestGroups
@@ -26,6 +25,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
+from appliance.replicator.jobs import Jobs, in_time
 from appliance.replicator.model.lane_balance import lane_loads, tasks_by_load
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.offsets_build import tell_what_is_missing
@@ -48,24 +48,11 @@ log = logging.getLogger("appliance.replicator")
 
 Result = TypeVar("Result")
 
-_RETRY, _RETRY_MAX = 1.0, 5.0
-"""Pause before a retry, in seconds; it doubles for a job that fails repeatedly."""
-
-_STEADY = 60.0
-"""Runtime after which a job counts as well started, in seconds: its failure is unrelated to earlier ones."""
-
-_LISTEN_INTERVAL = 5.0
+_RETRY = 1.0
+"""Pause before a retry, in seconds."""
 
 _START_PATIENCE = 180.0
 """Spark gives up a master after a minute, and we wait ten seconds for its executors."""
-_JOB_END_PATIENCE = 15.0
-"""Tasks end within ten seconds. After a stop, this and Java's own end fit into the 30 s that Docker gives."""
-_ANSWER_PATIENCE = 20.0
-"""Timeout of questions to Java and of killing Python workers, which take seconds at most."""
-_ROOM_PATIENCE = 60.0
-_ROOM_INTERVAL, _LOCAL_ROOM_INTERVAL = 4.0, 30.0
-"""An executor that ends is replaced sooner, and Spark restarts its task there: lanes need no new assignment. In local
-mode there is always room, and the question only detects that Java hangs."""
 
 
 async def run_replicator(
@@ -124,9 +111,8 @@ class Replicator:
         self._link = Established(Layout(0), 0)
         self._loads: Mapping[Partition, int] = {}
         """Bytes copied of each partition, lately if that is known: lanes go to tasks by their load at a job's begin."""
-        self._tasks = 0
         self._task_of: Sequence[int] = ()
-        self._failures = 0
+        self._jobs = Jobs(engine, jvm, stopping, self._control, self._reports, self._problems)
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
         self._sockets = (
@@ -200,16 +186,16 @@ class Replicator:
         return task
 
     async def _start_spark(self, statement: Statement | None) -> Spark:
-        port, secret = await _in_time(self._jvm.gateway(), _START_PATIENCE)
+        port, secret = await in_time(self._jvm.gateway(), _START_PATIENCE)
         transform, engine, entries = self._settings.transform, self._settings.engine, self._jvm.entries
         starting = asyncio.to_thread(Spark, port, secret, engine, entries, transforms=transform.wanted)
-        spark = await _in_time(starting, _START_PATIENCE)
+        spark = await in_time(starting, _START_PATIENCE)
         if spark.ui:
             log.info("Spark's page", extra={"fields": {"address": spark.ui}})
         if statement is not None:
             sockets = list(map(str, self._sockets))
             preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, sockets)
-            self._sql = await _in_time(preparing, _START_PATIENCE)
+            self._sql = await in_time(preparing, _START_PATIENCE)
         return spark
 
     def _repeat_beside(self, step: Callable[[], Awaitable[None]], name: str, seconds: float) -> None:
@@ -257,7 +243,7 @@ class Replicator:
         while not self._stopping.is_set() and not self._reports.fenced.is_set():
             if self._reports.layout_changed.is_set() and not await unless_stopped(self._stopping, self._lay_out()):
                 continue
-            if room := await unless_stopped(self._stopping, self._room(spark)):
+            if room := await unless_stopped(self._stopping, self._jobs.room(spark)):
                 await self._one_job(spark, endpoint, room)
 
     async def _lay_out(self) -> bool:
@@ -279,9 +265,9 @@ class Replicator:
 
     def _assign(self) -> None:
         """Give each task of the running job its part of the current plan."""
-        if not self._tasks:
+        if not self._jobs.tasks:
             return
-        parts = lanes_by_task(lanes_of(self._found.replicas, self._link.layout), self._tasks, self._task_of)
+        parts = lanes_by_task(lanes_of(self._found.replicas, self._link.layout), self._jobs.tasks, self._task_of)
         each, starts = share(self._bound.bytes_per_second, sum(map(bool, parts))), self._link.starts
         assignments = []
         for lanes in parts:
@@ -291,95 +277,19 @@ class Replicator:
             assignments.append(Assignment(lanes, begins, each, link.producers, link.layout.number, link.sql))
         self._control.assign(assignments)
 
-    async def _room(self, spark: Spark) -> int:
-        """Number of tasks for which there is room now; waits for some.
-
-        Raises:
-            ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
-                hangs.
-        """
-        wanted, master = self._settings.engine.task_count, self._settings.engine.spark_master
-        self._jvm.require_running()
-        until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
-        while not (room := await self._room_now(spark)):
-            self._problems.tell(
-                "executors", ApplianceError(f"SPARK_MASTER={master} has no core for us: is a worker up?")
-            )
-            await asyncio.sleep(_RETRY)
-            if asyncio.get_running_loop().time() > until:
-                raise ProcessFailed(f"SPARK_MASTER={master} gave no core for {_ROOM_PATIENCE:g} s")
-        if room < wanted:
-            few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane"
-            self._problems.tell("executors", ApplianceError(few))
-        else:
-            self._problems.over("executors")
-        return room
-
-    async def _room_now(self, spark: Spark) -> int:
-        return min(self._settings.engine.task_count, await _in_time(asyncio.to_thread(spark.room)))
-
-    async def _room_changes(self, spark: Spark, room: int) -> None:
-        """Wait until two looks in a row find room for more or fewer tasks than these."""
-        interval = _ROOM_INTERVAL if self._settings.engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
-        changed = changed_before = False
-        with contextlib.suppress(ProcessFailed):  # the next question meets it again
-            while not (changed and changed_before):
-                await asyncio.sleep(interval)
-                changed_before, changed = changed, await self._room_now(spark) != room
-
     async def _one_job(self, spark: Spark, endpoint: DriverEndpoint, room: int) -> None:
-        """Run a job until it has to end (a stop, fencing, another layout, room for other tasks) or fails."""
-        began = asyncio.get_running_loop().time()
-        self._tasks = tasks = min(room, self._link.layout.lanes)
-        self._task_of = tasks_by_load(lane_loads(self._link.layout, self._loads), tasks)
+        """Run a job; lanes go to its tasks by their load."""
+        layout = self._link.layout
+        tasks = self._jobs.tasks = min(room, layout.lanes)
+        self._task_of = tasks_by_load(lane_loads(layout, self._loads), tasks)
         self._reports.new_job(tasks)
         self._assign()
-        job = asyncio.create_task(
-            asyncio.to_thread(spark.run_job, endpoint, tasks, self._link.layout.lanes), name="job"
-        )
-        sql = [asyncio.create_task(each, name="sql") for each in self._sql_jobs(tasks)]
-        reports, room_changes = self._reports, self._room_changes(spark, room)
-        ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
-        await self._first_of(job, *ends, room_changes, self._silence())
-        self._tasks = 0
-        for each in sql:
-            each.cancel()
-        self._control.stop()
-        try:
-            async with asyncio.timeout(_JOB_END_PATIENCE):
-                await asyncio.shield(job)
-        except TimeoutError as error:
-            if self._stopping.is_set():
-                job.cancel()  # Java ends the job
-                late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
-                raise ProcessFailed(late) from error
-            log.warning("a Spark job did not end in time: its tasks are ended by force")
-            await _in_time(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
-        except Exception as error:  # Spark's own errors have no common type that users could read
-            reason = str(error).strip().splitlines()
-            what = f"a Spark job failed: {reason[0] if reason else type(error).__name__}"
-            self._problems.tell("spark", ApplianceError(what))
-            log.debug("a Spark job failed", exc_info=error)
-            self._jvm.require_running()
-            if asyncio.get_running_loop().time() - began > _STEADY:
-                self._failures = 0
-            pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
-            self._failures += 1
-            await unless_stopped(self._stopping, asyncio.sleep(pause))
+        await self._jobs.run(spark, endpoint, layout.lanes, room, self._sql_jobs(tasks))
 
     def _sql_jobs(self, tasks: int) -> list[Coroutine[Any, Any, None]]:
         """The SQL's jobs, one after the other for each task; none if records are copied as they are."""
         sql, threads = self._sql, self._sql_threads
         return [run_jobs(sql, task, self._sockets[task], threads) for task in range(tasks)] if sql else []
-
-    async def _silence(self) -> None:
-        """Return when a task hangs, or was never started: only a new job copies its lanes again."""
-        silent: list[int] = []
-        while not silent:
-            await asyncio.sleep(_LISTEN_INTERVAL)
-            silent = self._reports.silent()
-        what = f"nothing is heard of task {', '.join(map(str, silent))}: its job ends, and the next one begins"
-        self._problems.tell("spark", ApplianceError(what))
 
     async def _insist(self, ask: Callable[[], Awaitable[Result]], about: str) -> Result:
         """Ask until there is an answer.
@@ -398,24 +308,3 @@ class Replicator:
             else:
                 self._problems.over(about)
                 return answer
-
-    async def _first_of(self, *awaitables: Awaitable[object]) -> None:
-        """Wait for the first of them, and cancel the others, except a job."""
-        tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            if not task.done() and task not in awaitables:
-                task.cancel()
-
-
-async def _in_time(answer: Awaitable[Result], seconds: float = _ANSWER_PATIENCE) -> Result:
-    """Spark's answer.
-
-    Raises:
-        ProcessFailed: there is none in that time; the next run of Spark may give one.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            return await answer
-    except TimeoutError as error:
-        raise ProcessFailed(f"Spark hangs: its JVM has not answered for {seconds:g} s") from error

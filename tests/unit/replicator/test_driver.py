@@ -16,7 +16,7 @@ from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.replicas import DiscoveredTopics, Replica
-from appliance.replicator import driver
+from appliance.replicator import driver, jobs
 from appliance.replicator.driver import Replicator
 from appliance.replicator.establish import Established
 from appliance.replicator.model.chunk import Ledger
@@ -61,7 +61,7 @@ class Driver(Replicator):
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
-        self._link, self._found, self._tasks = Established(Layout(LANES), 1), DiscoveredTopics(replicas), tasks
+        self._link, self._found, self._jobs.tasks = Established(Layout(LANES), 1), DiscoveredTopics(replicas), tasks
         self._task_of = [lane % tasks for lane in range(LANES)]
 
 
@@ -306,10 +306,11 @@ class Hanging:
 async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(driver, "_LISTEN_INTERVAL", 0.0)
-    monkeypatch.setattr(driver, "_JOB_END_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_LISTEN_INTERVAL", 0.0)
+    monkeypatch.setattr(jobs, "_JOB_END_PATIENCE", 0.0)
     running, clock, spark = Driver(1), Clock(), Hanging()
-    running._reports, running._stopping = TaskReports(running._problems, clock), asyncio.Event()
+    running._reports = running._jobs._reports = TaskReports(running._problems, clock)
+    running._jobs._stopping = asyncio.Event()
     anything: Any = None
     job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
     while not running._reports._heard:
@@ -324,10 +325,10 @@ async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Before, it took 70 seconds until Java was killed.
-    monkeypatch.setattr(driver, "_JOB_END_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_JOB_END_PATIENCE", 0.0)
     running, spark = Driver(1), Hanging()
-    running._stopping = asyncio.Event()
-    running._stopping.set()
+    running._jobs._stopping = asyncio.Event()
+    running._jobs._stopping.set()
     anything: Any = None
     with pytest.raises(ProcessFailed, match="Spark hangs: its job has not ended"):
         await running._one_job(spark, anything, 1)  # type: ignore[arg-type]

@@ -1,0 +1,188 @@
+"""The Spark jobs that copy, one after the other: room for them, their end, and the next one after a failure."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from appliance.errors import ApplianceError, ProcessFailed
+from appliance.replicator.model.problem_log import ProblemLog
+from appliance.replicator.spark.control_client import DriverEndpoint
+from appliance.replicator.spark.control_server import ControlServer
+from appliance.replicator.spark.session import Spark
+from appliance.replicator.spark.spark_jvm import SparkJvm
+from appliance.replicator.spark.submitted import SubmittedJvm
+from appliance.replicator.spark.task_reports import TaskReports
+from appliance.runtime.background import unless_stopped
+from appliance.settings.values import EngineSettings
+
+log = logging.getLogger("appliance.replicator")
+
+Result = TypeVar("Result")
+
+_RETRY, _RETRY_MAX = 1.0, 5.0
+"""Pause before a retry, in seconds; it doubles for a job that fails repeatedly."""
+
+_STEADY = 60.0
+"""Runtime after which a job counts as well started, in seconds: its failure is unrelated to earlier ones."""
+
+_LISTEN_INTERVAL = 5.0
+
+_JOB_END_PATIENCE = 15.0
+"""Tasks end within ten seconds. After a stop, this and Java's own end fit into the 30 s that Docker gives."""
+_ANSWER_PATIENCE = 20.0
+"""Timeout of questions to Java and of killing Python workers, which take seconds at most."""
+_ROOM_PATIENCE = 60.0
+_ROOM_INTERVAL, _LOCAL_ROOM_INTERVAL = 4.0, 30.0
+"""An executor that ends is replaced sooner, and Spark restarts its task there: lanes need no new assignment. In local
+mode there is always room, and the question only detects that Java hangs."""
+
+
+class Jobs:
+    """The jobs of one run; ``tasks`` is the number of tasks of the running one, 0 without one."""
+
+    def __init__(
+        self,
+        engine: EngineSettings,
+        jvm: SparkJvm | SubmittedJvm,
+        stopping: asyncio.Event,
+        control: ControlServer,
+        reports: TaskReports,
+        problems: ProblemLog,
+    ) -> None:
+        self.tasks = 0
+        self._engine = engine
+        self._jvm = jvm
+        self._stopping = stopping
+        self._control = control
+        self._reports = reports
+        self._problems = problems
+        self._failures = 0
+
+    async def room(self, spark: Spark) -> int:
+        """Number of tasks for which there is room now; waits for some.
+
+        Raises:
+            ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
+                hangs.
+        """
+        wanted, master = self._engine.task_count, self._engine.spark_master
+        self._jvm.require_running()
+        until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
+        while not (room := await self._room_now(spark)):
+            self._problems.tell(
+                "executors", ApplianceError(f"SPARK_MASTER={master} has no core for us: is a worker up?")
+            )
+            await asyncio.sleep(_RETRY)
+            if asyncio.get_running_loop().time() > until:
+                raise ProcessFailed(f"SPARK_MASTER={master} gave no core for {_ROOM_PATIENCE:g} s")
+        if room < wanted:
+            few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane"
+            self._problems.tell("executors", ApplianceError(few))
+        else:
+            self._problems.over("executors")
+        return room
+
+    async def _room_now(self, spark: Spark) -> int:
+        return min(self._engine.task_count, await in_time(asyncio.to_thread(spark.room)))
+
+    async def _room_changes(self, spark: Spark, room: int) -> None:
+        """Wait until two looks in a row find room for more or fewer tasks than these."""
+        interval = _ROOM_INTERVAL if self._engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
+        changed = changed_before = False
+        with contextlib.suppress(ProcessFailed):  # the next question meets it again
+            while not (changed and changed_before):
+                await asyncio.sleep(interval)
+                changed_before, changed = changed, await self._room_now(spark) != room
+
+    async def run(
+        self, spark: Spark, endpoint: DriverEndpoint, lanes: int, room: int, beside: Sequence[Coroutine[Any, Any, None]]
+    ) -> None:
+        """Run a job of ``tasks`` until it has to end (a stop, fencing, another layout, room for other tasks) or fails.
+
+        Work ``beside`` it ends with it.
+
+        Raises:
+            ProcessFailed: Java has ended, or hangs.
+        """
+        began = asyncio.get_running_loop().time()
+        job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, self.tasks, lanes), name="job")
+        others = [asyncio.create_task(each, name="beside") for each in beside]
+        reports, room_changes = self._reports, self._room_changes(spark, room)
+        ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
+        await _first_of(job, *ends, room_changes, self._silence())
+        self.tasks = 0
+        for each in others:
+            each.cancel()
+        self._control.stop()
+        if error := await self._until_ended(spark, job):
+            await self._failed(error, asyncio.get_running_loop().time() - began)
+
+    async def _until_ended(self, spark: Spark, job: asyncio.Task[None]) -> Exception | None:
+        """Wait for the end of a job, and give its failure; end it by force if that takes long.
+
+        Raises:
+            ProcessFailed: Java hangs.
+        """
+        try:
+            async with asyncio.timeout(_JOB_END_PATIENCE):
+                await asyncio.shield(job)
+        except TimeoutError as error:
+            if self._stopping.is_set():
+                job.cancel()  # Java ends the job
+                late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
+                raise ProcessFailed(late) from error
+            log.warning("a Spark job did not end in time: its tasks are ended by force")
+            await in_time(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
+        except Exception as error:  # Spark's own errors have no common type that users could read
+            return error
+        return None
+
+    async def _failed(self, error: Exception, seconds: float) -> None:
+        """Tell of a job's failure after so many seconds, and wait before the next one.
+
+        Raises:
+            ProcessFailed: Java has ended.
+        """
+        reason = str(error).strip().splitlines()
+        what = f"a Spark job failed: {reason[0] if reason else type(error).__name__}"
+        self._problems.tell("spark", ApplianceError(what))
+        log.debug("a Spark job failed", exc_info=error)
+        self._jvm.require_running()
+        if seconds > _STEADY:
+            self._failures = 0
+        pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
+        self._failures += 1
+        await unless_stopped(self._stopping, asyncio.sleep(pause))
+
+    async def _silence(self) -> None:
+        """Return when a task hangs, or was never started: only a new job copies its lanes again."""
+        silent: list[int] = []
+        while not silent:
+            await asyncio.sleep(_LISTEN_INTERVAL)
+            silent = self._reports.silent()
+        what = f"nothing is heard of task {', '.join(map(str, silent))}: its job ends, and the next one begins"
+        self._problems.tell("spark", ApplianceError(what))
+
+
+async def _first_of(*awaitables: Awaitable[object]) -> None:
+    """Wait for the first of them, and cancel the others, except a job."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        if not task.done() and task not in awaitables:
+            task.cancel()
+
+
+async def in_time(answer: Awaitable[Result], seconds: float = _ANSWER_PATIENCE) -> Result:
+    """Spark's answer.
+
+    Raises:
+        ProcessFailed: there is none in that time; the next run of Spark may give one.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError as error:
+        raise ProcessFailed(f"Spark hangs: its JVM has not answered for {seconds:g} s") from error
