@@ -1,10 +1,12 @@
 """``bin/test [SUITE...] [FILE...] [OPTION...]``: the checks and the tests of a checkout; ``--help`` lists the suites.
 
-Without arguments: style, types, and the tests of tests/unit and tests/real. All of them run, even after a failure;
-pytest is last, so its summary is the last line. With suites: these only, one after the other. With a FILE, or with
-``-k``: pytest on the chosen tests in any directory, and no other check. All other arguments are pytest's.
+Without arguments: style, types, and the tests of tests/unit and tests/real that each submission has to pass. All of
+them run, even after a failure; pytest is last, so its summary is the last line. With suites: these only, one after the
+other. With a FILE, or with ``-k``: pytest on the chosen tests in any directory, and no other check. All other arguments
+are pytest's.
 
-A suite runs whole here. ``.ci/run`` leaves out the tests that are marked ``release``; ``.ci/run --release`` runs all.
+A suite and a FILE run whole. Without arguments, the tests that are marked ``release`` are left out, as by ``.ci/run``;
+``.ci/run --release`` runs all.
 """
 
 import os
@@ -13,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.suites import DEFAULT, DIRECTORIES, SUITES, Suite
+from tests.suites import DEFAULT, DIRECTORIES, EACH_SUBMISSION, SUITES, Suite
 
 CHECKOUT = Path(__file__).parent.parent
 CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
@@ -35,7 +37,7 @@ def steps(arguments: Sequence[str], here: Path) -> list[list[str]]:
         return [run(suite, options) for suite in wanted]
     if "-k" in options:
         return [["pytest", *options, *DIRECTORIES]]
-    return [*CHECKS, run(DEFAULT, options)]
+    return [*CHECKS, run(DEFAULT, [*EACH_SUBMISSION, *options])]
 
 
 def run(suite: Suite, options: Sequence[str] = ()) -> list[str]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.__main__ import CHECKOUT, CHECKS, run
-from tests.suites import DEFAULT, SUITES, Load, Suite
+from tests.suites import DEFAULT, EACH_SUBMISSION, SUITES, Load, Suite
 
 AT_ONCE = {Load.WAITS: 2, Load.WHOLE: 1}
 """Number of simultaneous steps, in the order in which they run. Three that wait took as long as two: together they do
@@ -34,9 +34,6 @@ seconds, and start again with more to copy."""
 
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
-
-EACH_SUBMISSION = ("-m", "not release")
-"""pytest's arguments that leave out the tests for a release."""
 
 SLOWEST = ("--durations", "10")
 

@@ -39,6 +39,16 @@ def plain(name: str, address: str) -> ClusterPlan:
     return ClusterPlan(name, (Node(0, address),), security, heap_megabytes=384, properties=busy)
 
 
+_NOT_INSTALLED = Path(__file__).parent / "support" / "not_installed"
+_SEARCHED = "PYTHONPATH"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes that tests start import no package that only tests need; not pytest's own."""
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        os.environ[_SEARCHED] = os.pathsep.join(filter(None, [str(_NOT_INSTALLED), os.environ.get(_SEARCHED)]))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     stalls = "let the event loops of tests/real stand still at random, chosen by SEED"
     parser.addoption("--stalls", type=int, metavar="SEED", help=stalls)

@@ -13,6 +13,10 @@ FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
 
+EACH_SUBMISSION = ("-m", "not release")
+"""pytest's arguments that leave out the tests for a release."""
+
+
 class Load(enum.Enum):
     """The part of two processors that a suite keeps busy, and so its company in CI."""
 
@@ -76,8 +80,8 @@ SUITES = (
     ),
     _suite(
         "spark",
-        11,
-        4,
+        14,
+        5,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *THREE_FILES_AT_ONCE,
     ),

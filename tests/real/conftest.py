@@ -19,3 +19,9 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     name, loop = ("uvloop", uvloop.Loop) if on_uvloop else ("asyncio", asyncio.SelectorEventLoop)
     seed = item.config.getoption("--stalls")
     return {name: loop if seed is None else stalling(loop, f"{seed} {item.nodeid}")}
+
+
+@pytest.fixture(params=[4, pytest.param(1, marks=pytest.mark.release)])
+def each(request: pytest.FixtureRequest) -> int:
+    """Every so many kills are tried: some for each submission, all for a release."""
+    return int(request.param)

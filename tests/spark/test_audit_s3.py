@@ -27,7 +27,7 @@ from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]  # held by tests/real/audit, with a folder
 
 _SDK = "2.57.8"
 _AWS = "software.amazon.awssdk"

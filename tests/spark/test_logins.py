@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from appliance.settings.values import Side
 from testbed.plan import Node
 from testbed.process import OwnedProcess
@@ -71,6 +73,7 @@ async def assert_copied(on: Link, count: int) -> None:
         assert copied == await asyncio.to_thread(read_rows, on.orange, "orders", partition)
 
 
+@pytest.mark.release  # held by tests/real/kafka/test_logins.py
 async def test_copying_goes_on_across_the_sessions_of_tokens_that_expire_and_no_record_is_lost(tmp_path: Path) -> None:
     tokens, clients = TokenAuthority(life=12), Authority()
     keys, authorities = tokens.write_keys(tmp_path / "keys.json"), tmp_path / "clients.pem"
@@ -105,6 +108,7 @@ async def test_copying_goes_on_across_the_sessions_of_tokens_that_expire_and_no_
             assert f"SOURCE_OAUTH_TOKEN_URL={endpoint.url} refuses SOURCE_API_KEY={CLIENT[0]}" in table
 
 
+@pytest.mark.release  # held by tests/real/kafka/test_logins.py
 async def test_certificates_log_in_on_both_sides_and_one_that_is_not_trusted_is_named(tmp_path: Path) -> None:
     clients = Authority()
     authorities = tmp_path / "clients.pem"

@@ -138,6 +138,7 @@ async def test_a_listener_of_pyspark_is_told_how_a_run_starts_goes_on_and_ends(p
     assert last == ["terminated", None, logged["id"]]
 
 
+@pytest.mark.release  # the page of a running Spark shows the same
 async def test_the_history_server_of_spark_reads_the_event_log_in_which_no_secret_stands(
     pair: Pair, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: P
         await copied(pair, copying, 2)
 
 
+@pytest.mark.release  # slow: many failures of one task
 async def test_case_51_a_task_that_fails_again_and_again_over_weeks_ends_no_copying(
     pair: Pair, topic: str, start: Start
 ) -> None:
@@ -165,6 +166,7 @@ async def test_files_that_a_killed_replicator_has_left_are_removed_by_the_next(
         assert made != left
 
 
+@pytest.mark.release  # held by tests/real/failover/test_deletion.py
 async def test_a_replicator_that_stood_still_while_its_link_was_deleted_ends_and_so_does_the_next(
     pair: Pair, topic: str, tmp_path: Path
 ) -> None:

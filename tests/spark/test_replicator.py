@@ -98,6 +98,7 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
+@pytest.mark.release  # held by tests/real/failover/test_groups_follow.py and test_group_sync.py
 async def test_groups_follow_a_replicator_that_is_killed_and_read_on_with_the_next_record(orders: Link) -> None:
     groups = {"REPLICA_GROUPS_REGEX": "billing", "GROUPS_SYNC_SECONDS": "0.5"}
     read: list[bytes] = []
@@ -122,6 +123,7 @@ async def until_synced(on: Link, settings: Mapping[str, str]) -> None:
                 return
 
 
+@pytest.mark.release  # held by tests/real/replicator/test_bounded.py
 async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_and_status_shows_it(
     orders: Link,
 ) -> None:
@@ -238,6 +240,7 @@ async def test_a_new_topic_is_copied_by_the_running_job(orders: Link) -> None:
             await replicator.wait_for_line(rf" copied task={task} records=\d+ bytes=\d+ partitions=", PATIENCE)
 
 
+@pytest.mark.release  # held by tests/real/link/test_link.py
 async def test_start_latest_copies_what_comes_after_and_later_topics_whole(orders: Link) -> None:
     orders.produce("orders", 10)
     async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_START="latest") as replicator:

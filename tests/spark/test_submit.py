@@ -87,6 +87,7 @@ async def submit(cluster: Existing, package: Path, env_file: Path, *options: str
     return await OwnedProcess.start("spark-submit", line, env_file.with_suffix(".log"), environment)
 
 
+@pytest.mark.release  # needs a Spark cluster, as test_cluster.py
 async def test_a_submitted_replicator_copies_exactly_once_on_executors_that_have_only_the_package(
     pair: Pair, tmp_path: Path, cluster: Existing, package: Path
 ) -> None:

@@ -62,6 +62,7 @@ class Link:
         return await command.wait(PATIENCE), command.log_file.read_text()
 
 
+@pytest.mark.release  # held by test_copied_by_sql.py
 async def test_a_copy_is_verified_by_the_sql_of_each_of_its_offsets(pair: Pair, tmp_path: Path) -> None:
     link = Link(pair, tmp_path)
     await link.copies(range(300), None, 300)

@@ -56,6 +56,7 @@ async def test_spark_gives_the_same_results_as_one_process(pair: Pair, tmp_path:
     assert states == {(behind, 0): "behind", (long, 0): "equal", **{(orders, number): "equal" for number in range(3)}}
 
 
+@pytest.mark.release  # held by tests/unit/verify/test_work.py
 async def test_a_verification_that_is_killed_goes_on_and_reads_nothing_twice(pair: Pair, tmp_path: Path) -> None:
     long = pair.topic("long")
     await copied(pair, long)

@@ -10,7 +10,6 @@ import pytest
 from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
 from tests.ci import (
     AT_ONCE,
-    EACH_SUBMISSION,
     TRIED_AGAIN_MAX,
     Outcome,
     Step,
@@ -19,7 +18,7 @@ from tests.ci import (
     perform,
     tried_again,
 )
-from tests.suites import DEFAULT, FOUR_FILES_AT_ONCE, SUITES, Load
+from tests.suites import DEFAULT, EACH_SUBMISSION, FOUR_FILES_AT_ONCE, SUITES, Load
 
 MEETING = """
 import os, signal, sys
@@ -31,16 +30,17 @@ os._exit(7)
 """
 """Wait until another program has opened the other end of a named pipe."""
 
+OF_EACH_SUBMISSION = (*FOUR_FILES_AT_ONCE, *EACH_SUBMISSION)
 SUITE_FILES = {path.parent for path in (CHECKOUT / "tests").rglob("test_*.py")}
 
 
 def test_without_arguments_style_and_types_come_before_the_tests_of_units_and_on_real_sockets() -> None:
-    assert steps([], CHECKOUT) == [*CHECKS, ["pytest", *FOUR_FILES_AT_ONCE, "tests/real", "tests/unit"]]
+    assert steps([], CHECKOUT) == [*CHECKS, ["pytest", *OF_EACH_SUBMISSION, "tests/real", "tests/unit"]]
 
 
 def test_options_of_pytest_are_passed_on() -> None:
     *_, last = steps(["-x", "--stalls", "7"], CHECKOUT)
-    assert last == ["pytest", *FOUR_FILES_AT_ONCE, "-x", "--stalls", "7", "tests/real", "tests/unit"]
+    assert last == ["pytest", *OF_EACH_SUBMISSION, "-x", "--stalls", "7", "tests/real", "tests/unit"]
 
 
 def test_suites_are_run_alone_one_after_the_other_with_their_options() -> None:
@@ -146,9 +146,11 @@ def test_the_processor_minutes_of_a_step_are_those_of_its_processes_too() -> Non
     assert outcome.processor_minutes > 0.05 / 60
 
 
+@pytest.mark.release  # .ci/run collects them all
 def test_every_suite_can_be_collected() -> None:
     # A suite that needs more programs refuses in its conftest to run without them; its imports are checked anyway.
     directories = [directory for suite in (DEFAULT, *SUITES) for directory in suite.directories]
     command = [sys.executable, "-m", "pytest", "--collect-only", "--noconftest", *directories]
-    collected = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    collected = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
     assert collected.returncode == 0, collected.stdout + collected.stderr

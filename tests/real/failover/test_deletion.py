@@ -201,9 +201,9 @@ async def test_a_deleted_link_is_made_anew_by_an_explicit_word_and_its_copies_wa
 
 
 async def test_a_deletion_that_is_killed_after_any_write_is_finished_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
-    for at in range(1, LANES + 7):
+    for at in range(1, LANES + 7, each):
         own = replace(pair, tag=f"{pair.tag}-{at}x")
         topic = own.topic("killed", LANES)
         async with own.engine() as engine:

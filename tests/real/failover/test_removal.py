@@ -242,15 +242,15 @@ def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
 
 
 async def test_a_removal_that_is_killed_after_any_write_is_finished_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
-    names = [pair.topic(f"killed-{at}", LANES) for at in range(1, 2 * LANES + 3)]
+    names = {at: pair.topic(f"killed-{at}", LANES) for at in range(1, 2 * LANES + 3, each)}
     async with pair.engine() as engine:
-        for topic in names:
+        for topic in names.values():
             produce(pair.producer(), topic, 5)
         await engine.copy_all()
         async with copying(engine):
-            for at, topic in enumerate(names, 1):
+            for at, topic in names.items():
                 with monkeypatch.context() as patch:
                     kill_after(patch, at, removal)
                     with pytest.raises(Killed):

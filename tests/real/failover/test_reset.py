@@ -158,17 +158,17 @@ async def test_a_stopped_partition_goes_on_where_the_operator_says(pair: Pair) -
 
 
 async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
     # Lanes run meanwhile: what had moved already must not be copied, and then be moved once more.
-    topics = [pair.topic(f"killed-{at}", LANES) for at in range(1, 3 * LANES + 1)]
+    topics = {at: pair.topic(f"killed-{at}", LANES) for at in range(1, 3 * LANES + 1, each)}
     async with pair.engine() as engine:
-        for topic in topics:
+        for topic in topics.values():
             for partition in range(LANES):
                 produce(pair.producer(), topic, 5, partition)
         await engine.copy_all()
         async with copying(engine):
-            for at, topic in enumerate(topics, 1):
+            for at, topic in topics.items():
                 choice = Choice(topic=topic, yes=True)
                 monkeypatch.setattr(LinkStates, "move", _once_told(pair, topic))
                 with monkeypatch.context() as patch:
@@ -184,9 +184,9 @@ async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_comma
                 assert await everywhere(pair, topic) == {CopyState.ACTIVE}
     async with pair.engine() as engine:
         await engine.copy_all()
-    for topic in topics:
+    for topic in topics.values():
         source, copy = await rows(pair, topic, LANES)
-        assert copy == [each + each for each in source]
+        assert copy == [row + row for row in source]
 
 
 _MOVE = LinkStates.move

@@ -201,7 +201,13 @@ async def test_a_token_is_renewed_before_it_expires_and_requests_go_on_on_their_
     assert set(brokers.endpoint.scopes) == {"kafka"}
 
 
-@pytest.mark.parametrize("mechanism", [SaslMechanism.PLAIN, SaslMechanism.SCRAM_SHA_256, SaslMechanism.SCRAM_SHA_512])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        SaslMechanism.SCRAM_SHA_512,
+        *(pytest.param(each, marks=pytest.mark.release) for each in (SaslMechanism.PLAIN, SaslMechanism.SCRAM_SHA_256)),
+    ],
+)
 async def test_case_310_a_session_that_the_broker_limits_is_renewed_with_a_password_too(
     brokers: Brokers, mechanism: SaslMechanism
 ) -> None:

@@ -292,7 +292,7 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> Iterator[None]:
 
 
 async def test_a_change_that_is_killed_after_any_step_is_ended_by_the_same_command_with_older_and_newer_runs_awake(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
     monkeypatch.setattr(map_growth, "TAIL_BYTES", 20)
     topic = pair.topic("killed", PARTITIONS)
@@ -301,7 +301,7 @@ async def test_a_change_that_is_killed_after_any_step_is_ended_by_the_same_comma
     ended = False
     async with pair.engine() as old, pair.engine() as new:
         await old.copy_all()
-        for at in range(1, 40):
+        for at in range(1, 40, each):
             count = counts[at % len(counts)]
             with killed_after(monkeypatch, at):
                 try:
