@@ -417,6 +417,7 @@ async def test_the_right_that_acls_lack_is_named_where_they_follow_and_breaks_no
     assert acls_of(path.grape) == before
 
 
+@pytest.mark.release  # held by tests/real/replicator/test_acls.py
 async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_once_it_may_readers_read(
     path: Link,
 ) -> None:
@@ -453,6 +454,7 @@ async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_on
         delete_topics(path.grape, path.topics(path.grape))
 
 
+@pytest.mark.release  # the rights that any link needs are tested by each submission
 async def test_with_identical_names_nothing_is_copied_while_the_lanes_names_at_the_source_cannot_be_read(
     path: Link,
 ) -> None:

@@ -15,7 +15,6 @@ from appliance.doctor.step import (
     passed,
     run_steps,
     skipped,
-    some,
     warning,
 )
 from appliance.errors import Unreachable
@@ -87,8 +86,3 @@ def test_without_settings_no_step_is_tried() -> None:
     results = blocked(chain(passed(""), tried), base)
     assert {result.finding.detail for result in results} == {"behind: settings"}
     assert not tried
-
-
-def test_of_many_names_a_few_are_told() -> None:
-    assert some(["a", "b", "c"]) == "a, b, c"
-    assert some(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
