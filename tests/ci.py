@@ -3,10 +3,10 @@
 Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-The suites that mostly wait run first, two at once; then the other steps, one after the other. The longest is first in
-both. Beside all of them, at the lowest priority, run those that only compute. A step's output is kept, and printed
-when the step ends. The summary shows the minutes of each step and its processor minutes; the rest of two cores' time
-was spent waiting.
+The suites that mostly wait run first, two at once; then the other steps, one after the other; at last the faults, which
+sleep half of the time, and beside them, at the lowest priority, those that only compute. The longest is first. A step's
+output is kept, and printed when the step ends. The summary shows the minutes of each step and its processor minutes;
+the rest of two cores' time was spent waiting.
 
 A busy machine may starve a test that waits for real processes. Therefore failed tests outside tests/unit and
 tests/simulation run once more, alone, when all steps have ended. Tests that pass only then are reported as flaky.
@@ -27,10 +27,10 @@ from pathlib import Path
 from tests.__main__ import CHECKOUT, CHECKS, run
 from tests.suites import DEFAULT, EACH_SUBMISSION, SUITES, Load, Suite
 
-AT_ONCE = {Load.WAITS: 2, Load.WHOLE: 1}
-"""Number of simultaneous steps, in the order in which they run. Three that wait took as long as two: together they do
-not wait. The faults run alone: beside another suite on two cores, their lanes exceed the transaction timeout of five
-seconds, and start again with more to copy."""
+AT_ONCE = {(Load.WAITS,): 2, (Load.WHOLE,): 1, (Load.SLEEPS, Load.FILLS): 2}
+"""Number of simultaneous steps of some loads, in the order in which they run. Three that wait took as long as two:
+together they do not wait. No suite of the same priority runs beside the faults: on two cores, their lanes would exceed
+the transaction timeout of five seconds, and start again with more to copy."""
 
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
@@ -112,11 +112,8 @@ def everything(directory: Path, release: bool) -> list[Step]:
 
 def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
     """Run all steps; yield each outcome when its step ends."""
-    with ThreadPoolExecutor(1) as pool:
-        filling = [pool.submit(perform, step) for step in todo if step.load is Load.FILLS]
-        for load, at_once in AT_ONCE.items():
-            yield from beside_each_other([step for step in todo if step.load is load], at_once)
-        yield from (each.result() for each in filling)
+    for loads, at_once in AT_ONCE.items():
+        yield from beside_each_other([step for step in todo if step.load in loads], at_once)
 
 
 def beside_each_other(todo: Sequence[Step], at_once: int) -> Iterator[Outcome]:

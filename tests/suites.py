@@ -22,7 +22,8 @@ class Load(enum.Enum):
 
     WHOLE = "runs alone"
     WAITS = "runs beside another such suite"
-    FILLS = "only computes: runs beside any, at the lowest priority"
+    SLEEPS = "runs beside one that fills the time, and no other"
+    FILLS = "only computes: runs beside one that sleeps, at the lowest priority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,13 @@ SUITES = (
         load=Load.WAITS,
     ),
     _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
-    _suite("faults", 20, 4, "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES"),
+    _suite(
+        "faults",
+        20,
+        4,
+        "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES",
+        load=Load.SLEEPS,
+    ),
     _suite(
         "mirrormaker",
         4,

@@ -102,10 +102,11 @@ def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_p
 
 def test_every_suite_has_its_company_and_the_faults_have_none(tmp_path: Path) -> None:
     loads = {step.name: step.load for step in everything(tmp_path, release=True)}
-    assert loads["--faults"] is loads["bin/test"] is loads["mypy"] is Load.WHOLE
+    assert loads["--spark"] is loads["bin/test"] is loads["mypy"] is Load.WHOLE
+    assert loads["--faults"] is Load.SLEEPS
     assert loads["--containers"] is loads["--networks"] is Load.WAITS
     assert {suite.flag: suite.load for suite in SUITES}.items() <= loads.items()
-    assert {*AT_ONCE, Load.FILLS} == set(Load)
+    assert {load for loads in AT_ONCE for load in loads} == set(Load)
 
 
 def test_the_simulation_yields_the_processors_to_every_other_suite(tmp_path: Path) -> None:
