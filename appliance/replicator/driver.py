@@ -259,7 +259,7 @@ class Replicator:
             return False
         copied = {key: number - self._link.copied.get(key, 0) for key, number in found.copied.items()}
         self._loads = copied if any(copied.values()) else found.copied
-        self._link = replace(found, generation=self._link.generation)
+        self._link = replace(found, generation=self._link.generation, sql=self._link.sql)
         log.info("lanes changed", extra={"fields": {"lanes": found.layout.lanes, "layout": found.layout.number}})
         return True
 

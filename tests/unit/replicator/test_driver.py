@@ -15,6 +15,7 @@ from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
+from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver, jobs
 from appliance.replicator.driver import Replicator
@@ -156,6 +157,19 @@ async def test_a_driver_that_wakes_up_to_another_layout_of_a_newer_run_ends(monk
     assert not await running._lay_out()
     assert running._reports.fenced.is_set()
     assert running._reports.fenced_from == "the lanes by newer on host"
+
+
+async def test_case_470_a_driver_takes_a_new_layout_with_the_sql_that_it_has_begun_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Before, it took the link's SQL for one that had been emptied: every task refused that, in job after job. With a
+    # new number for its own, an older run would undo the change of a newer one that was killed.
+    running, own = Driver(2), LinkSql(1, "SELECT * FROM records")
+    made = replace(established(), sql=LinkSql(3))
+    monkeypatch.setattr(driver, "Establishing", functools.partial(Making, made=made))
+    running._link = replace(running._link, sql=own)
+    assert await running._lay_out()
+    assert running._link.sql == own
 
 
 def test_a_job_that_failed_is_over_with_when_every_task_of_the_next_has_begun(caplog: pytest.LogCaptureFixture) -> None:
