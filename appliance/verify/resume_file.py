@@ -21,6 +21,9 @@ from appliance.verify.work import Job, decode_job, decode_result, encode_job, en
 
 _VERSION = 1
 
+_BEGINNING = '{"verify":'
+"""The first characters of a file: one that has others is somebody else's, and stays as it is."""
+
 Key = tuple[str, str, int]
 
 
@@ -81,19 +84,18 @@ class ResumeFile:
     def _read(self, path: Path, header: dict[str, Any]) -> None:
         if not path.exists():
             return
-        text = path.read_text(encoding="utf-8")
-        complete = text.rpartition("\n")[0]
-        if len(complete) + 1 < len(text):  # a kill has cut the last line off
-            os.truncate(path, len(complete.encode()) + bool(complete))
-        if not complete:
-            return
         try:
-            first, *lines = (json.loads(line) for line in complete.splitlines())
-            if {**first, "began": ""} != {**header, "began": ""}:
+            text = path.read_text(encoding="utf-8")
+            complete = text.rpartition("\n")[0]
+            first, *lines = (json.loads(line) for line in complete.splitlines()) if complete else (header,)
+            begun = complete or text.startswith(_BEGINNING) or _BEGINNING.startswith(text)
+            if not begun or {**first, "began": ""} != {**header, "began": ""}:
                 raise ValueError("of another verification")
             self.began = first["began"]
             for line in lines:
                 self._take(line)
+            if text != (kept := f"{complete}\n" if complete else ""):  # a kill has cut the last line off
+                os.truncate(path, len(kept.encode()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SettingsError([f"--resume {path}: {error}: name another file, or remove this one"]) from error
 

@@ -137,3 +137,25 @@ def test_a_file_of_another_verification_is_refused_and_left_alone(tmp_path: Path
     with pytest.raises(SettingsError, match=rf"--resume {path}: .*name another file, or remove this one"):
         ResumeFile(path, HEADER)
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"my notes\nand more", b'{"verify": 2}\nmore', b"\xff\xfe\x00"])
+def test_case_472_a_file_of_somebody_else_is_refused_in_a_line_and_keeps_its_last_line(
+    tmp_path: Path, content: bytes
+) -> None:
+    # Before, a last line without an end was taken for one that a kill had cut, and removed from any file.
+    path = tmp_path / "notes"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError, match=rf"--resume {path}: .*name another file, or remove this one"):
+        ResumeFile(path, HEADER)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 20])
+def test_a_file_that_a_kill_has_cut_in_its_first_line_begins_anew(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "verify.json"
+    ResumeFile(path, HEADER).found(job_of(9, 9), EQUAL)
+    whole = path.read_text()
+    path.write_text(whole[:length])
+    ResumeFile(path, HEADER).found(job_of(9, 9), EQUAL)
+    assert path.read_text() == whole
