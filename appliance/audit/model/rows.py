@@ -57,6 +57,7 @@ class Known(NamedTuple):
     """The end of the last row of a source partition: the position that its lane's log holds at ``offset``.
 
     ``forgotten`` once the lane has deleted the position; ``cause`` is that of a gap which the next row has to name.
+    ``layout`` is the number of the link's layout at that offset, as the lane's log has it.
     """
 
     lane: int
@@ -73,24 +74,28 @@ class Known(NamedTuple):
     copy_to: int
     forgotten: bool = False
     cause: str = ""
+    layout: int = 0
 
 
-def known_of(position: Position, lane: int, offset: int) -> Known:
+def known_of(position: Position, lane: int, offset: int, layout: int) -> Known:
     """The end of a row that ends with this position."""
     ids, counts = (position.source_id, position.destination_id), (position.records, position.bytes)
     rebuilt = position.rebuilt if position.records or position.rebuilt is not None else 0
     copy_to = position.copy_end.offset if position.copy_end else UNKNOWN
     left_out = position.dropped, position.filtered, position.dead_letters
-    return Known(lane, offset, *ids, position.next_offset, *counts, rebuilt, *left_out, copy_to)
+    return Known(lane, offset, *ids, position.next_offset, *counts, rebuilt, *left_out, copy_to, layout=layout)
 
 
 def is_old(before: Known | None, now: Known) -> bool:
     """True for a position that an earlier row covers already.
 
-    After a change of lanes, a position of the old lane may be read after newer ones of the new lane.
+    After a change of lanes, a position of the old lane may be read after newer ones of the new lane. One that was
+    deleted before the change, and comes back after it, is that of a topic which was removed and is copied again.
     """
     if before is None or before.lane == now.lane:
         return before is not None and now.offset <= before.offset
+    if before.forgotten and before.layout < now.layout:
+        return False
     if now.records != before.records:
         return now.records < before.records
     return now.next_offset == before.next_offset or (now.next_offset < before.next_offset and not before.forgotten)
@@ -103,9 +108,15 @@ def is_moved(before: Known | None, now: Known) -> bool:
     return (now.records, now.next_offset) == (before.records, before.next_offset)
 
 
-def is_news(before: Known, source_id: UUID, following: int) -> bool:
-    """True for a gap of this source topic up to an offset, UNKNOWN if its log is gone, which no earlier row covers."""
-    return not is_another(before.source_id, source_id) and (following == UNKNOWN or following > before.next_offset)
+def is_news(before: Known, lane: int, source_id: UUID, following: int) -> bool:
+    """True for a gap of this source topic up to an offset which no earlier row covers.
+
+    UNKNOWN is that of a position that goes back, or on in another log: it is named in the lane where that happened, and
+    not in those to which the partition goes later.
+    """
+    stays = before.lane == lane and not before.forgotten
+    news = stays if following == UNKNOWN else following > before.next_offset
+    return news and not is_another(before.source_id, source_id)
 
 
 def row_of(

@@ -15,6 +15,7 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import key_and_value
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.checkpoint_records import decode
+from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import Position
 
 _VERSION = 1
@@ -30,13 +31,15 @@ _BEFORE = "copied before the audit began"
 class LaneKnown:
     """A lane's log, read up to ``read_to``; ``run`` is that of the producer that last left an owner's name there.
 
-    ``hole_at`` is the offset before which compaction has last removed something.
+    ``hole_at`` is the offset before which compaction has last removed something. ``layout`` is the number of the link's
+    layout there.
     """
 
     read_to: int = -1
     hole_at: int = -1
     producer: tuple[int, int] = (-1, -1)
     run: str | None = None
+    layout: int = 0
 
 
 @dataclass(slots=True)
@@ -120,8 +123,9 @@ class _Taking:
                 self._gap(partition, entry)
             elif kind == "owner":
                 self._owner(entry)
-        for partition in list(self._open):
-            self._end(partition)
+            elif kind == "layout":
+                self._layout(entry)
+        self._end_all()
         self.rows = [row._replace(run=self._run(row)) for row in self.rows]
 
     def _run(self, row: AuditRow) -> str | None:
@@ -156,7 +160,7 @@ class _Taking:
             self._add(partition, held)  # compaction has removed the position that leaves the gap
             held = []
         self._add(partition, held[:-1])
-        if (before := self.state.partitions.get(partition)) and is_news(before, gap.source_id, gap.next):
+        if (before := self.state.partitions.get(partition)) and is_news(before, self.lane, gap.source_id, gap.next):
             cause = "; ".join(filter(None, [before.cause, gap.cause]))
             self.state.partitions[partition] = before._replace(cause=cause)
         self._add(partition, held[-1:])
@@ -166,6 +170,16 @@ class _Taking:
         if isinstance(remembered, tuple) and isinstance(remembered[1], Owner):
             producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
             self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
+
+    def _layout(self, entry: Entry) -> None:
+        remembered = decode(entry.record)
+        if isinstance(remembered, LayoutRecord):
+            self._end_all()  # the positions before it are of the layout before it
+            self.known = replace(self.known, layout=remembered.number)
+
+    def _end_all(self) -> None:
+        for partition in list(self._open):
+            self._end(partition)
 
     def _end(self, partition: Partition) -> None:
         self._add(partition, self._open.pop(partition))
@@ -183,10 +197,11 @@ class _Taking:
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             if before is not None and before.lane == self.lane and last.record.offset > before.offset:
                 self._add(partition, held[:-1])
-                known = self.state.partitions[partition]
-                self.state.partitions[partition] = known._replace(forgotten=True, offset=last.record.offset)
+                known, at = self.state.partitions[partition], last.record.offset
+                known = known._replace(forgotten=True, offset=at, layout=self.known.layout)
+                self.state.partitions[partition] = known
             return
-        now = known_of(remembered[1], self.lane, last.record.offset)
+        now = known_of(remembered[1], self.lane, last.record.offset, self.known.layout)
         if is_moved(before, now):
             self.state.partitions[partition] = now
         if is_old(before, now):
@@ -206,6 +221,8 @@ def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
     key = json.loads(key_bytes)
     if "lane" in key:
         return "owner", ("", 0)
+    if "layout" in key:
+        return "layout", ("", 0)
     if "topic" in key:
         return "gap" if "gap" in key else "position", (str(key["topic"]), int(key["partition"]))
     return "other", ("", 0)
@@ -224,7 +241,10 @@ def encode_state(state: AuditState) -> bytes:
         [*partition, *known._replace(source_id=known.source_id.hex, destination_id=known.destination_id.hex)]  # type: ignore[arg-type]
         for partition, known in state.partitions.items()
     )
-    lanes = [[lane, known.read_to, known.hole_at, *known.producer, known.run] for lane, known in state.lanes.items()]
+    lanes = [
+        [lane, known.read_to, known.hole_at, *known.producer, known.run, known.layout]
+        for lane, known in state.lanes.items()
+    ]
     whole = {
         "version": _VERSION,
         "topic_id": state.topic_id.hex,
@@ -245,7 +265,7 @@ def decode_state(text: bytes) -> AuditState:
         whole = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
         if whole["version"] != _VERSION:
             raise PeerError(f"the audit table was written by a newer release: its state has version {whole['version']}")
-        lanes = {lane: LaneKnown(to, hole, (id_, epoch), run) for lane, to, hole, id_, epoch, run in whole["lanes"]}
+        lanes = {lane: LaneKnown(to, hole, (id_, epoch), *rest) for lane, to, hole, id_, epoch, *rest in whole["lanes"]}
         partitions = {
             (topic, number): Known(lane, offset, UUID(source), UUID(copy), *rest)
             for topic, number, lane, offset, source, copy, *rest in whole["partitions"]

@@ -14,7 +14,14 @@ from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, decode_stat
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Owner
-from appliance.link.model.checkpoint_records import encode_forgotten, encode_gap, encode_owner, encode_position
+from appliance.link.model.checkpoint_records import (
+    encode_forgotten,
+    encode_gap,
+    encode_layout,
+    encode_owner,
+    encode_position,
+)
+from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
 
 SOURCE, COPY, TOPIC = (uuid.UUID(int=number) for number in (1, 2, 3))
@@ -247,6 +254,46 @@ def test_a_partition_that_comes_back_to_its_lane_is_counted_once_in_any_order_of
         found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
         assert sum(row.records for row in found) == 10, order
         assert "operator" not in {row.run for row in found}
+
+
+def test_case_473_a_removed_partition_that_is_copied_again_in_another_lane_is_counted_again() -> None:
+    # Before, its rows were left out until it had copied more than before the removal.
+    old, new = Log(0), Log(1)
+    old.position(copied(old.position(START), 5))
+    old.add(encode_forgotten(PARTITION, AT))
+    for log in (old, new):
+        log.add(encode_layout(log.lane, LayoutRecord(1, 2, AT, "me@host", "", changing=True), AT))
+        log.add(encode_layout(log.lane, LayoutRecord(1, 2, AT, "me@host"), AT))
+    new.position(copied(new.position(START), 2))
+    state = decode_state(encode_state(AuditState(TOPIC)))
+    found = rows(state, old.stretch())
+    state = decode_state(encode_state(state))
+    found += rows(state, new.stretch(), lane=1)
+    assert [(row.kind, row.lane, row.records) for row in found] == [(Kind.COPIED, 0, 5), (Kind.COPIED, 1, 2)]
+
+
+def test_case_474_a_gap_of_a_position_that_went_back_is_named_once_though_its_partition_changes_its_lane() -> None:
+    # Before, the new lane's record of it made a gap of the next offsets that held nothing to copy.
+    for order in ((0, 1), (1, 0)):
+        old, new = Log(0), Log(1)
+        held = old.position(copied(old.position(START), 5))
+        state = AuditState(TOPIC)
+        back = replace(held, next_offset=102)
+        gap = Gap(PARTITION, SOURCE, held.next_offset, -1, "the operator went on from offset 102", AT)
+        old.add(encode_position(PARTITION, back, AT), encode_gap(gap, AT))
+        held = old.position(copied(back, 3))
+        found = rows(state, old.stretch())
+        old.add(encode_forgotten(PARTITION, AT))
+        new.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
+        new.position(replace(held, next_offset=held.next_offset + 1))
+        for lane in order:
+            found += rows(state, new.stretch() if lane else old.stretch(state.lanes[0].read_to), lane=lane)
+        assert [(row.kind, row.lane, row.records, row.cause) for row in found] == [
+            (Kind.COPIED, 0, 5, None),
+            (Kind.MOVED, 0, 0, gap.cause),
+            (Kind.COPIED, 0, 3, None),
+            (Kind.COPIED, 1, 0, None),
+        ], order
 
 
 def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() -> None:
