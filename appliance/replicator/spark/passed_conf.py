@@ -65,7 +65,7 @@ def passed_conf(options: Iterable[str], secrets: Collection[str] = ()) -> dict[s
         name, equals, value = option.partition("=")
         fault = _fault(name.strip(), value, secrets) if equals else "expected KEY=VALUE"
         if fault:
-            faults.append(f"--conf {_shown(name)}: {fault}")
+            faults.append(f"--conf {_shown(name, option, secrets)}: {fault}")
         entries[name.strip()] = value.strip()
     if faults:
         raise SettingsError(faults)
@@ -87,8 +87,13 @@ def _fault(name: str, value: str, secrets: Collection[str]) -> str:
     return ""
 
 
-def _shown(name: str) -> str:
-    return name if name.isprintable() else repr(name)
+def _shown(name: str, option: str, secrets: Collection[str]) -> str:
+    """The name as far as it can be one, since a value may follow; not at all if a secret of ours begins there."""
+    if any(-1 < option.find(secret) < len(name) for secret in secrets if len(secret) >= _LONG):
+        return "..."
+    found = re.match(r"[\w.-]*", name.strip())
+    shown = found[0] if found else ""
+    return shown if shown == name.strip() else f"{shown}..."
 
 
 def merged(ours: Mapping[str, str], passed: Mapping[str, str]) -> dict[str, str]:

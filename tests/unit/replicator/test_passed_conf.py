@@ -68,6 +68,15 @@ def test_what_the_replicator_rests_on_is_refused_with_the_reason(option: str, va
     assert variable in refused(option)
 
 
+def test_case_475_a_value_that_no_equals_sign_precedes_is_not_shown() -> None:
+    # Before, it was taken for a part of the name, and stood in the error and in the log.
+    for option in ("spark.hadoop.fs.s3a.secret.key:hush", "spark.hadoop.fs.s3a.secret.key hush"):
+        assert refused(option) == "spark.hadoop.fs.s3a.secret.key...: expected KEY=VALUE"
+    assert refused("c2VjcmV0IG9mIG91cnM=", "c2VjcmV0IG9mIG91cnM=") == (
+        "...: expected the name of a setting of Spark, which begins with spark."
+    )
+
+
 def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(SettingsError) as error:
         passed_conf(["spark.files=x", "spark.port.maxRetries=1"])
