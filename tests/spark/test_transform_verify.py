@@ -41,12 +41,15 @@ class Link:
         files = {"REPLICA_TRANSFORM_SQL_FILE": str(file), "REPLICA_TRANSFORM_SALT_FILE": str(self._salt)}
         return {"TASKS": "1", **four(self.pair, self.topic), **files}
 
-    async def copies(self, numbers: Iterable[int], sql: str | None, copied: int) -> None:
-        """Produce these numbers, and run a replicator until there are so many copies in all."""
+    def produce(self, numbers: Iterable[int]) -> None:
         producer = self.pair.producer()
         for number in numbers:
             producer.produce(self.topic, b"%d" % number, b"key %d" % number, headers=[("h", b"1")])
         assert producer.flush(PATIENCE) == 0
+
+    async def copies(self, numbers: Iterable[int], sql: str | None, copied: int) -> None:
+        """Produce these numbers, and run a replicator until there are so many copies in all."""
+        self.produce(numbers)
         replicator = await start("replicate", self.variables(sql), self.directory)
         try:
             await until_rows(self.pair.grape, self.copy, copied)
@@ -91,6 +94,28 @@ async def test_a_copy_is_verified_by_the_sql_of_each_of_its_offsets(pair: Pair, 
     code, said = await link.told("verify", NUMBERED, "--wait", "1")
     assert code == 1
     assert "were copied with another REPLICA_TRANSFORM_SALT" in said
+
+
+async def test_case_470_records_pass_the_sql_of_a_running_replicator_after_its_lanes_were_changed(
+    pair: Pair, tmp_path: Path
+) -> None:
+    # Before, every job failed from then on: the driver took the SQL for one that had been emptied.
+    link = Link(pair, tmp_path)
+    link.produce(range(100))
+    replicator = await start("replicate", link.variables(HASHED), tmp_path)
+    try:
+        await until_rows(pair.grape, link.copy, 50)
+        code, said = await link.told("lanes", HASHED, "--set", "3", "--yes")
+        assert code == 0, said
+        await replicator.wait_for_line("lanes changed lanes=3", PATIENCE)
+        link.produce(range(100, 200))
+        await until_rows(pair.grape, link.copy, 100)
+        psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
+        assert await replicator.wait(PATIENCE) == 0
+    finally:
+        await replicator.kill()
+    code, said = await link.told("verify", HASHED, "--wait", "1")
+    assert code == 0, said
 
 
 async def test_sql_that_is_refused_ends_the_replicator_before_it_writes(pair: Pair, tmp_path: Path) -> None:
