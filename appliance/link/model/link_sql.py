@@ -2,14 +2,16 @@
 
 Each lane writes a change into its own partition of the positions topic, after it has fenced its predecessor and before
 it copies, with the offset from which on it holds for each partition. So no record is copied by a statement that is not
-written down. A lane that finds the change of a newer run copies nothing.
+written down. A lane that finds the change of a newer run copies nothing. A partition that goes back, or begins anew, is
+named again, in the transaction that moves its position.
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.link.model.position import UNKNOWN, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class LinkSql:
 class SqlChange:
     """A change of the link's SQL in one lane, by a run of a generation; ``since`` in milliseconds.
 
-    ``offsets`` are the next offsets of the lane's partitions at that time. A partition that is not among them had no
-    position, so that the change, or a later one, holds for all of it.
+    ``offsets`` are the next offsets of the lane's partitions at that time, and of those that have begun, or gone back,
+    since. A partition that is not among them had no position, so that the change, or a later one, holds for all of it.
     """
 
     sql: LinkSql
@@ -71,7 +73,7 @@ def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[in
     """The SQL of a partition's copy, each with the source offset from which on it holds; the first holds from 0.
 
     ``changes`` are those of all lanes, because a partition may have moved from one to another: then both may name it,
-    and the first one counts. An offset below that of an earlier change is that of a partition which was reset.
+    and the lower offset counts. An offset below that of an earlier change is that of a partition which was reset.
     """
     # Of one change's records only that of the partition's lane names it: the others say nothing of it.
     ordered = sorted(changes, key=lambda change: (change.sql.number, partition not in change.offsets, change.order))
@@ -79,12 +81,34 @@ def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[in
     begun: list[tuple[int, LinkSql]] = []
     for change in ordered:
         if partition in change.offsets:
-            offset = change.offsets[partition]
-            kept = [(first, sql) for first, sql in begun if first < offset or sql == change.sql]
-            begun = kept if any(sql == change.sql for _, sql in kept) else [*kept, (offset, change.sql)]
+            offset = min([change.offsets[partition], *(first for first, sql in begun if sql == change.sql)])
+            begun = [*((first, sql) for first, sql in begun if first < offset), (offset, change.sql)]
         elif not begun:
             before = change.sql
-    return [(0, before), *begun]
+    return begun if begun and begun[0][0] <= 0 else [(0, before), *begun]
+
+
+def restated(
+    changes: Iterable[SqlChange], held: Mapping[Partition, Position], after: Mapping[Partition, Position]
+) -> SqlChange | None:
+    """The newest of a lane's changes, with the partitions that begin, or go back, by these positions ``after``.
+
+    Their records are copied by it from there on, whatever has copied the same offsets before. None: there are none.
+    """
+    newest = newest_change(changes)
+    begun = {key: each.next_offset for key, each in after.items() if _begins(held.get(key), each)}
+    if newest is None or not begun:
+        return None
+    lower = {key: min(offset, newest.offsets.get(key, offset)) for key, offset in begun.items()}
+    return replace(newest, offsets={**newest.offsets, **lower})
+
+
+def _begins(held: Position | None, after: Position) -> bool:
+    if after.next_offset == UNKNOWN:
+        return False
+    if held is None or held.next_offset == UNKNOWN or is_another(held.source_id, after.source_id):
+        return True
+    return after.next_offset < held.next_offset
 
 
 def salt_digest(salt: str) -> str:

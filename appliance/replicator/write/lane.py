@@ -33,7 +33,7 @@ from appliance.link.model.checkpoint_records import (
     encode_position,
     encode_sql,
 )
-from appliance.link.model.link_sql import LinkSql, SqlChange, newest_change
+from appliance.link.model.link_sql import LinkSql, SqlChange, newest_change, restated
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
@@ -332,6 +332,8 @@ class Lane:
         now = _now()
         records = [encode_gap(gap, now) for gap in gaps]
         records += [] if self._named else [encode_owner(self.index, self._owner, now)]
+        sql = self._sql_restated(base) if base else None
+        records += [encode_sql(sql, now)] if sql else []
         if not records and not advance:
             return
 
@@ -359,6 +361,13 @@ class Lane:
         self.checkpoint.positions.update({replica.source: held for replica, held in grown.positions.items()})
         for gap in gaps:
             self.checkpoint.add(gap)
+        if sql:
+            self.checkpoint.add(sql)
+
+    def _sql_restated(self, base: Mapping[Replica, Position]) -> SqlChange | None:
+        """The newest change of the SQL, if some of these positions begin or go back: it holds from there on."""
+        after = {replica.source: held for replica, held in base.items()}
+        return restated(self.checkpoint.sql.values(), self.checkpoint.positions, after)
 
     async def _write(self, copies: Sequence[Round], remember: Remember) -> None:
         assert self._writer is not None

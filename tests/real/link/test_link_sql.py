@@ -12,6 +12,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.model.checkpoint import LaneCheckpoint, Owner
 from appliance.link.model.link_sql import LinkSql, SqlChange, history
 from appliance.link.model.states import LaneState
+from appliance.replicator.resume import Choice, resume
 from appliance.replicator.write.lane import Lane
 from appliance.transform.model.statement import Statement
 from tests.support.engine import Pair
@@ -83,6 +84,16 @@ async def test_case_420_a_lane_that_saw_no_change_between_two_to_the_same_sql_wr
             lane = Lane(index, engine.destination, pair.naming, Owner("run", "w", "h", 0, generation), 60.0)
             assert await _agreed(lane, sql)
     assert [change.sql.number for change in lane.checkpoint.sql.values()] == [1, 3, 4]
+
+
+async def test_case_471_what_is_copied_again_was_copied_by_the_sql_of_that_time(pair: Pair) -> None:
+    topic = pair.topic("again")
+    for statement in (None, A, B):
+        produce(pair.producer(), topic, 10)
+        await copied(pair, statement)
+    assert await resume(pair.settings(), Choice(topic, 0, "5"), lambda _: None) == 1
+    changes = await copied(pair, B)
+    assert [(first, sql.text) for first, sql in history(changes, (topic, 0))] == [(0, ""), (5, B.text)]
 
 
 class Killed:

@@ -1,13 +1,18 @@
+import uuid
+from dataclasses import replace
+
 import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import decode, encode_sql
-from appliance.link.model.link_sql import LinkSql, SqlChange, history, link_sql, newest_change, salt_digest
+from appliance.link.model.link_sql import LinkSql, SqlChange, history, link_sql, newest_change, restated, salt_digest
+from appliance.link.model.position import UNKNOWN, Position
 
 A, B, RAW = LinkSql(1, "A"), LinkSql(2, "B"), LinkSql(3)
 ORDERS = ("orders", 0)
+HELD = Position(uuid.UUID(int=1), uuid.UUID(int=2), 50)
 
 
 def change(sql: LinkSql, run: str = "run", generation: int = 1, **offsets: int) -> SqlChange:
@@ -54,6 +59,30 @@ def test_case_461_only_the_lane_of_a_partition_says_from_where_on_a_change_holds
 
 def test_an_offset_below_an_earlier_change_replaces_it() -> None:
     assert history([change(A, orders=100), change(B, orders=60)], ORDERS) == [(0, LinkSql()), (60, B)]
+
+
+def test_case_471_a_partition_that_goes_back_or_begins_anew_has_the_newest_sql_from_there_on() -> None:
+    # Before, what was copied again counted as copied by the SQL of the first time, and a right copy differed.
+    changes = [change(A, orders=10), change(B, orders=30)]
+    anew = replace(HELD, source_id=uuid.UUID(int=3), next_offset=40)
+    for held, offset, then in (
+        ({ORDERS: HELD}, 5, [(0, LinkSql()), (5, B)]),
+        ({ORDERS: HELD}, 20, [(0, LinkSql()), (10, A), (20, B)]),
+        ({ORDERS: HELD}, 35, [(0, LinkSql()), (10, A), (30, B)]),
+        ({ORDERS: anew}, 40, [(0, LinkSql()), (10, A), (30, B)]),
+        ({ORDERS: replace(HELD, next_offset=UNKNOWN)}, 0, [(0, B)]),
+        ({}, 0, [(0, B)]),
+    ):
+        made = restated(changes, held, {ORDERS: replace(HELD, next_offset=offset)})
+        assert made is not None
+        assert history([changes[0], made], ORDERS) == then
+        assert history([*changes, made, change(A, other=1)], ORDERS) == then
+
+
+def test_a_partition_that_stays_or_goes_forward_says_nothing_of_the_sql() -> None:
+    for offset in (50, 60, UNKNOWN):
+        assert restated([change(A)], {ORDERS: HELD}, {ORDERS: replace(HELD, next_offset=offset)}) is None
+    assert restated([], {}, {ORDERS: HELD}) is None
 
 
 def test_a_checkpoint_keeps_every_change() -> None:
