@@ -77,6 +77,13 @@ def test_case_475_a_value_that_no_equals_sign_precedes_is_not_shown() -> None:
     )
 
 
+def test_case_476_the_answers_of_the_links_sql_and_its_slots_are_not_changed() -> None:
+    # Before, a copy that was made by other settings differed in a verification, and SQL waited for ever for a slot.
+    for name in ("spark.sql.legacy.timeParserPolicy", "spark.sql.adaptive.enabled"):
+        assert refused(f"{name}=other").startswith(f"{name}: the link's SQL gives the same answers")
+    assert refused("spark.task.cpus=2").startswith("spark.task.cpus: TASKS says")
+
+
 def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(SettingsError) as error:
         passed_conf(["spark.files=x", "spark.port.maxRetries=1"])
