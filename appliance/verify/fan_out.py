@@ -100,10 +100,11 @@ async def spark_verification(settings: Settings, env_file: Path) -> AsyncIterato
             async with asyncio.timeout(_START_SECONDS):
                 port, secret = await jvm.gateway()
                 spark = await asyncio.to_thread(partial(Spark, port, secret, engine, jobs=engine.task_count))
+            threads = ThreadPoolExecutor(engine.task_count, "verify")
             try:
                 room = min(engine.task_count, await _room(spark, engine.spark_master))
-                with ThreadPoolExecutor(room, "verify") as threads:
-                    yield SparkVerification(spark, threads, room)
+                yield SparkVerification(spark, threads, room)
             finally:
                 spark.let_go()
-                jvm.kill()
+                jvm.kill()  # first: the threads wait for its jobs
+                threads.shutdown()

@@ -1,0 +1,70 @@
+"""A verification by Spark that is ended before its end, with a substitute for Spark."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.errors import ProcessFailed
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from appliance.verify import fan_out
+from tests.support.patience import PATIENCE
+from tests.support.settings import REQUIRED
+from tests.unit.verify.test_work import job_of
+
+_LONG = 2.0
+
+
+class Spark:
+    """Spark with one task, and the JVM that it ends with: a job lasts for long, or until the JVM is killed."""
+
+    def __init__(self) -> None:
+        self.begun, self.killed = threading.Event(), threading.Event()
+        self.ended_by_kill = False
+
+    async def gateway(self) -> tuple[int, str]:
+        return 0, ""
+
+    def room(self) -> int:
+        return 1
+
+    def call(self, *_: object) -> Any:
+        self.begun.set()
+        self.ended_by_kill = self.killed.wait(_LONG)
+        raise ProcessFailed("Spark has ended")
+
+    def let_go(self) -> None:
+        """Nothing is reported of a substitute."""
+
+    def kill(self) -> None:
+        self.killed.set()
+
+
+async def test_case_477_a_verification_that_is_stopped_does_not_wait_for_the_jobs_of_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Before, its threads were waited for first: a stop took as long as the longest job, and nothing else ran meanwhile.
+    spark = Spark()
+
+    @contextlib.asynccontextmanager
+    async def jvm(*_: object) -> AsyncIterator[Spark]:
+        yield spark
+
+    monkeypatch.setattr(fan_out, "spark_jvm", jvm)
+    monkeypatch.setattr(fan_out, "Spark", lambda *_, **__: spark)
+
+    async def verify() -> None:
+        async with fan_out.spark_verification(parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")) as verification:
+            await verification.check([job_of(9, 9)], 0.0, lambda *_: [])
+
+    verifying = asyncio.create_task(verify())
+    assert await asyncio.to_thread(spark.begun.wait, PATIENCE)
+    verifying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await verifying
+    assert spark.ended_by_kill
