@@ -97,9 +97,13 @@ async def spark_verification(settings: Settings, env_file: Path) -> AsyncIterato
     name, engine = f"verify-{settings.replicator}", dataclasses.replace(settings.engine, spark_driver_port=0)
     with tempdir(name) as directory:
         async with spark_jvm(engine, name, env_file, directory) as jvm:
-            async with asyncio.timeout(_START_SECONDS):
-                port, secret = await jvm.gateway()
-                spark = await asyncio.to_thread(partial(Spark, port, secret, engine, jobs=engine.task_count))
+            try:
+                async with asyncio.timeout(_START_SECONDS):
+                    port, secret = await jvm.gateway()
+                    spark = await asyncio.to_thread(partial(Spark, port, secret, engine, jobs=engine.task_count))
+            except TimeoutError as error:
+                late = f"SPARK_MASTER={engine.spark_master}: Spark has not started within {_START_SECONDS:g} s"
+                raise ProcessFailed(late) from error
             threads = ThreadPoolExecutor(engine.task_count, "verify")
             try:
                 room = min(engine.task_count, await _room(spark, engine.spark_master))

@@ -23,11 +23,13 @@ _LONG = 2.0
 class Spark:
     """Spark with one task, and the JVM that it ends with: a job lasts for long, or until the JVM is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, starts_in: float = 0.0) -> None:
+        self.starts_in = starts_in
         self.begun, self.killed = threading.Event(), threading.Event()
         self.ended_by_kill = False
 
     async def gateway(self) -> tuple[int, str]:
+        await asyncio.sleep(self.starts_in)
         return 0, ""
 
     def room(self) -> int:
@@ -45,11 +47,8 @@ class Spark:
         self.killed.set()
 
 
-async def test_case_477_a_verification_that_is_stopped_does_not_wait_for_the_jobs_of_spark(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Before, its threads were waited for first: a stop took as long as the longest job, and nothing else ran meanwhile.
-    spark = Spark()
+def substitute(monkeypatch: pytest.MonkeyPatch, spark: Spark) -> None:
+    """Verify by this one."""
 
     @contextlib.asynccontextmanager
     async def jvm(*_: object) -> AsyncIterator[Spark]:
@@ -58,13 +57,31 @@ async def test_case_477_a_verification_that_is_stopped_does_not_wait_for_the_job
     monkeypatch.setattr(fan_out, "spark_jvm", jvm)
     monkeypatch.setattr(fan_out, "Spark", lambda *_, **__: spark)
 
-    async def verify() -> None:
-        async with fan_out.spark_verification(parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")) as verification:
-            await verification.check([job_of(9, 9)], 0.0, lambda *_: [])
 
+async def verify() -> None:
+    async with fan_out.spark_verification(parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")) as verification:
+        await verification.check([job_of(9, 9)], 0.0, lambda *_: [])
+
+
+async def test_case_477_a_verification_that_is_stopped_does_not_wait_for_the_jobs_of_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Before, its threads were waited for first: a stop took as long as the longest job, and nothing else ran meanwhile.
+    spark = Spark()
+    substitute(monkeypatch, spark)
     verifying = asyncio.create_task(verify())
     assert await asyncio.to_thread(spark.begun.wait, PATIENCE)
     verifying.cancel()
     with pytest.raises(asyncio.CancelledError):
         await verifying
     assert spark.ended_by_kill
+
+
+async def test_case_478_a_spark_that_does_not_start_is_a_reason_to_verify_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Before, the command ended with a traceback.
+    substitute(monkeypatch, Spark(PATIENCE))
+    monkeypatch.setattr(fan_out, "_START_SECONDS", 0.01)
+    with pytest.raises(ProcessFailed, match=r"SPARK_MASTER=local\[\*\]: Spark has not started within 0.01 s"):
+        await verify()
