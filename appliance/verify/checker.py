@@ -76,8 +76,9 @@ class Checker:
         try:
             if job.compacted:
                 async with self._newest:  # one table at a time
+                    sides = source, destination, job.source.end, terms
                     return await verify_newest_records(
-                        job.replica, source, destination, job.source.end, terms, lambda offset: reached(job, offset)
+                        job.replica, *sides, lambda offset: reached(job, offset), lambda: self._has_left_out(job)
                     )
             ours = Side(source, job.source)
             theirs = Side(destination, job.destination, terms.deadline if job.last else None)
@@ -93,6 +94,9 @@ class Checker:
         choose = self._written.at_source
         made = self._sql.of(job.replica.source, choose) if self._sql else choose
         return Reader(self._source, job.replica.source, purpose, offset, made)
+
+    def _has_left_out(self, job: Job) -> bool:
+        return self._sql is not None and self._sql.has_left_out(job.replica.source)
 
     @property
     def has_sql(self) -> bool:

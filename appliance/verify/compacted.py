@@ -15,11 +15,18 @@ _PAUSE = 0.2
 
 
 async def verify_newest_records(
-    replica: Replica, source: Reader, destination: Reader, due: int, terms: Terms, reached: Reached
+    replica: Replica,
+    source: Reader,
+    destination: Reader,
+    due: int,
+    terms: Terms,
+    reached: Reached,
+    has_left_out: Callable[[], bool] = lambda: False,
 ) -> PartitionResult:
     """Compare the newest record of each key, where the source's lies before offset ``due``.
 
-    Both readers stand at the start of their logs.
+    Both readers stand at the start of their logs. ``has_left_out`` says whether the link's SQL has left out some of the
+    records read: then compaction may have taken the only one of a key that was copied.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -31,7 +38,7 @@ async def verify_newest_records(
         share = NewestRecords(low, ALL_KEYS)
         tally += await _compare(share, ours, theirs, due, terms, reached)
         low = share.high
-    state, detail = _outcome(tally, source.position, destination.position, terms.latest)
+    state, detail = _outcome(tally, source.position, destination.position, terms.latest, has_left_out())
     differences = [offset for offset in (tally.first_changed, tally.first_absent) if offset is not None]
     return PartitionResult(
         replica.source_topic,
@@ -76,7 +83,9 @@ async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], 
         end = reader.stable_end if end is None else end
 
 
-def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bool) -> tuple[CopyState, str]:
+def _outcome(
+    tally: Tally, source_start: int, destination_start: int, latest: bool, left_out: bool
+) -> tuple[CopyState, str]:
     """The state and its detail; the starts are the offsets at which the logs begin.
 
     The destination copies in the source's order. So it is behind if all differing records are newer than all equal
@@ -86,11 +95,17 @@ def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bo
     absent = 0 if unasked and tally.last_absent < tally.last_equal else tally.absent
     changed_amid = tally.first_changed is not None and tally.first_changed < tally.last_equal
     absent_amid = tally.first_absent is not None and tally.first_absent < tally.last_equal and not unasked
-    if tally.unknown and not source_start:
-        alone = counted(tally.unknown, "key")
+    alone = counted(tally.unknown, "key")
+    if tally.unknown and not source_start and not left_out:
         return CopyState.DIFFERS, f"the destination alone has {alone}, from its offset {tally.unknown_at} on"
     if changed_amid or absent_amid:
         return CopyState.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
+    if tally.unknown and left_out:
+        cause = "compaction may have taken their records from the source, where newer ones are left out by the SQL"
+        return (
+            CopyState.NOT_COMPARED,
+            f"the destination alone has {alone}, from its offset {tally.unknown_at} on: {cause}",
+        )
     if unasked and not tally.equal and not tally.changed:
         return (
             CopyState.NOT_COMPARED,
@@ -102,5 +117,5 @@ def _outcome(tally: Tally, source_start: int, destination_start: int, latest: bo
         cause = "its retention" if destination_start else "REPLICA_TOPICS_START=latest"
         return CopyState.EQUAL_IN_PART, f"{cause} has left {counted(tally.absent, 'key')} out of the destination"
     if tally.unknown:
-        return CopyState.EQUAL, f"{counted(tally.unknown, 'key')} of the destination may be older than the source's log"
+        return CopyState.EQUAL, f"{alone} of the destination may be older than the source's log"
     return CopyState.EQUAL, ""

@@ -41,11 +41,16 @@ class CopiedBySql:
         self._session = session
         self._evaluations: dict[LinkSql, Evaluation] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._left_out: set[Partition] = set()
 
     @property
     def is_needed(self) -> bool:
         """True if some of the records have passed SQL."""
         return bool(self._changes)
+
+    def has_left_out(self, partition: Partition) -> bool:
+        """True if some of a partition's records that were read so far are left out, or failed."""
+        return partition in self._left_out
 
     def of(self, partition: Partition, choose: Choose | None) -> Choose | None:
         """The batches that are to be compared, of those that ``choose`` returns, as the SQL has made them."""
@@ -71,6 +76,8 @@ class CopiedBySql:
             else:
                 kept = some
             made |= {record.offset: record for record in kept}
+        if len(made) < sum(len(records) for _, records in unpacked):
+            self._left_out.add(partition)
         left = ([made[record.offset] for record in records if record.offset in made] for _, records in unpacked)
         return [placed(records) for records in left if records]
 

@@ -32,10 +32,14 @@ async def test_each_offset_has_what_its_sql_makes_of_it_and_what_that_leaves_out
     session: SparkSession,
 ) -> None:
     changes = [SqlChange(SMALL, "run", 1, 0, {ORDERS: 2}), SqlChange(LinkSql(2), "run", 2, 0, {ORDERS: 6})]
-    choose = CopiedBySql(changes, SALT, session).of(ORDERS, None)
+    sql = CopiedBySql(changes, SALT, session)
+    choose = sql.of(ORDERS, None)
     assert choose is not None
+    await choose([batch(0, b"0", b"1")])
+    assert not sql.has_left_out(ORDERS)
     made = await choose([batch(0, b"0", b"1"), batch(2, b"2", b"3"), batch(4, b"0"), batch(5, b"6", b"0", b"2")])
     assert contents(made) == [[(0, b"0"), (1, b"1")], [(3, b"2.0")], [(5, b"1.0"), (6, b"0"), (7, b"2")]]
+    assert sql.has_left_out(ORDERS)
     assert CopiedBySql(changes, SALT, session).of(("orders", 1), None) is None
 
 
