@@ -9,7 +9,7 @@ from appliance.adoption.model.plan import Allowed
 from appliance.adoption.model.report import AdoptionReport
 from appliance.failover.command import Work, add_options, run_with
 from appliance.failover.operation import WAIT_SECONDS, Operation
-from appliance.runtime.command import Command
+from appliance.runtime.command import Command, seconds
 
 
 def _options(command: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def _options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--allow-doubles", action="store_true", help="go on before records that it has copied")
     command.add_argument(
         "--wait",
-        type=float,
+        type=seconds,
         default=WAIT_SECONDS,
         metavar="SECONDS",
         help="for open transactions of the source (default: %(default)g)",

@@ -17,7 +17,7 @@ from appliance.failover.promotion import failover, promote
 from appliance.failover.removal import remove_topics
 from appliance.link.model.copy_states import CopyEvent
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, Run, with_settings
+from appliance.runtime.command import Command, Run, seconds, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -55,7 +55,7 @@ def _promote_options(command: argparse.ArgumentParser) -> None:
         "--allow-loss", action="store_true", help="promote though something is behind, or the source takes writes"
     )
     command.add_argument(
-        "--wait", type=float, default=WAIT_SECONDS, metavar="SECONDS", help="for the copies (default: %(default)g)"
+        "--wait", type=seconds, default=WAIT_SECONDS, metavar="SECONDS", help="for the copies (default: %(default)g)"
     )
 
 

@@ -17,7 +17,7 @@ from appliance.link.model.position import Position
 from appliance.replicator.lanes import change_layout, find_positions
 from appliance.replicator.model.lane_balance import balanced
 from appliance.replicator.model.lanes_report import LanesReport, Loads
-from appliance.runtime.command import Command
+from appliance.runtime.command import Command, seconds
 
 _SAMPLE = 5.0
 
@@ -27,7 +27,7 @@ def _options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--balance", action="store_true", help="place partitions by their load, not by hash alone")
     command.add_argument(
         "--sample",
-        type=float,
+        type=seconds,
         default=_SAMPLE,
         metavar="SECONDS",
         help="how long the load is measured; 0: all that was ever copied (default: %(default)g)",
@@ -60,19 +60,19 @@ async def lanes(operation: Operation, count: int | None, *, balance: bool, sampl
     return await change_layout(operation, wanted, loads)
 
 
-async def _loads(operation: Operation, seconds: float) -> Loads:
+async def _loads(operation: Operation, sample: float) -> Loads:
     """The loads, measured for some seconds; of what was ever copied where nothing is due, or without any."""
     before, _ = await _positions(operation)
     ever = Loads({partition: float(held.bytes) for partition, held in before.items()})
-    if seconds <= 0:
+    if sample <= 0:
         return ever
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(sample)
     after, states = await _positions(operation)
     due = dict(await _behind(operation, after, states))
     for partition, held in after.items():
         copied = held.bytes - before.get(partition, held).bytes
         due[partition] = due.get(partition, 0.0) + max(0, copied)
-    return Loads(due, seconds) if any(due.values()) else ever
+    return Loads(due, sample) if any(due.values()) else ever
 
 
 async def _positions(operation: Operation) -> tuple[Mapping[Partition, Position], States]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import math
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -43,3 +44,18 @@ def with_settings(
         return await run(settings, parsed, stopping)
 
     return read_and_run
+
+
+def seconds(text: str) -> float:
+    """The number of seconds of an option: one that is no number, or has no end, would have a command wait for ever.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number of seconds, 0 or more")
+    return number

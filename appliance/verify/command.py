@@ -19,7 +19,7 @@ from appliance.errors import ApplianceError, ProcessFailed
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, with_settings
+from appliance.runtime.command import Command, seconds, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Start
 from appliance.verify import verification
@@ -173,7 +173,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     command.add_argument(
         "--wait",
-        type=float,
+        type=seconds,
         default=10.0,
         metavar="SECONDS",
         help="seconds in which the destination may catch up with the source's present end (default: 10)",
