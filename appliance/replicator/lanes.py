@@ -31,6 +31,7 @@ from appliance.replicator.model.lane_moves import (
     decided,
     misplaced_segments,
     moved_segments,
+    next_number,
     segments_in,
 )
 from appliance.replicator.model.lanes_report import LanesReport, Loads
@@ -107,7 +108,7 @@ class _Change:
     def layout(self, checkpoints: Sequence[LaneCheckpoint]) -> Layout:
         """The layout to make, the next one of the link."""
         link = link_of(checkpoints)
-        return replace(self.wanted(checkpoints, link), number=link.number + 1)
+        return replace(self.wanted(checkpoints, link), number=next_number(checkpoints, link))
 
     def is_made(self, checkpoints: Sequence[LaneCheckpoint]) -> bool:
         """True when the link has that layout already, and nothing is left of a change but obsolete segments."""

@@ -31,6 +31,15 @@ def moving(checkpoints: Sequence[LaneCheckpoint], layout: Layout) -> dict[Partit
     return {key: target for lane, key in held if (target := layout.lane_of(*key)) != lane}
 
 
+def next_number(checkpoints: Sequence[LaneCheckpoint], link: LinkRecord) -> int:
+    """The number of the link's next layout, which none has ever had.
+
+    Where the first lane's partition has lost its end, the others still tell of a layout that its record does not.
+    """
+    records = [each.layout for each in checkpoints if each.layout]
+    return 1 + max([link.number, *(each.number - each.changing for each in records)])
+
+
 def announced(lanes: int, record: LayoutRecord, owner: Owner) -> dict[int, list[Record]]:
     """The records by which no lane may write from its next start on, by lane; the operator's name makes it start."""
     now = record.since

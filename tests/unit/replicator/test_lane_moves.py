@@ -22,6 +22,7 @@ from appliance.replicator.model.lane_moves import (
     decided,
     misplaced_segments,
     moved_segments,
+    next_number,
     segments_in,
 )
 from appliance.settings.parse import parse
@@ -184,6 +185,22 @@ def _drop(lanes: Sequence[dict[tuple[tuple[str, int], int], Record]], records: M
     for lane, dropped in records.items():
         for record in dropped:
             del lanes[lane][segment_key(record)]
+
+
+def test_case_481_a_layout_gets_a_number_that_none_has_had_though_the_link_record_was_lost_with_it() -> None:
+    # Before, a replicator of the layout that only the other lanes tell of was allowed to write in the next one.
+    checkpoints = link_of(random.Random(3), Layout(4))[:4]
+    link = checkpoints[0].link
+    assert link is not None
+    assert next_number(checkpoints, link) == 1
+    write(checkpoints, announced(4, LayoutRecord(1, 6, 2, "me", "", changing=True), OWNER))
+    assert next_number(checkpoints, link) == 1  # the same change again
+    lost = {
+        lane: own for lane, own in decided(checkpoints, link, LayoutRecord(1, 4, 3, "me"), OWNER, 3).items() if lane
+    }
+    write(checkpoints, lost)
+    checkpoints[0].layout = None
+    assert next_number(checkpoints, link) == 2
 
 
 def test_an_older_layouts_lane_may_not_write_where_no_lane_is_any_more() -> None:
