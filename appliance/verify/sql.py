@@ -1,7 +1,8 @@
 """The source's records as the link's SQL has made them, for the comparison with their copies.
 
 The positions topic says which statement has copied which offsets. Its records are evaluated anew, so that one that was
-left out, or that the statement fails on, must be absent from the copy.
+left out, or that the statement fails on, must be absent from the copy. What a failback has brought back from the copy
+to the source has passed no SQL.
 """
 
 from __future__ import annotations
@@ -33,11 +34,21 @@ Session = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 class CopiedBySql:
-    """Makes the records of the source what the SQL of their offsets has made of them; one session of Spark for all."""
+    """Makes the records of the source what the SQL of their offsets has made of them; one session of Spark for all.
 
-    def __init__(self, changes: Collection[SqlChange], salt: Secret, session: Any = None) -> None:
+    ``failback`` are the producer ids of the link's failbacks, whose records came from the copies as they are.
+    """
+
+    def __init__(
+        self,
+        changes: Collection[SqlChange],
+        salt: Secret,
+        session: Any = None,
+        failback: Collection[int] = frozenset(),
+    ) -> None:
         self._changes = changes
         self._salt = salt
+        self._failback = failback
         self._session = session
         self._evaluations: dict[LinkSql, Evaluation] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -60,8 +71,11 @@ class CopiedBySql:
 
         async def made(batches: list[Batch]) -> list[Batch]:
             chosen = await choose(batches) if choose else batches
+            as_they_are = [each for each in chosen if each.header.producer_id in self._failback]
+            others = [each for each in chosen if each.header.producer_id not in self._failback]
             async with self._one_at_a_time:
-                return await asyncio.to_thread(self._made, partition, held, chosen)
+                some = await asyncio.to_thread(self._made, partition, held, others)
+            return sorted([*some, *as_they_are], key=lambda each: each.header.base_offset)
 
         return made
 
@@ -96,6 +110,7 @@ class CopiedBySql:
 
 @contextlib.asynccontextmanager
 async def copied_by_sql(
+    source: KafkaCluster,
     destination: KafkaCluster,
     metadata: Metadata,
     naming: Naming,
@@ -120,8 +135,20 @@ async def copied_by_sql(
     elif session is None:
         raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
     else:
+        failback = await _failback(source, naming)
         async with session() as started:
-            yield CopiedBySql(changes, salt, started)
+            yield CopiedBySql(changes, salt, started, failback)
+
+
+async def _failback(source: KafkaCluster, naming: Naming) -> frozenset[int]:
+    """The producer ids with which the lanes of the link's failbacks have written to the source."""
+    name = naming.failback.positions_topic
+    topic = (await source.metadata([name])).topics.get(name)
+    lanes = len(topic.leaders) if topic else 0
+    checkpoints = await retry_while_busy(lambda: peek_checkpoints(source, name, lanes))
+    ends = [held.copy_end for checkpoint in checkpoints for held in checkpoint.positions.values()]
+    marks = [checkpoint.mark for checkpoint in checkpoints]
+    return frozenset(each.producer_id for each in (*ends, *marks) if each and each.producer_id >= 0)
 
 
 def _runs(

@@ -112,7 +112,7 @@ class Verification:
             ApplianceError, ProcessFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``copied_by_sql``.
         """
         partitions = [job.replica.source for job in plan.jobs]
-        using = self._destination, plan.destination, self._naming, partitions, self._salt, self._session
+        using = self._source, self._destination, plan.destination, self._naming, partitions, self._salt, self._session
         async with copied_by_sql(*using) as sql:
             yield Checker(self._source, self._destination, self._naming, self._latest, sql)
 

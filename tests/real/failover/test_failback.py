@@ -1,8 +1,9 @@
 """Failbacks between two real clusters: what a promoted copy took is brought back exactly once."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 from confluent_kafka import Producer
@@ -11,6 +12,8 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import LinkStates
 from appliance.failover.operation import Choice
 from appliance.link.model.copy_states import CopyState
+from appliance.transform.model.statement import Statement
+from appliance.verify.verification import Verification
 from tests.support.engine import Pair
 from tests.support.failing_back import (
     Logs,
@@ -85,6 +88,29 @@ async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pa
             logs.check(held, held)
         await copied(engine)
         logs.check(held, held)
+
+
+async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_in_a_verification(pair: Pair) -> None:
+    # Before, the SQL was evaluated for it, though a failback copies it as it is: a right copy differed.
+    topic = pair.topic("masked")
+    async with pair.engine() as engine:
+        write_here(pair, topic, 20)
+        await engine.copy_all()
+    async with pair.engine() as engine:
+        engine.statement = Statement("SELECT sha2(string(value), 256) AS value FROM records WHERE key IS NULL")
+        await copied(engine)
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        await failed_back(pair)
+
+        @contextlib.asynccontextmanager
+        async def session() -> AsyncIterator[None]:
+            yield None  # nothing has to be evaluated
+
+        naming = pair.naming
+        verification = Verification(engine.source, engine.destination, naming, False, lambda *_: None, session=session)
+        (verdict,) = await verification.run([topic], 1.0)
+    assert (str(verdict.state), verdict.records, verdict.detail) == ("equal", 30, "")
 
 
 async def test_case_96_of_two_failbacks_at_once_one_goes_on_and_one_says_so(pair: Pair) -> None:
