@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from appliance.audit.model.entries import Entry, Stretch
@@ -13,7 +14,7 @@ from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news,
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import key_and_value
-from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
+from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, Mark, Owner
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import Position
@@ -22,9 +23,10 @@ _VERSION = 1
 DAY_MS = 86_400_000
 ANY_DAY = -1
 
-_CUT = "the positions topic lost records that an earlier row counts"
 _ANEW = "the positions topic was made anew"
 _BEFORE = "copied before the audit began"
+
+_NO_MARK = (-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class LaneKnown:
     """A lane's log, read up to ``read_to``; ``run`` is that of the producer that last left an owner's name there.
 
     ``hole_at`` is the offset before which compaction has last removed something. ``layout`` is the number of the link's
-    layout there.
+    layout there, and ``mark`` the producer id and epoch of the lane's newest start. Before offset ``again`` the log is
+    read once more, and holds nothing new before the next start.
     """
 
     read_to: int = -1
@@ -40,6 +43,8 @@ class LaneKnown:
     producer: tuple[int, int] = (-1, -1)
     run: str | None = None
     layout: int = 0
+    mark: tuple[int, int] = _NO_MARK
+    again: int = -1
 
 
 @dataclass(slots=True)
@@ -64,11 +69,16 @@ class AuditState:
         return same
 
     def lane_cut(self, lane: int) -> None:
-        """Read a lane's log again from its beginning: it is shorter than it was."""
-        self.lanes[lane] = LaneKnown()
+        """Read a lane's log again from its beginning: it is shorter than it was.
+
+        Earlier rows count what is left of it, and what was lost. New is what a later start has written, since a
+        producer whose records were lost cannot go on, and what lies further on than it was read.
+        """
+        was = self.lanes[lane]
+        self.lanes[lane] = LaneKnown(mark=was.mark, again=was.read_to if was.mark != _NO_MARK else -1)
         for partition, known in self.partitions.items():
             if known.lane == lane:
-                self.partitions[partition] = known._replace(offset=-1, cause=_CUT)
+                self.partitions[partition] = known._replace(offset=-1)
 
     def take(self, lane: int, read: Stretch, day: int, row_ms: int, copy_of: Callable[[str], str]) -> list[AuditRow]:
         """Take the entries of a lane that follow, up to the first one of another day; returns the rows.
@@ -117,10 +127,14 @@ class _Taking:
         """Add the rows of these entries."""
         for entry in entries:
             kind, partition = _key(entry.record.body)
-            if kind == "position":
+            if entry.record.offset < self.known.again and kind in ("position", "gap"):
+                self._read_again(partition, entry)
+            elif kind == "position":
                 self._position(partition, entry)
             elif kind == "gap":
                 self._gap(partition, entry)
+            elif kind == "mark":
+                self._mark(entry)
             elif kind == "owner":
                 self._owner(entry)
             elif kind == "layout":
@@ -170,6 +184,24 @@ class _Taking:
         if isinstance(remembered, tuple) and isinstance(remembered[1], Owner):
             producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
             self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
+
+    def _mark(self, entry: Entry) -> None:
+        remembered = decode(entry.record)
+        if isinstance(remembered, Mark):
+            mark = remembered.producer_id, remembered.epoch
+            if mark > self.known.mark:
+                self.known = replace(self.known, mark=mark, again=-1)
+
+    def _read_again(self, partition: Partition, entry: Entry) -> None:
+        """Go on from a position that earlier rows count."""
+        remembered, before = decode(entry.record), self.state.partitions.get(partition)
+        if before is None or before.lane != self.lane:
+            return
+        if isinstance(remembered, tuple) and isinstance(remembered[1], Position):
+            now = known_of(remembered[1], self.lane, entry.record.offset, self.known.layout)
+            self.state.partitions[partition] = now
+        elif isinstance(remembered, Forgotten) and remembered.gap is None:
+            self.state.partitions[partition] = before._replace(forgotten=True, layout=self.known.layout)
 
     def _layout(self, entry: Entry) -> None:
         remembered = decode(entry.record)
@@ -221,8 +253,9 @@ def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
     key = json.loads(key_bytes)
     if "lane" in key:
         return "owner", ("", 0)
-    if "layout" in key:
-        return "layout", ("", 0)
+    for kind in ("layout", "mark"):
+        if kind in key:
+            return kind, ("", 0)
     if "topic" in key:
         return "gap" if "gap" in key else "position", (str(key["topic"]), int(key["partition"]))
     return "other", ("", 0)
@@ -242,7 +275,7 @@ def encode_state(state: AuditState) -> bytes:
         for partition, known in state.partitions.items()
     )
     lanes = [
-        [lane, known.read_to, known.hole_at, *known.producer, known.run, known.layout]
+        [lane, known.read_to, known.hole_at, *known.producer, known.run, known.layout, known.mark, known.again]
         for lane, known in state.lanes.items()
     ]
     whole = {
@@ -255,6 +288,11 @@ def encode_state(state: AuditState) -> bytes:
     return base64.b64encode(zlib.compress(json.dumps(whole, separators=(",", ":")).encode(), 1))
 
 
+def _newer(fields: Sequence[Any]) -> Sequence[Any]:
+    """The fields of a lane from its run on, which older releases do not all have; JSON has no tuples."""
+    return [tuple(each) if isinstance(each, list) else each for each in fields]
+
+
 def decode_state(text: bytes) -> AuditState:
     """Decode a state.
 
@@ -265,7 +303,10 @@ def decode_state(text: bytes) -> AuditState:
         whole = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
         if whole["version"] != _VERSION:
             raise PeerError(f"the audit table was written by a newer release: its state has version {whole['version']}")
-        lanes = {lane: LaneKnown(to, hole, (id_, epoch), *rest) for lane, to, hole, id_, epoch, *rest in whole["lanes"]}
+        lanes = {
+            lane: LaneKnown(to, hole, (id_, epoch), *_newer(rest))
+            for lane, to, hole, id_, epoch, *rest in whole["lanes"]
+        }
         partitions = {
             (topic, number): Known(lane, offset, UUID(source), UUID(copy), *rest)
             for topic, number, lane, offset, source, copy, *rest in whole["partitions"]

@@ -13,11 +13,12 @@ from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, decode_state, encode_state, first_day
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
-from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.checkpoint import Gap, Mark, Owner
 from appliance.link.model.checkpoint_records import (
     encode_forgotten,
     encode_gap,
     encode_layout,
+    encode_mark,
     encode_owner,
     encode_position,
 )
@@ -49,6 +50,11 @@ class Log:
     def position(self, position: Position) -> Position:
         self.add(encode_position(PARTITION, position, self.at))
         return position
+
+    def start(self) -> None:
+        """A start of the lane: its mark, by a new epoch."""
+        self.epoch += 1
+        self.add(encode_mark(Mark(self.lane, 7, self.epoch), self.at))
 
     def owner(self, run: str) -> None:
         self.epoch += 1
@@ -294,6 +300,32 @@ def test_case_474_a_gap_of_a_position_that_went_back_is_named_once_though_its_pa
             (Kind.COPIED, 0, 3, None),
             (Kind.COPIED, 1, 0, None),
         ], order
+
+
+def test_case_483_a_log_that_lost_its_end_is_read_again_and_no_row_of_it_is_written_again() -> None:
+    # Before, every position that was left was a row once more, as if its records had been copied twice.
+    log = Log()
+    log.start()
+    held = log.position(START)
+    for _ in range(9):
+        held = log.position(copied(held, 5))
+    log.position(copied(held, 5))
+    state = AuditState(TOPIC)
+    found = rows(state, log.stretch())
+    assert sum(row.records for row in found) == 50
+    del log.entries[-1]
+    state.lane_cut(0)
+    state = decode_state(encode_state(state))
+    assert rows(state, log.stretch()) == []
+    log.start()
+    log.position(copied(held, 3))
+    (row,) = rows(state, log.stretch(state.lanes[0].read_to))
+    assert (row.kind, row.source_from, row.records, row.cause) == (Kind.COPIED, 145, 3, None)
+    state.lane_cut(0)  # once more, with what the last start has written
+    assert rows(state, log.stretch()) == []
+    log.start()
+    log.position(copied(copied(held, 3), 4))
+    assert [row.records for row in rows(state, log.stretch(state.lanes[0].read_to))] == [4]
 
 
 def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() -> None:
