@@ -9,13 +9,14 @@ One JSON object a line, each written once it is known::
 Only good results are kept: everything else is looked at again. The file is removed when the verification ends.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from appliance.errors import SettingsError
+from appliance.errors import ApplianceError, SettingsError
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.work import Job, decode_job, decode_result, encode_job, encode_result
 
@@ -71,15 +72,25 @@ class ResumeFile:
             self._write({"job": encode_job(job), "result": encode_result(result)})
 
     def end(self) -> None:
-        """Everything is verified: forget it, so that the next verification begins anew."""
+        """Everything is verified: forget it, so that the next verification begins anew.
+
+        A file that cannot be removed, as one that is mounted by itself, is emptied.
+        """
         if self._file and self._path:
             self._file.close()
-            self._path.unlink(missing_ok=True)
+            try:
+                self._path.unlink(missing_ok=True)
+            except OSError:
+                with contextlib.suppress(OSError):  # the results are worth more
+                    os.truncate(self._path, 0)
 
     def _write(self, line: dict[str, Any]) -> None:
-        if self._file:
-            self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
-            self._file.flush()
+        try:
+            if self._file:
+                self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
+                self._file.flush()
+        except OSError as error:
+            raise ApplianceError(f"--resume {self._path}: {error.strerror}") from error
 
     def _read(self, path: Path, header: dict[str, Any]) -> None:
         if not path.exists():

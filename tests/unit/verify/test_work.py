@@ -1,5 +1,7 @@
 """Partitions verified in parts: the same results as in one piece, however they are divided."""
 
+import contextlib
+import errno
 import json
 import uuid
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from appliance.errors import SettingsError
+from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.records.batch import Batch
 from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
@@ -159,3 +161,25 @@ def test_a_file_that_a_kill_has_cut_in_its_first_line_begins_anew(tmp_path: Path
     path.write_text(whole[:length])
     ResumeFile(path, HEADER).found(job_of(9, 9), EQUAL)
     assert path.read_text() == whole
+
+
+def test_case_484_a_file_that_cannot_be_removed_is_emptied_and_a_full_disk_is_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Before, a verification ended with a traceback in the place of its results, at a file that is mounted by itself.
+    def busy(*_: object, **__: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    path = tmp_path / "verify.json"
+    file = ResumeFile(path, HEADER)
+    file.found(job_of(9, 9), EQUAL)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", busy)
+        file.end()
+    assert path.read_text() == ""
+    assert ResumeFile(path, HEADER).result(job_of(9, 9)) is None
+    file = ResumeFile(path, HEADER)
+    with contextlib.suppress(OSError), Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(file, "_file", full)
+        with pytest.raises(ApplianceError, match=rf"^--resume {path}: No space left on device$"):
+            file.found(job_of(9, 9), EQUAL)
