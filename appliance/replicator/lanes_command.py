@@ -98,8 +98,8 @@ async def _behind(
 LANES = Command(
     "Shows the lanes of the link and how partitions and load lie over them. --set gives the link another number of "
     "lanes, more or fewer: every lane is fenced, the positions move, and a running replicator goes on after a stall of "
-    "seconds, without a restart. --balance moves partitions from busy lanes to others, and --set without it places all "
-    "by hash. Killed anywhere, the same command again ends it.",
+    "seconds, without a restart. --balance moves partitions from busy lanes to others, and another number without it "
+    "places all by hash. Killed anywhere, the same command again ends it.",
     run_with(_lanes),
     _options,
 )
