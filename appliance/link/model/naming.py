@@ -4,6 +4,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
+from appliance.settings.transform import OnTransformError
 from appliance.settings.values import Settings, TopicNaming
 
 _POSITIONS = ".positions"
@@ -22,6 +23,9 @@ _VARIABLES = {
 }
 """The setting that separates the names of a link's copies from those of others."""
 
+DEAD_LETTERS = ".dead-letter"
+"""The end of the name of the topic with the records of a copy that the link's SQL failed on."""
+
 HEARTBEATS = "heartbeats"
 """MirrorMaker 2's topic of the heartbeats that are written in a cluster."""
 
@@ -39,7 +43,8 @@ class Naming:
     ``target`` is the destination cluster's own. With ``mirror_formats`` the link writes MirrorMaker 2's heartbeats and
     checkpoints. ``exact`` is the name of the only copy of a link whose ``kind`` says so; ``included`` then matches one
     topic. ``internal`` matches topics in which other programs keep their state. Others than the link may write to
-    ``shared`` copies: other links, and with identical names the destination's own producers.
+    ``shared`` copies: other links, and with identical names the destination's own producers. With ``dead_letters`` the
+    link writes the records that its SQL fails on to topics of their own.
     """
 
     replicator: str
@@ -53,6 +58,7 @@ class Naming:
     exact: str = ""
     internal: re.Pattern[str] = _NOTHING
     shared: bool = False
+    dead_letters: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> "Naming":
@@ -70,6 +76,7 @@ class Naming:
             topics.name,
             re.compile(topics.internal_regex),
             topics.shared,
+            settings.transform.wanted and settings.transform.on_error is OnTransformError.DEAD_LETTER,
         )
 
     @property
@@ -206,6 +213,12 @@ class Naming:
             return False
         positions = topic.removesuffix(_OFFSETS) + _POSITIONS if topic.endswith(_OFFSETS) else topic
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
+
+    def meets_dead_letters_of(self, topic: str, others: Container[str]) -> str:
+        """The one of the ``others`` of the source cluster whose dead letters have the name of this topic's copy."""
+        other = topic.removesuffix(DEAD_LETTERS)
+        meets = other != topic and self.destination(topic) == self.destination(other) + DEAD_LETTERS
+        return other if self.dead_letters and meets and other in others and self.copies(other, internal=False) else ""
 
     def _is_a_replicators(self, topic: str) -> bool:
         """True for the internal topics of replicators, including MirrorMaker 2 if the link has names like its own."""

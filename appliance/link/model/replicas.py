@@ -76,7 +76,8 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
                 excluded[topic.name] = reason
             continue
         copy = destination.topics.get(naming.destination(topic.name))
-        fault = _fault(topic, copy, naming)
+        other = naming.meets_dead_letters_of(topic.name, source.topics)
+        fault = _dead_letters_fault(naming.destination(topic.name), other) if other else _fault(topic, copy, naming)
         if fault:
             unfit[topic.name] = fault
         elif copy is None:
@@ -133,6 +134,13 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
     if copy.error is ErrorCode.topic_authorization_failed:
         return f"DESTINATION_API_KEY may not write topic {name}: grant it Describe and Write there"
     return None
+
+
+def _dead_letters_fault(copy: str, other: str) -> str:
+    return (
+        f"{copy} is the topic of the dead letters of {other}, and cannot be a copy too: exclude one of the two, or set "
+        "ON_TRANSFORM_ERROR=stop"
+    )
 
 
 def too_small(topic: Topic, copy: Topic) -> str:

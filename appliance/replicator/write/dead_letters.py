@@ -11,10 +11,9 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import NewTopic, create_topics, grow_topics
 from appliance.kafka.protocol.metadata import NOBODY, Partition
 from appliance.kafka.records.records import Record
+from appliance.link.model.naming import DEAD_LETTERS
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.write.lane import Lane
-
-SUFFIX = ".dead-letter"
 
 
 def dead_letters(chunks: Iterable[Chunk]) -> Mapping[Partition, list[Record]]:
@@ -23,7 +22,9 @@ def dead_letters(chunks: Iterable[Chunk]) -> Mapping[Partition, list[Record]]:
     for chunk in chunks:
         if chunk.dead_letters:
             topic, partition = chunk.replica.copy
-            found.setdefault((topic + SUFFIX, partition), []).extend(letter.record for letter in chunk.dead_letters)
+            found.setdefault((topic + DEAD_LETTERS, partition), []).extend(
+                letter.record for letter in chunk.dead_letters
+            )
     return found
 
 
@@ -37,7 +38,7 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk]) -
     wanted = dead_letters(chunks)
     if not wanted or all(lane.knows_leader(partition) for partition in wanted):
         return
-    copies = {topic: topic.removesuffix(SUFFIX) for topic, _ in wanted}
+    copies = {topic: topic.removesuffix(DEAD_LETTERS) for topic, _ in wanted}
     found = await destination.metadata([*copies, *copies.values()])
     sizes = {topic: len(found.topics[copy].leaders) for topic, copy in copies.items() if copy in found.topics}
     known = {topic: len(found.topics[topic].leaders) for topic in sizes if topic in found.topics}

@@ -56,6 +56,21 @@ def test_a_copy_with_more_partitions_is_fit() -> None:
     assert len(discover(cluster(topic("xx", 2)), cluster(topic("xx.copy", 5)), NAMING).replicas) == 2
 
 
+def test_case_485_a_copy_that_would_be_the_topic_of_anothers_dead_letters_is_not_written() -> None:
+    # Before, lanes wrote dead letters into the copy of another topic, among its records.
+    topics = cluster(topic("orders"), topic("orders.dead-letter"), topic("x.dead-letter"))
+    for kind in (TopicNaming.PREFIX, TopicNaming.IDENTICAL):
+        naming = replace(NAMING, kind=kind, dead_letters=True, included=re.compile(".*"))
+        found = discover(topics, cluster(), naming)
+        assert {each.name for each in found.missing} == {"orders", "x.dead-letter"}
+        copy = naming.destination("orders.dead-letter")
+        assert found.unfit["orders.dead-letter"].startswith(f"{copy} is the topic of the dead letters of orders, and")
+        assert len(discover(topics, cluster(), replace(naming, dead_letters=False)).missing) == 3
+        without = replace(naming, excluded=re.compile("orders"))
+        assert len(discover(topics, cluster(), without).missing) == 2
+    assert len(discover(topics, cluster(), replace(NAMING, dead_letters=True)).unfit) == 0
+
+
 def test_case_107_a_topic_that_is_named_like_a_replicators_own_is_unfit_where_no_replicator_writes() -> None:
     # Before, it was silently not copied.
     naming = replace(NAMING, included=re.compile(".*"), excluded=re.compile("replicator-b.*"))
