@@ -1,8 +1,9 @@
 """The storage of the audit table: a few operations on named files, each of which is done whole or not at all."""
 
 import contextlib
-import itertools
 import os
+import time
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,8 +11,10 @@ from typing import Any, Protocol
 from appliance.audit.hadoop import HadoopFolder
 from appliance.errors import StorageFailed
 
-_counter = itertools.count()
 _TEMPORARY = ".writing-"
+
+_LEFT = 86_400.0
+"""Age from which a file with that beginning was left by a kill, in seconds."""
 
 
 class Store(Protocol):
@@ -89,7 +92,8 @@ class Folder:
         """A new file with the content, on the disk, which is removed at the end under this name."""
         folder = (self.path / name).parent
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f"{_TEMPORARY}{os.getpid()}-{next(_counter)}"
+        _remove_left(folder)
+        temporary = folder / f"{_TEMPORARY}{uuid.uuid4().hex}"  # in containers, all writers have one process id
         try:
             with temporary.open("xb") as file:
                 file.write(content)
@@ -105,6 +109,14 @@ class Folder:
             yield
         except OSError as error:
             raise StorageFailed(f"AUDIT_PATH={self.path}: cannot {doing}: {error.strerror or error}") from error
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove what killed writers have left."""
+    for each in folder.glob(f"{_TEMPORARY}*"):
+        with contextlib.suppress(FileNotFoundError):
+            if each.stat().st_mtime < time.time() - _LEFT:
+                each.unlink()
 
 
 def _unless_missing(error: OSError) -> None:
