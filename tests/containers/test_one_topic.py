@@ -99,6 +99,7 @@ async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
         engine.compose(tmp_path, "down")
 
 
+@pytest.mark.release  # the same image and variables as with docker run
 async def test_its_kubernetes_deployment_with_the_images_name_replaced_copies_a_topic(
     running: Running, plain: Vpcs, tmp_path: Path
 ) -> None:
