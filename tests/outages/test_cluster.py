@@ -35,7 +35,7 @@ SECRET = b"orange-secret"
 USER = ApiKey("ORANGE1", Secret(SECRET.decode()))
 OTHER = ApiKey("ORANGE2", Secret("another-secret"))
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.release]  # every suite runs on such clusters
 
 
 def orange(size: int, vpc_port: int = 0) -> ClusterPlan:
