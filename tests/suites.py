@@ -9,6 +9,7 @@ _IN_ORDER = ("--dist", "loadfile", "--no-loadscope-reorder")
 
 THREE_FILES_AT_ONCE = ("--numprocesses", "3", *_IN_ORDER)
 FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
+FIVE_FILES_AT_ONCE = ("--numprocesses", "5", *_IN_ORDER)
 
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
@@ -68,7 +69,7 @@ DEFAULT = Suite(
     6,
     6,
     ("tests/real", "tests/unit"),
-    FOUR_FILES_AT_ONCE,
+    FIVE_FILES_AT_ONCE,
 )
 SUITES = (
     _suite(
@@ -84,7 +85,7 @@ SUITES = (
         14,
         5,
         "the replicator with its Spark, Spark clusters, Kubernetes",
-        *THREE_FILES_AT_ONCE,
+        *FOUR_FILES_AT_ONCE,
     ),
     _suite(
         "outages",

@@ -136,6 +136,7 @@ async def test_status_needs_no_replicator_and_says_what_is_left_to_copy(orders: 
     assert re.search(r"│ orders +│ orders.copy │ +2 │ +100 │ +unknown │ +unknown │ +unknown │ 2 unknown +│", printed)
 
 
+@pytest.mark.release  # the table is tested in tests/unit/status, the snapshots in tests/real/status
 async def test_status_that_watches_shows_what_comes_until_it_is_told_to_stop(orders: Link) -> None:
     async with orders.tunnel(), orders.running("replicate") as replicator:
         await until_health(await console_of(replicator), 200, "copied")
@@ -170,6 +171,7 @@ async def test_of_two_replicators_the_newer_one_has_the_lanes_and_the_older_says
     assert runs[0] != runs[1]
 
 
+@pytest.mark.release  # what serves the page is tested in tests/unit/runtime
 async def test_a_console_port_that_is_taken_is_told_once_and_copying_goes_on(orders: Link) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
