@@ -34,8 +34,10 @@ class PositionsTopic:
         """The link's layout; without a record, the number of lanes that puts the most positions in their places."""
         if self.link:
             return self.link.layout
-        sizes = map(Layout, range(len(self.checkpoints), 0, -1))
-        return min(sizes, key=lambda layout: len(list(self.misplaced(layout))), default=Layout(0))
+        record = self.checkpoints[0].layout if self.checkpoints else None
+        number = record.number if record else 0
+        layouts = (Layout(lanes, number) for lanes in range(len(self.checkpoints), 0, -1))
+        return min(layouts, key=lambda layout: len(list(self.misplaced(layout))), default=Layout(0))
 
     @property
     def lanes(self) -> int:
@@ -124,7 +126,10 @@ def _loss_fault(topic: PositionsTopic, own_copies: Collection[Copy]) -> str:
 
 
 def layout_fault(topic: PositionsTopic) -> str:
-    """The fault of a link whose layout is being changed, or was just changed and is not shown whole yet."""
+    """The fault of a link whose layout is being changed, or was just changed and is not shown whole yet.
+
+    One whose record the first lane's partition has lost gets another record first.
+    """
     layout = topic.layout
     for lane, checkpoint in enumerate(topic.checkpoints):
         record = checkpoint.layout
@@ -135,7 +140,7 @@ def layout_fault(topic: PositionsTopic) -> str:
                 f"that command was killed, `appliance lanes --set {record.lanes}` ends it"
             )
         wanted = layout.number if record or lane < layout.lanes else 0
-        if not checkpoint.allows(wanted):
+        if topic.link and not checkpoint.allows(wanted):
             found = record.number if record else 0
             return (
                 f"{topic.name}-{lane} is of the link's layout {found}, not {wanted}: if that lasts, `appliance lanes "

@@ -17,6 +17,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.copy_states import CopyEvent, CopyState
+from appliance.link.model.layout import Layout
 from appliance.link.model.position import Position
 from appliance.link.model.states import LaneState
 from appliance.replicator.lanes_command import lanes
@@ -25,9 +26,11 @@ from appliance.replicator.model import map_growth
 from appliance.replicator.model.lanes_report import LanesReport
 from tests.real.failover.test_promotion import YES, Killed, command, everywhere
 from tests.real.link.test_offset_maps import assert_translated
+from tests.support.administration import configure, delete_before
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -263,6 +266,33 @@ async def test_of_two_changes_at_once_one_holds_and_the_other_says_so(pair: Pair
             produce_everywhere(pair, topic, 3)
         await goes_on(engine)
     await asyncio.to_thread(pair.compare, topic, PARTITIONS)
+
+
+async def test_case_487_lanes_whose_link_record_was_lost_after_a_change_are_made_whole_by_what_the_refusals_name(
+    pair: Pair,
+) -> None:
+    # Before, the replicator waited for the command, and the command asked for a start of the replicator.
+    topic, layouts = "", (Layout(LANES), Layout(5, 1))
+    while not topic or 0 in {layout.lane_of(topic, 0) for layout in layouts}:
+        topic = f"lost{len(topic)}-{pair.tag}"
+    topic = pair.topic(topic.removesuffix(f"-{pair.tag}"))
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 20)
+        await engine.copy_all()
+        await laid_out(pair, 5)
+        await goes_on(engine)
+        name = pair.naming.positions_topic
+        configure(pair.grape, name, **{"cleanup.policy": "delete"})
+        await asyncio.to_thread(delete_before, pair.grape, name, 0, end(pair.grape, name, 0))
+        configure(pair.grape, name, **{"cleanup.policy": "compact"})
+        assert (await checkpoints(engine))[0].link is None
+        with pytest.raises(LayoutChanging, match="`appliance lanes --set 5` writes it again"):
+            await engine.establish()
+        await laid_out(pair, 5)
+        produce(pair.producer(), topic, 20)
+        await goes_on(engine)
+        assert (engine.layout.lanes, engine.layout.number) == (5, 2)
+    await asyncio.to_thread(pair.compare, topic)
 
 
 STEPS = ("take_id", "grow", "fence", "_write")
