@@ -1,6 +1,7 @@
 """The jobs that run the SQL: for each task one after the other, each waiting for records before they come."""
 
 import asyncio
+import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,8 @@ from appliance.replicator.transform.messages import decode_ranges, encode
 from appliance.replicator.transform.ranges import Range
 from appliance.replicator.transform.stream import read_message
 from appliance.runtime.bind import short_path
+
+log = logging.getLogger("appliance.replicator")
 
 _DIAL_PAUSE = 0.1
 _PAUSE, _PAUSE_MAX = 0.5, 5.0
@@ -105,6 +108,8 @@ class _Driver:
                 await loop.run_in_executor(self._threads, self._sql.run, self._task)
             except JobFailed as error:
                 reason, of_record = str(error), error.of_record
+            except Exception as error:  # a defect of ours: the lanes would wait for ever
+                reason = _unexpected(error)
             self._taken_in.clear()
             self._writer.write(encode({"ended": reason, "of_record": of_record}))
             await self._taken_in.wait()
@@ -116,6 +121,14 @@ class _Driver:
 
     async def _answer(self, record: Range) -> None:
         topic, partition = record.partition
-        reason = await asyncio.get_running_loop().run_in_executor(self._threads, self._sql.reason, record)
+        try:
+            reason = await asyncio.get_running_loop().run_in_executor(self._threads, self._sql.reason, record)
+        except Exception as error:  # as above
+            reason = _unexpected(error)
         place = {"topic": topic, "partition": partition, "offset": record.start}
         self._writer.write(encode({**place, "reason": reason[:_REASON_MAX]}))
+
+
+def _unexpected(error: Exception) -> str:
+    log.debug("the SQL failed unexpectedly", exc_info=error)
+    return f"unexpected {type(error).__name__}: {error}"[:_REASON_MAX]
