@@ -13,8 +13,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-
 from appliance.failover.operation import Choice, operation
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.settings.target import Target
@@ -27,6 +25,7 @@ from tests.support.commands import command_line, settings_file
 from tests.support.engine import Engine, Pair
 from tests.support.groups import commit, committed, produce_numbered, wait_for_coordinator
 from tests.support.patience import PATIENCE
+from tests.support.rows import contents
 
 MOMENTS = (Moment.SILENT, Moment.BEFORE_ANSWER)
 _LANES = 2
@@ -208,19 +207,3 @@ class Commands:
 
 def _from(found: Sequence[tuple[int, str]], offset: int) -> tuple[str, ...]:
     return tuple(value for at, value in found if at >= offset)
-
-
-def contents(cluster: Cluster, topic: str) -> list[tuple[int, str]]:
-    """The offset and value of each committed record of a topic's only partition."""
-    consumer = Consumer({**cluster.client_configuration(), "group.id": "reader", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
-    try:
-        while True:
-            message = consumer.poll(PATIENCE)
-            assert message is not None
-            if message.error() is not None:
-                return found
-            found.append((message.offset(), message.value().decode()))
-    finally:
-        consumer.close()

@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.failover.group_service import follow_groups
@@ -19,12 +18,12 @@ from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.settings.values import TopicNaming
-from testbed.cluster import Cluster
 from testbed.jars import JarSet, classpath, java
 from tests.support.engine import Engine, Pair
 from tests.support.groups import commit
 from tests.support.java_programs import compiled
 from tests.support.patience import PATIENCE
+from tests.support.rows import contents
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -78,22 +77,6 @@ def produce_with_holes(pair: Pair, topic: str) -> None:
             producer.abort_transaction(PATIENCE)
         else:
             producer.commit_transaction(PATIENCE)
-
-
-def contents(cluster: Cluster, topic: str, partition: int) -> list[tuple[int, str]]:
-    """The offset and value of each committed record."""
-    consumer = Consumer({**cluster.client_configuration(), "group.id": "reader", "enable.partition.eof": True})
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found = []
-    try:
-        while True:
-            message = consumer.poll(PATIENCE)
-            assert message is not None
-            if message.error() is not None:
-                return found
-            found.append((message.offset(), message.value().decode()))
-    finally:
-        consumer.close()
 
 
 def translated(pair: Pair, topic: str, partition: int, offset: int) -> int:

@@ -121,3 +121,19 @@ def read_partitions(cluster: Cluster, partitions: Iterable[tuple[str, int]]) -> 
     finally:
         consumer.close()
     return rows
+
+
+def contents(cluster: Cluster, topic: str, partition: int = 0) -> list[tuple[int, str]]:
+    """The offset and value of each committed record of a partition."""
+    consumer = Consumer({**cluster.client_configuration(), "group.id": "reader", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found: list[tuple[int, str]] = []
+    try:
+        while True:
+            message = consumer.poll(PATIENCE)
+            assert message is not None
+            if message.error() is not None:
+                return found
+            found.append((message.offset() or 0, bytes(message.value() or b"").decode()))
+    finally:
+        consumer.close()
