@@ -15,6 +15,7 @@ import os
 import statistics
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from confluent_kafka import KafkaError, Producer
 
@@ -68,25 +69,30 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     measured: list[Row] = []
     copiers: dict[str, Copier] = {OURS: our_replicator, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
     async with plain_pair() as pair:
-        await _Trial(pair, our_replicator, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
+        await LatencyTrial(pair, our_replicator, max(arguments.rates), "warming").run(0, arguments.brokers_warming)
         for rate in arguments.rates:
             figures: dict[str, list[Figures]] = {name: [] for name in copiers}
             for number in range(arguments.runs):
                 for turn, (name, copier) in enumerate(copiers.items()):
-                    trial = _Trial(pair, copier, rate, f"{rate}x{number}x{turn}")
+                    trial = LatencyTrial(pair, copier, rate, f"{rate}x{number}x{turn}")
                     figures[name].append(await trial.run(arguments.warming, arguments.seconds))
             measured += rows(rate, figures[OURS], figures[MIRROR_MAKER])
     return measured
 
 
-class _Trial:
-    """One copy of records sent at one rate."""
+class LatencyTrial:
+    """One copy of records sent at one rate; with ``cards``, of ``card_events``, of which the copy has each
+    ``every``-th."""
 
-    def __init__(self, pair: Pair, copier: Copier, rate: int, name: str) -> None:
+    def __init__(
+        self, pair: Pair, copier: Copier, rate: int, name: str, *, cards: bool = False, every: int = 1
+    ) -> None:
         self._pair = pair
         self._copier = copier
         self._rate = rate
         self._name = name
+        self._cards = ["--cards"] if cards else []
+        self._every = every
 
     async def run(self, warming: float, seconds: float) -> Figures:
         """Send and copy records for ``warming`` seconds, and then for ``seconds`` that count."""
@@ -95,20 +101,18 @@ class _Trial:
         async with self._copier(self._pair, load, self._name) as copying:
             await _wake(self._pair.source, load.topic)
             await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
-            times = await self._flow(load, copying, round(self._rate * (warming + seconds)))
+            times = await self._flow(load, copying, round(self._rate * (warming + seconds) / self._every))
         figures = Figures.of(samples_of(times, warming))
         fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_progress(figures)}
         log.info("latency measured", extra={"fields": fields})
         return figures
 
     async def _flow(self, load: Load, copying: Copying, count: int) -> bytes:
-        """Send and receive that many records; return the receiver's samples."""
+        """Send records until ``count`` of them have to be received; return the receiver's samples."""
         directory = self._pair.directory
         file = directory / f"{load.topic}.times"
-        options = ["--partitions", str(load.partitions), "--count", str(count)]
-        receiver = ["receiver", self._pair.destination.home_bootstrap, copying.topic, "--file", str(file), *options]
-        sender = ["sender", self._pair.source.home_bootstrap, load.topic, "--rate", str(self._rate), *options]
-        deadline = count / self._rate + _DEADLINE
+        receiver, sender = self._receiver(load, copying, count, file), self._sender(load, count * self._every)
+        deadline = count * self._every / self._rate + _DEADLINE
         async with running(f"receiver of {load.topic}", _program(*receiver), directory, "^ready$") as receiving:
             sending = await OwnedProcess.start(
                 f"sender of {load.topic}",
@@ -124,6 +128,14 @@ class _Trial:
             copying.process.require_running()
             await _succeeds(receiving, _DEADLINE)
         return file.read_bytes()
+
+    def _receiver(self, load: Load, copying: Copying, count: int, file: Path) -> list[str]:
+        place = [self._pair.destination.home_bootstrap, copying.topic, "--partitions", str(load.partitions)]
+        return ["receiver", *place, "--count", str(count), "--every", str(self._every), "--file", str(file)]
+
+    def _sender(self, load: Load, count: int) -> list[str]:
+        place = [self._pair.source.home_bootstrap, load.topic, "--partitions", str(load.partitions)]
+        return ["sender", *place, "--count", str(count), "--rate", str(self._rate), *self._cards]
 
 
 def _program(name: str, *options: str) -> list[str]:

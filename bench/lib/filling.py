@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from appliance.errors import ProcessFailed
 from appliance.settings.values import Side
-from bench.lib import compacting, interleaving, raw_batches
+from bench.lib import cards, compacting, interleaving, raw_batches
 from bench.lib.clusters import kafka_cluster, make_topic
 from bench.lib.events import events
 from bench.lib.interleaving import Record
@@ -34,7 +34,8 @@ class Load:
 
     The producer's batches hold at most ``batch_bytes``, uncompressed, and ``batch_records``. If ``transactional``, the
     transactions overlap, and every fifth is aborted. With ``keys``, there are that many different keys and the topic is
-    compacted; otherwise no two records have the same key. With ``apart`` n, only each n-th partition has records.
+    compacted; otherwise no two records have the same key. With ``apart`` n, only each n-th partition has records. With
+    ``cards``, the values are ``card_events``, and have their headers.
     """
 
     records: int
@@ -47,6 +48,7 @@ class Load:
     transactional: bool = False
     keys: int = 0
     apart: int = 1
+    cards: bool = False
 
     @property
     def visible(self) -> int:
@@ -80,10 +82,13 @@ async def fill(cluster: Cluster, load: Load) -> None:
 
 
 def _records(load: Load) -> Iterator[Record]:
-    values = events(_DISTINCT_VALUES, load.value_bytes)
+    values = (cards.card_events if load.cards else events)(_DISTINCT_VALUES, load.value_bytes)
     keys = compacting.keys(load.records, load.keys) if load.keys else range(load.records)
-    busy = range(0, load.partitions, load.apart)
-    return ((values[number % len(values)], b"%d" % key, busy[key % len(busy)]) for number, key in enumerate(keys))
+    busy, together = range(0, load.partitions, load.apart), cards.EVERY if load.cards else 1
+    return (
+        (values[number % len(values)], b"%d" % key, busy[key // together % len(busy)])
+        for number, key in enumerate(keys)
+    )
 
 
 async def write(cluster: Cluster, load: Load) -> None:
@@ -125,7 +130,8 @@ async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) 
     source = iter(records)
     while piece := list(itertools.islice(source, _AT_ONCE)):
         for value, key, partition in piece:
-            producer.produce(load.topic, value, key, partition, on_delivery=failed)
+            headers = cards.headers(value) if load.cards else []
+            producer.produce(load.topic, value, key, partition, on_delivery=failed, headers=headers)
         await _drain(producer, down_to=_QUEUED_MAX - _AT_ONCE)
     await _drain(producer, down_to=0)
     if failures:

@@ -45,24 +45,27 @@ def samples_of(times: bytes, warming_seconds: float) -> list[Sample]:
     return [Sample(s / 1e9, (r - s) / 1e6) for s, r in zip(sent, received, strict=True) if s / 1e9 >= begun]
 
 
-_HEAD = struct.Struct(">qq")
+_STAMP = struct.Struct(">qq")
+_BEFORE = b'{"id":"'
+_END = len(_BEFORE) + 2 * _STAMP.size
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """The contents of a record: its number, starting with 0, and the sender's ``time.perf_counter_ns``.
 
-    On Linux that is the machine's monotonic clock, which all its processes share.
+    On Linux that is the machine's monotonic clock, which all its processes share. A stamp takes the place of an event's
+    id, so that the value stays JSON.
     """
 
     number: int
     sent: int
 
     def value(self, filler: bytes) -> bytes:
-        """A record's value, of the length of ``filler``."""
-        return _HEAD.pack(self.number, self.sent) + filler[_HEAD.size :]
+        """A record's value, of the length of ``filler``, which is an event."""
+        return _BEFORE + _STAMP.pack(self.number, self.sent).hex().encode() + filler[_END:]
 
     @classmethod
     def of(cls, value: bytes) -> "Stamp":
         """The stamp in a value."""
-        return cls(*_HEAD.unpack_from(value))
+        return cls(*_STAMP.unpack(bytes.fromhex(value[len(_BEFORE) : _END].decode())))

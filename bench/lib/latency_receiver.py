@@ -21,30 +21,38 @@ _PATIENCE = 60.0
 
 
 class Received:
-    """The times at which each of ``count`` records was sent and received, and the number of ``missing`` records."""
+    """The times at which each of ``count`` records was sent and received, and the number of ``missing`` records.
 
-    def __init__(self, count: int) -> None:
+    The numbers of the records are multiples of ``every``, because the copy leaves the others out.
+    """
+
+    def __init__(self, count: int, every: int = 1) -> None:
         self.times = array("q", bytes(16 * count))
         self.missing = count
+        self._every = every
 
     def take(self, value: bytes | None, now: int) -> None:
         """Note the receipt of a record, which may be a repeated one."""
         if value is None:
             return
         stamp = Stamp.of(value)
-        if not self.times[2 * stamp.number]:
-            self.times[2 * stamp.number], self.times[2 * stamp.number + 1] = stamp.sent, now
+        at, rest = divmod(stamp.number, self._every)
+        if rest:
+            raise ValueError(f"record {stamp.number} is in the copy")
+        if not self.times[2 * at]:
+            self.times[2 * at], self.times[2 * at + 1] = stamp.sent, now
             self.missing -= 1
 
 
-def receive(consumer: Consumer, count: int) -> "array[int]":
-    """Receive until all records have come; return their times, two for each.
+def receive(consumer: Consumer, count: int, every: int) -> "array[int]":
+    """Receive ``count`` records, those whose numbers are multiples of ``every``; return their times, two for each.
 
     Raises:
         KafkaException: the consumer failed.
         TimeoutError: no record came for a minute.
+        ValueError: another record came.
     """
-    received, newest = Received(count), time.perf_counter()
+    received, newest = Received(count, every), time.perf_counter()
     while received.missing:
         message = consumer.poll(_POLL_SECONDS)
         now = time.perf_counter_ns()
@@ -66,6 +74,7 @@ def main() -> int:
     parser.add_argument("topic")
     parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--file", type=Path, required=True)
     options = parser.parse_args()
     client: dict[str, str | int] = {
@@ -80,8 +89,8 @@ def main() -> int:
         consumer.assign([TopicPartition(options.topic, n, OFFSET_BEGINNING) for n in range(options.partitions)])
         print("ready", flush=True)
         try:
-            times = receive(consumer, options.count)
-        except (KafkaException, TimeoutError) as error:
+            times = receive(consumer, options.count, options.every)
+        except (KafkaException, TimeoutError, ValueError) as error:
             print(f"not received: {error}", file=sys.stderr)
             return 1
     options.file.write_bytes(times.tobytes())

@@ -7,26 +7,31 @@ answers. The program prints the delays of the sending itself, which are not part
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from bench.lib.cards import EVERY, card_events
 from bench.lib.events import events
 from bench.lib.latency_figures import Stamp, percentile
 
-_DISTINCT_VALUES = 256
+_DISTINCT_VALUES, _VALUE_BYTES = 256, 500
 _LINGER = 5
 _FLUSH_SECONDS = 30.0
 _HEAD_START = 0.1
 
 
-def send(producer: Producer, topic: str, partitions: int, rate: float, count: int) -> list[float]:
-    """Send ``count`` records at ``rate`` a second; return the delay of each, in milliseconds.
+def send(
+    producer: Producer, topic: str, places: Sequence[int], rate: float, count: int, fillers: Sequence[bytes]
+) -> list[float]:
+    """Send ``count`` records at ``rate`` a second, made of ``fillers``; return the delay of each, in milliseconds.
+
+    ``places`` are the partitions of so many records, which are repeated.
 
     Raises:
         KafkaException: a record was refused.
     """
     failures: list[KafkaError] = []
-    fillers = events(_DISTINCT_VALUES, 500)
     begun = time.perf_counter() + _HEAD_START
     late = []
     for number in range(count):
@@ -39,7 +44,7 @@ def send(producer: Producer, topic: str, partitions: int, rate: float, count: in
             topic,
             value,
             b"%d" % number,
-            number % partitions,
+            places[number % len(places)],
             on_delivery=lambda e, _: failures.extend([e] if e else []),
         )
         producer.poll(0)
@@ -58,13 +63,17 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--cards", action="store_true")
     options = parser.parse_args()
     producer = Producer(
         {"bootstrap.servers": options.bootstrap, "linger.ms": _LINGER, "delivery.report.only.error": True}
     )
     producer.list_topics(options.topic, timeout=_FLUSH_SECONDS)
+    fillers = (card_events if options.cards else events)(_DISTINCT_VALUES, _VALUE_BYTES)
+    together = EVERY if options.cards else 1
+    places = [partition for partition in range(options.partitions) for _ in range(together)]
     try:
-        late = send(producer, options.topic, options.partitions, options.rate, options.count)
+        late = send(producer, options.topic, places, options.rate, options.count, fillers)
     except KafkaException as error:
         print(f"not sent: {error}", file=sys.stderr)
         return 1

@@ -29,6 +29,16 @@ def test_the_record_that_woke_whoever_copies_is_not_among_those_received() -> No
     assert received.missing == 0
 
 
+def test_of_a_copy_that_leaves_records_out_only_the_others_are_received() -> None:
+    received = Received(2, every=3)
+    for number in (0, 3, 3):
+        received.take(Stamp(number, 1_000 + number).value(b""), now=2_000)
+    assert received.times.tolist() == [1_000, 2_000, 1_003, 2_000]
+    assert received.missing == 0
+    with pytest.raises(ValueError, match="record 4 is in the copy"):
+        received.take(Stamp(4, 1_004).value(b""), now=2_000)
+
+
 @pytest.mark.parametrize(("share", "expected"), [(0.50, 50), (0.99, 99), (0.001, 1), (1.0, 100)])
 def test_a_percentile_is_a_value_that_was_measured(share: float, expected: float) -> None:
     assert percentile(range(100, 0, -1), share) == expected
