@@ -7,6 +7,7 @@
 - ``latency``, ``recovery``, ``start``, ``failover``: times: of a record, after a kill, of a lane's start, of a
   promotion.
 - ``console``: the control center, and what its viewers cost a copy.
+- ``transform``: SQL in flight: its rate, its cost and its latency.
 - ``verify``: a verification by one process, and by Spark.
 - ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
 """

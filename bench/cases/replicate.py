@@ -17,6 +17,7 @@ import math
 import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from appliance.errors import ApplianceError, ProcessFailed
 from bench.lib.clusters import Pair, delete_topics, plain_pair
@@ -58,6 +59,8 @@ class Turn:
 
 Trials = Mapping[str, Sequence[Trial]]
 """Trials by contender."""
+
+AnyTrial = TypeVar("AnyTrial")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,13 +124,13 @@ async def _trials(load: Load, planned: Sequence[Turn]) -> Trials:
         return await taken(planned, functools.partial(_trial, pair, load))
 
 
-async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[Trial]]) -> Trials:
+async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[AnyTrial]]) -> Mapping[str, list[AnyTrial]]:
     """Make one ``copy`` after the other. After a failure, a program other than ours gets no further turn.
 
     Raises:
         ApplianceError: a copy by ours failed.
     """
-    trials: dict[str, list[Trial]] = {turn.name: [] for turn in planned}
+    trials: dict[str, list[AnyTrial]] = {turn.name: [] for turn in planned}
     failed: set[str] = set()
     for turn in planned:
         if turn.name in failed:

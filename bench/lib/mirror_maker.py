@@ -24,12 +24,19 @@ _JAVA_OPTIONS = ("-Xms256M", "-Xmx2G", "-server", "-XX:+UseParallelGC", "-XX:-Us
 
 @contextlib.asynccontextmanager
 async def mirror_maker(
-    pair: Pair, load: Load, run: str, settings: Mapping[str, str] = _DEFAULTS, exactly_once: bool = False
+    pair: Pair,
+    load: Load,
+    run: str,
+    settings: Mapping[str, str] = _DEFAULTS,
+    exactly_once: bool = False,
+    connector: Mapping[str, str] = _DEFAULTS,
 ) -> AsyncIterator[Copying]:
-    """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are entries beyond the tuned ones."""
+    """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are entries beyond the tuned ones, and
+    ``connector`` are those of the flow's connectors, such as their transforms."""
     alias = f"exactly{run}" if exactly_once else f"mirrored{run}"
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
     entries = {**properties(*bootstrap, load, alias, exactly_once), **settings}
+    entries |= {f"{alias}->{_TARGET}.{name}": value for name, value in connector.items()}
     process = await start(entries, pair.directory, alias, _JAVA_OPTIONS)
     try:
         yield Copying(process, f"{alias}.{load.topic}")
