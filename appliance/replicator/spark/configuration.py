@@ -13,6 +13,9 @@ JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:Max
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
+_LATER = "-XX:CompileThresholdScaling=10"
+"""With SQL, the compilers wait for code that runs often: a million records would take no longer than their work."""
+
 LOG_FILE = files("appliance.replicator.spark").joinpath("log4j2.properties")
 
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024)}
@@ -83,7 +86,7 @@ def configuration(
         passed: further settings, as ``passed_conf`` has checked them.
         transforms: the records pass SQL.
     """
-    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + ["-Dappliance.tasks=off"]
+    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [_LATER, "-Dappliance.tasks=off"]
     options = sql if transforms else JAVA_OPTIONS
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {
