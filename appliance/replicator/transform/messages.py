@@ -4,6 +4,9 @@ A message is a JSON object and bytes beside it::
 
     length of the object u32 | length of the bytes u32 | object | bytes
 
+The bytes of a batch are followed by its runs, two numbers of eight bytes each: a copy that leaves out every second
+record has as many runs as records.
+
     source -> lane   {"role": "source", "attempt"}       asks for ranges, and waits for them
     lane -> source   {"ranges": [...]} + batches         see ``encode_ranges``
     source -> lane   {"damaged": range, "offset", "reason"}  its bytes cannot be read from there on
@@ -19,7 +22,9 @@ A message is a JSON object and bytes beside it::
 
 import json
 import struct
+from array import array
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from appliance.errors import PeerError
@@ -28,6 +33,7 @@ from appliance.kafka.records.outgoing import Outgoing
 from appliance.replicator.transform.ranges import Range
 
 LEAD = struct.Struct(">II")
+_RUN_BYTES = 16
 
 Fields = dict[str, Any]
 
@@ -56,7 +62,7 @@ def decode(head: bytes) -> Fields:
 def encode_ranges(ranges: Sequence[Range]) -> bytes:
     """The ranges with their batches, for the source."""
     described = [_described(each) | {"batches": [_batch_fields(batch) for batch in each.batches]} for each in ranges]
-    return encode({"ranges": described}, b"".join(batch.data for each in ranges for batch in each.batches))
+    return encode({"ranges": described}, b"".join(part for each in ranges for part in _parts(each.batches)))
 
 
 def encode_bounds(ranges: Sequence[Range], *, stops: bool) -> bytes:
@@ -77,7 +83,7 @@ def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
 def encode_done(number: int, batches: Sequence[Outgoing], failed: Sequence[int]) -> bytes:
     """The outcome of a range."""
     described = [_batch_fields(batch) for batch in batches]
-    return encode({"done": number, "failed": failed, "batches": described}, b"".join(batch.data for batch in batches))
+    return encode({"done": number, "failed": failed, "batches": described}, b"".join(_parts(batches)))
 
 
 def decode_batches(
@@ -86,11 +92,19 @@ def decode_batches(
     """Batches, and where their bytes end."""
     batches = []
     for size, records, first, following, newest, raw, append_time, runs in described:
-        pairs = tuple((begin, length) for begin, length in runs)
+        end = at + size
+        numbers = data[end : end + runs * _RUN_BYTES].cast("q").tolist()
+        pairs = tuple(zip(numbers[::2], numbers[1::2], strict=True))
         counts = records, first, following, newest
-        batches.append(Outgoing(data[at : at + size], *counts, raw=raw, runs=pairs, append_time=append_time))
-        at += size
+        batches.append(Outgoing(data[at:end], *counts, raw=raw, runs=pairs, append_time=append_time))
+        at = end + runs * _RUN_BYTES
     return tuple(batches), at
+
+
+def _parts(batches: Sequence[Outgoing]) -> list[bytes | memoryview]:
+    """The bytes of the batches, each followed by those of its runs."""
+    runs = (array("q", chain.from_iterable(batch.runs)).tobytes() for batch in batches)
+    return [part for batch, after in zip(batches, runs, strict=True) for part in (batch.data, after)]
 
 
 def _described(each: Range) -> Fields:
@@ -104,4 +118,4 @@ def _codec(each: Range) -> int:
 
 def _batch_fields(batch: Outgoing) -> list[Any]:
     counts = [len(batch.data), batch.records, batch.first_offset, batch.next_offset, batch.max_timestamp]
-    return [*counts, batch.raw, batch.append_time, batch.runs]
+    return [*counts, batch.raw, batch.append_time, len(batch.runs)]

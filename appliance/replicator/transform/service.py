@@ -32,6 +32,9 @@ SUBJECT = "SQL in flight"
 
 _NO_REASON = "Spark gives no reason"
 
+_ENDED = OSError, asyncio.IncompleteReadError, PeerError
+"""A job that ends at any point: what it has not confirmed is asked for again."""
+
 
 @dataclass(slots=True, eq=False)
 class _Question:
@@ -95,11 +98,12 @@ class TransformService:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             serving = asyncio.create_task(self._serve(reader, writer), name="transform-connection")
             connections.add(serving)
-            # A job that ends at any point: what it has not confirmed is asked for again.
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, PeerError, asyncio.CancelledError):
-                await serving
+            await asyncio.wait([serving])  # an error that is raised here would keep the job's records, by its frames
             connections.discard(serving)
             writer.close()
+            error = None if serving.cancelled() else serving.exception()
+            if error is not None and not isinstance(error, _ENDED):
+                raise error
 
         with short_path(path) as name:  # replaces that of an earlier try of the task
             server = await asyncio.start_unix_server(connected, name)
@@ -140,6 +144,7 @@ class TransformService:
             hearing.cancel()
             taking.cancel()
             await asyncio.gather(hearing, taking, return_exceptions=True)
+            del hearing  # its error has this frame, which would keep the records until garbage is collected
 
     async def _take(self, hearing: asyncio.Task[object], attempt: int) -> list[Range]:
         """The ranges of the next round, unless the source has gone meanwhile."""
