@@ -24,6 +24,7 @@ gc.freeze()
 
 def source(path: str, attempt: int, salt: Secret) -> Iterator[pa.RecordBatch]:
     """The rows of the ranges that the lane's process at ``path`` gives to an attempt; none once it has gone."""
+    gc.disable()
     with _connected(path) as lane:
         lane.sendall(encode({"role": "source", "attempt": attempt}))
         try:
@@ -44,6 +45,7 @@ def source(path: str, attempt: int, salt: Secret) -> Iterator[pa.RecordBatch]:
 
 def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Confirm the ranges whose marks arrive to the lane's process at ``path``; returns nothing to Spark."""
+    gc.disable()
     with _connected(path) as lane:
         lane.sendall(encode({"role": "sink", "attempt": attempt}))
         rows: RowReader | None = None
