@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from bench.lib.cards import EVERY, card_events
+from bench.lib.cards import EVERY, card_events, headers
 from bench.lib.events import events
 from bench.lib.latency_figures import Stamp, percentile
 
@@ -26,13 +26,14 @@ def send(
 ) -> list[float]:
     """Send ``count`` records at ``rate`` a second, made of ``fillers``; return the delay of each, in milliseconds.
 
-    ``places`` are the partitions of so many records, which are repeated.
+    ``places`` are the partitions of so many records, which are repeated. Fillers have their headers (``cards``).
 
     Raises:
         KafkaException: a record was refused.
     """
     failures: list[KafkaError] = []
     begun = time.perf_counter() + _HEAD_START
+    beside = [headers(filler) for filler in fillers]
     late = []
     for number in range(count):
         due = begun + number / rate
@@ -46,6 +47,7 @@ def send(
             b"%d" % number,
             places[number % len(places)],
             on_delivery=lambda e, _: failures.extend([e] if e else []),
+            headers=beside[number % len(fillers)],
         )
         producer.poll(0)
     if producer.flush(_FLUSH_SECONDS):
