@@ -14,7 +14,7 @@ JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:Max
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
 _LATER = "-XX:CompileThresholdScaling=10"
-"""With SQL, the compilers wait for code that runs often: a million records would take no longer than their work."""
+"""With SQL, the compilers wait until code has run often: otherwise they take as long as a million records do."""
 
 LOG_FILE = files("appliance.replicator.spark").joinpath("log4j2.properties")
 
