@@ -118,6 +118,7 @@ async def test_a_submitted_replicator_copies_exactly_once_on_executors_that_have
         await replicator.kill()
 
 
+@pytest.mark.release  # needs the package, as the other one
 async def test_what_spark_submit_lacks_is_said_in_one_line(
     pair: Pair, tmp_path: Path, cluster: Existing, package: Path
 ) -> None:

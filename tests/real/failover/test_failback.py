@@ -90,6 +90,7 @@ async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pa
         logs.check(held, held)
 
 
+@pytest.mark.release  # held by tests/spark/test_copied_by_sql.py
 async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_in_a_verification(pair: Pair) -> None:
     # Before, the SQL was evaluated for it, though a failback copies it as it is: a right copy differed.
     topic = pair.topic("masked")
