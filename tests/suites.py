@@ -74,30 +74,30 @@ DEFAULT = Suite(
 SUITES = (
     _suite(
         "simulation",
-        1,
-        1,
+        2,
+        3,
         "random histories of crashes and late answers, without a broker",
         *TWO_TESTS_AT_ONCE,
         load=Load.FILLS,
     ),
     _suite(
         "spark",
-        14,
-        5,
+        16,
+        4,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *FOUR_FILES_AT_ONCE,
     ),
     _suite(
         "outages",
-        3,
-        3,
+        4,
+        2,
         "brokers that die, move, fall silent or throttle; killed failbacks",
         *THREE_FILES_AT_ONCE,
     ),
     _suite(
         "console",
-        3,
-        3,
+        4,
+        4,
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
@@ -105,13 +105,13 @@ SUITES = (
     ),
     _suite(
         "start",
-        7,
+        8,
         2,
         "bin/demo, the prepare scripts, Python environments, first starts",
         *TWO_FILES_AT_ONCE,
         load=Load.WAITS,
     ),
-    _suite("bench", 8, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
+    _suite("bench", 12, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
     _suite(
         "faults",
         20,
@@ -121,8 +121,8 @@ SUITES = (
     ),
     _suite(
         "mirrormaker",
-        4,
-        2,
+        5,
+        1,
         "MirrorMaker 2 itself: its copies adopted, its settings imported, its Java client",
         *TWO_FILES_AT_ONCE,
         load=Load.WAITS,
@@ -130,13 +130,13 @@ SUITES = (
     _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", load=Load.WAITS),
     _suite(
         "networks",
-        3,
+        4,
         3,
         "both VPCs as network namespaces, firewalls, other clients; needs root",
         programs=True,
         load=Load.WAITS,
     ),
-    _suite("containers", 6, 4, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
+    _suite("containers", 11, 8, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

@@ -16,7 +16,10 @@ from tests.support.failing_back import Killed, Logs, copied, failed_back, promot
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.mark.parametrize("later", [14, 0], ids=["that was written to since", "that was not"])
+@pytest.mark.parametrize(
+    "later",
+    [pytest.param(14, id="that was written to since"), pytest.param(0, id="that was not", marks=pytest.mark.release)],
+)
 async def test_case_165_a_source_that_lost_copied_records_gets_them_back_with_what_the_copy_took(
     pair: Pair, three_brokers: Cluster, later: int
 ) -> None:

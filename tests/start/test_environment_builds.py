@@ -103,6 +103,7 @@ def test_a_build_uses_the_locked_setuptools_and_nothing_else_is_fetched(
     }
 
 
+@pytest.mark.release  # the locked build is tested in the image
 def test_a_build_sees_nothing_of_the_user_that_could_change_it(tmp_path: Path, index: PackageIndex, lock: Path) -> None:
     kept = {"no_proxy": "127.0.0.1", "NO_PROXY": "127.0.0.1", "LC_TIME": "C"}
     spark = {f"PYSPARK_{name}": "other" for name in ("HADOOP_VERSION", "HIVE_VERSION", "RELEASE_MIRROR")}
@@ -168,6 +169,7 @@ def test_a_wheel_that_was_built_for_one_lock_is_used_by_all(tmp_path: Path, inde
     assert set(index.asked) == {"/simple/tiny/", "/files/tiny-1.0-py3-none-any.whl"}
 
 
+@pytest.mark.release  # held by test_environment.py, for an installation
 def test_a_build_that_was_killed_halfway_is_made_good_by_the_next_start(
     tmp_path: Path, index: PackageIndex, lock: Path
 ) -> None:
