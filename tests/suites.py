@@ -7,9 +7,8 @@ TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
 _IN_ORDER = ("--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of the directories: tests that wait for brokers come first, and quick ones fill the processes' ends."""
 
-THREE_FILES_AT_ONCE = ("--numprocesses", "3", *_IN_ORDER)
 FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
-FIVE_FILES_AT_ONCE = ("--numprocesses", "5", *_IN_ORDER)
+SIX_FILES_AT_ONCE = ("--numprocesses", "6", *_IN_ORDER)
 
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
@@ -69,7 +68,7 @@ DEFAULT = Suite(
     6,
     6,
     ("tests/real", "tests/unit"),
-    FIVE_FILES_AT_ONCE,
+    SIX_FILES_AT_ONCE,
 )
 SUITES = (
     _suite(
@@ -92,7 +91,7 @@ SUITES = (
         4,
         2,
         "brokers that die, move, fall silent or throttle; killed failbacks",
-        *THREE_FILES_AT_ONCE,
+        *FOUR_FILES_AT_ONCE,
     ),
     _suite(
         "console",

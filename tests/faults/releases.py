@@ -14,7 +14,7 @@ HELD_BY: Mapping[str, str] = {
     "tunnel client paused": "tunnel half-open",
     "tunnel server paused": "tunnel half-open",
     "replicator paused past its transaction's timeout": "tests/real/replicator/test_ownership.py",
-    "another replicator takes over": "tests/spark/test_status.py",
+    "another replicator takes over": "another replicator takes over from a paused one",
     "two replicators start at once": "tests/real/replicator/test_ownership.py",
     "a task of Spark tried twice": "tests/spark/test_control.py",
     "source broker killed": "tests/outages/test_leader_moves.py",

@@ -137,11 +137,12 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         assert min(there.records, here.records) > 0
 
 
-async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off(three: Mesh) -> None:
+@pytest.mark.parametrize("turns", [2, pytest.param(4, marks=pytest.mark.release)])
+async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off(three: Mesh, turns: int) -> None:
     topic = three.topic("orders", 2)
     seed = random.randrange(2**32)
     chance = random.Random(seed)
-    for turn in range(4):
+    for turn in range(turns):
         for name in three.clusters:
             three.produce(name, topic, 50, turn % 2, abort=None)
             three.produce(name, topic, 20, abort=False)
@@ -167,10 +168,11 @@ async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off
         assert [position.dropped for position in outgoing if position] == [copied, copied], f"seed {seed}"
 
 
-async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh) -> None:
+@pytest.mark.parametrize("rounds", [(6,), pytest.param((3, 6), marks=pytest.mark.release)])
+async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh, rounds: tuple[int, ...]) -> None:
     topic = three.topic("orders")
     chance = random.Random(seed := random.randrange(2**32))
-    for links in (3, 6):
+    for links in rounds:
         async with three.engines() as engines:
             for engine in engines:
                 await engine.prepare()
