@@ -8,6 +8,7 @@ _IN_ORDER = ("--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of the directories: tests that wait for brokers come first, and quick ones fill the processes' ends."""
 
 FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
+FIVE_FILES_AT_ONCE = ("--numprocesses", "5", *_IN_ORDER)
 SIX_FILES_AT_ONCE = ("--numprocesses", "6", *_IN_ORDER)
 
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
@@ -84,7 +85,7 @@ SUITES = (
         16,
         4,
         "the replicator with its Spark, Spark clusters, Kubernetes",
-        *FOUR_FILES_AT_ONCE,
+        *FIVE_FILES_AT_ONCE,
     ),
     _suite(
         "outages",

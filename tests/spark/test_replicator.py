@@ -17,7 +17,7 @@ from testbed.process import OwnedProcess
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
 from tests.support.groups import consume
-from tests.support.link import Link, faults, lines, link, shown_by
+from tests.support.link import Link, ended_by, lines, link, shown_by
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, peers, runs
 from tests.support.rows import read_rows, until_rows
@@ -162,7 +162,7 @@ async def test_a_wrong_secret_at_one_end_is_named_at_both_and_nothing_is_written
 async def test_a_wrong_api_key_ends_it_with_one_line_and_nothing_is_written(orders: Link, side: str) -> None:
     async with orders.tunnel(), orders.running("replicate", **{f"{side}_API_SECRET": "wrong"}) as replicator:
         assert await replicator.wait(PATIENCE) == 1
-    (line,) = faults(replicator)
+    line = ended_by(replicator)
     assert f"{side}_API_KEY=" in line
     assert f"{side}_API_SECRET" in line
     assert "wrong" not in line
@@ -184,7 +184,7 @@ async def test_a_certificate_that_nobody_trusted_signed_names_the_ca_file(orders
     other = {"SOURCE_CA_FILE": str(orders.grape.ca_file)}
     async with orders.tunnel(), orders.running("replicate", **other) as replicator:
         assert await replicator.wait(PATIENCE) == 1
-    (line,) = faults(replicator)
+    line = ended_by(replicator)
     assert "SOURCE_CA_FILE" in line
 
 

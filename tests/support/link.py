@@ -183,6 +183,16 @@ def lines(process: OwnedProcess) -> Iterator[str]:
     yield from process.log_file.read_text().splitlines()
 
 
+def ended_by(process: OwnedProcess) -> str:
+    """The one line by which a command has ended; before, a busy machine may have had it tell of something that passes.
+
+    Raises:
+        ValueError: there are none, or several.
+    """
+    (line,) = (line for line in lines(process) if line.startswith("appliance "))
+    return line
+
+
 def faults(process: OwnedProcess) -> list[str]:
     """The output of a process above level info, without Java's usual messages about Spark's libraries."""
     return [line for line in lines(process) if " INFO " not in line and "Using incubator modules" not in line]
