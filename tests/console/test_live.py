@@ -128,6 +128,7 @@ async def test_the_page_stands_while_no_replicator_runs(center: Center, seen: Br
     await asyncio.to_thread(seen.wait_for, "no replicator answers on CONSOLE_LISTEN", "copied")
 
 
+@pytest.mark.release  # held by tests/real/console/test_neighbours.py
 async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_from_the_others_page(
     center: Center, seen: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
