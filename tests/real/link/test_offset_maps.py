@@ -92,6 +92,7 @@ def following(records: Sequence[Place], offset: int) -> list[tuple[bytes | None,
     return [record[1:] for record in records if record[0] >= offset]
 
 
+@pytest.mark.release  # held by the simulation, invariant L
 async def test_every_offset_of_transactions_aborts_and_compaction_is_translated_exactly(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ async def test_nothing_follows_unless_it_is_asked_for(secured: Pair) -> None:
         assert acls_of(secured.grape, orders) == set()
 
 
+@pytest.mark.release  # held by tests/unit/replicator/test_acls_command.py
 async def test_the_command_shows_what_would_be_changed_and_changes_nothing(secured: Pair, tmp_path: Path) -> None:
     async with linked(secured, "orders", "gone") as (engine, (orders, gone)):
         kept = acl(source(secured, "gone"), "ALLOW", "User:alice", "READ")

@@ -321,6 +321,7 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.release  # held by the simulation, fault layouts
 async def test_a_change_that_is_killed_after_any_step_is_ended_by_the_same_command_with_older_and_newer_runs_awake(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
