@@ -18,6 +18,7 @@ where topics were made anew, the place is not known. A cluster without a link to
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from uuid import UUID
 
 from appliance.errors import ApplianceError
@@ -26,6 +27,7 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
+from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.translation import Translation, TranslationState, not_known
@@ -126,6 +128,7 @@ class _Links:
     settled: bool
     cluster_id: str | None = None
     links: Mapping[str, OffsetMaps] = field(default_factory=dict)
+    writing: Mapping[str, "_Writing"] = field(default_factory=dict)
     registry: Registry = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,17 +151,34 @@ class _Links:
             read = await maps.refresh(wanted)
             failures |= {f"{what} of {name}": error for what, error in read.items()}
         self.cluster_id, self.links = cluster_id, links
+        self.writing = {name: _writing(maps, self.registry.claims_of(name)) for name, maps in links.items()}
         return failures
 
     def of_identical_names(self, topic: str) -> Iterable[OffsetMaps]:
         """The maps of the links that may write to a topic the records of topics with its name."""
-        for name, maps in self.links.items():
-            claimed = self.registry.copies_of(name)
-            positions = list(maps.positions())
-            same = any((copied, held.destination_id) in claimed for (copied, _), held in positions)
-            begins = (same or not positions) and self.registry.may_share(name, topic)
-            if begins or any(copy == topic for copy, _ in claimed):
-                yield maps
+        return [maps for name, maps in self.links.items() if self.writing[name].may_take(topic)]
+
+
+class _Writing(NamedTuple):
+    """The topics that a link writes: its ``copies``, and with identical names all that ``begins`` take.
+
+    ``begins`` are claims of the link, one for each regex that it has told.
+    """
+
+    copies: frozenset[str]
+    begins: Collection[Claim]
+
+    def may_take(self, topic: str) -> bool:
+        """True if the link writes to a topic, or may begin to."""
+        return topic in self.copies or any(claim.may_take(topic) for claim in self.begins)
+
+
+def _writing(maps: OffsetMaps, claims: Mapping[Copy, Claim]) -> _Writing:
+    """The topics that a link with these claims writes; one without a position may have identical names."""
+    positions = list(maps.positions())
+    same = any((topic, held.destination_id) in claims for (topic, _), held in positions)
+    told = {claim.regex: claim for claim in claims.values() if claim.shares}
+    return _Writing(frozenset(copy for copy, _ in claims), told.values() if same or not positions else ())
 
 
 def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID) -> str:

@@ -110,14 +110,9 @@ class Registry:
         """The links that share copies."""
         return {claim.link for copy in self._holders for claim in self.holders(copy) if claim.shares}
 
-    def may_share(self, link: str, topic: str) -> bool:
-        """False if a link that shares copies does not copy topics of that name, by all that it has said."""
-        held = (claim for copy in self._holders for claim in self.holders(copy))
-        return any(claim.may_take(topic) for claim in held if claim.link == link and claim.shares)
-
-    def copies_of(self, link: str) -> set[Copy]:
-        """The copies that a link holds."""
-        return {copy for copy in self._holders if any(claim.link == link for claim in self.holders(copy))}
+    def claims_of(self, link: str) -> dict[Copy, Claim]:
+        """The claims of a link that hold."""
+        return {copy: claim for copy in self._holders for claim in self.holders(copy) if claim.link == link}
 
     @property
     def deletion(self) -> Claim | None:
