@@ -8,14 +8,14 @@ is kept once, despite kills. The next failback adds to the same topic.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.errors import BrokerBusy, LinkRefused
+from appliance.errors import LinkRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import LARGEST_BATCH, configs, write_limits
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.partition_reader import fetch_partition
-from appliance.kafka.client.topics import NewTopic
-from appliance.kafka.protocol.metadata import NOBODY, Metadata, Topic, is_another
+from appliance.kafka.client.topics import NewTopic, require_led
+from appliance.kafka.protocol.metadata import Metadata, Topic, is_another
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
@@ -92,12 +92,10 @@ def _new(name: str, topic: Topic, settings: Mapping[str, str]) -> NewTopic:
 
 async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     names = {topic: link.operation.naming.diverged(topic) for topic in topics}
+    there = (await require_led(link.operation.source, dict.fromkeys(names.values(), 1))).topics
     found = await link.operation.source.metadata([*topics, *names.values()])
     for topic, name in names.items():
-        there = found.topics.get(name)
-        if there is None or not there.leaders or NOBODY in there.leaders:
-            raise BrokerBusy(f"{name} has no leaders now", "LEADER_NOT_AVAILABLE")
-        if len(there.leaders) < len(found.topics[topic].leaders):
+        if len(there[name].leaders) < len(found.topics[topic].leaders):
             raise LinkRefused(f"{name} has fewer partitions than {topic}: give it {len(found.topics[topic].leaders)}")
     return found
 

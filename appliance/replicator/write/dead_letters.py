@@ -6,10 +6,10 @@ commit in the transaction that moves the positions past them.
 
 from collections.abc import Iterable, Mapping
 
-from appliance.errors import BrokerBusy
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.topics import NewTopic, create_topics, grow_topics
-from appliance.kafka.protocol.metadata import NOBODY, Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.replicator.model.chunk import Chunk
@@ -32,7 +32,7 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk]) -
     """Make the topics of these chunks' dead letters, or grow them, and let the started lane learn their leaders.
 
     Raises:
-        BrokerBusy: a partition has no leader yet.
+        BrokerBusy: a partition has no leader yet, or its leader has not made it yet.
         ApplianceError: a topic cannot be made or grown.
     """
     wanted = dead_letters(chunks)
@@ -49,7 +49,4 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk]) -
     if smaller := {topic: sizes[topic] for topic, count in known.items() if count < sizes[topic]}:
         for error in (await grow_topics(destination, smaller)).values():
             raise error
-    metadata = await lane.learn(copies)
-    for topic, partition in wanted:
-        if metadata.leader(topic, partition) == NOBODY:
-            raise BrokerBusy(f"{topic}-{partition} of the destination has no leader now", "LEADER_NOT_AVAILABLE")
+    await list_offsets(destination, await lane.learn(copies), list(wanted), Bound.END)
