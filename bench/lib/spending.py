@@ -38,7 +38,7 @@ class Spending:
     readings: list[Reading] = field(default_factory=list)
 
     async def between(self, begin: float, end: float) -> tuple[Spent, Spent]:
-        """What Java and the other processes have spent between two times; their memory is the highest until now."""
+        """The spending of Java and of the other processes between two times; their memory is the highest until now."""
         first, last = at(self.readings, begin), at(self.readings, end)
         held = await footprint(self.pid, _MOMENT)
         return (

@@ -48,7 +48,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def asked(program: Path, version: str, pair: Pair, *further: str, group: str = GROUP) -> Said:
-    """What the client of this version says of the destination."""
+    """The answers of this version's client about the destination."""
     jars = os.pathsep.join([client(version), str(program)])
     arguments = [pair.grape.home_bootstrap, ".", pair.tag, group, *further]
     command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars, "MirrorCalls", *arguments]
