@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.position import LOST, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 
 _MILLISECONDS = "ms"
@@ -103,12 +103,12 @@ class Change:
 def moved(replica: Replica, held: Position | None, offset: int) -> Change:
     """The change after which a partition goes on from a source offset, whatever has stopped it.
 
-    The end of its copy is looked up again where the partition has stopped. Otherwise it stays: a loss that nobody has
-    noticed yet is noticed by it at the lane's next start (invariant J).
+    The end of its copy is looked up again where the partition has stopped for its copy's sake. Otherwise it stays: a
+    loss that nobody has noticed yet is noticed by it at the lane's next start (invariant J).
     """
     known = held or Position(replica.source_id, replica.destination_id, UNKNOWN)
     after = known.go_on().begin_again(replica.source_id, replica.destination_id, offset)
-    if known.stopped or known.next_offset == UNKNOWN:
+    if LOST in known.stopped or UNACCOUNTED in known.stopped or known.next_offset == UNKNOWN:
         tail = after.tail if LOST in known.stopped else None  # nobody says else where the copy ends
         after = replace(after, copy_end=None, tail=tail)
     anew = is_another(known.source_id, replica.source_id)

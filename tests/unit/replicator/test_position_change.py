@@ -5,7 +5,7 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.position_change import Change, Kind, Place, gap, moved
 from appliance.replicator.model.reset_report import ResetReport
@@ -52,6 +52,14 @@ def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> 
     assert (change.copied_again, change.left_out, change.anew) == (20, 0, False)
     assert (change.after.next_offset, change.after.records, change.after.copy_end) == (10, 25, END)
     assert change.after.tail == OffsetTail.begin(10, 40)
+
+
+def test_case_489_a_resume_after_a_stop_for_the_source_hides_no_loss_of_the_copy() -> None:
+    # The end of the copy was found out anew after any stop: what the copy had lost meanwhile was never noticed.
+    change = moved(REPLICA, replace(HELD, stopped="offsets 30 to 39 are gone from the source"), 40)
+    assert (change.after.copy_end, change.after.stopped) == (END, "")
+    unaccounted = moved(REPLICA, replace(HELD, stopped=f"the copy holds records {UNACCOUNTED}"), 40)
+    assert (unaccounted.after.copy_end, unaccounted.after.tail) == (None, None)
 
 
 @pytest.mark.parametrize("held", [None, replace(HELD, stopped=f"the copy {LOST}"), replace(HELD, next_offset=UNKNOWN)])
