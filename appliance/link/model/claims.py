@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
         deleted = str(value.get("deleted_by", "")), str(value.get("why", ""))
         shares = bool(value.get("shares", False))
         adopted = tuple(Adopted(*map(int, each)) for each in value.get("adopted", ()))
-        regex = str(value.get("regex", ""))
+        regex = sys.intern(str(value.get("regex", "")))  # the same in all claims of a link
         claim = Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares, adopted, regex)
         return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
