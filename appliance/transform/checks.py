@@ -9,8 +9,8 @@ from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, spark
 from appliance.transform.model.functions import CLASSES, SPECIAL_TIMES, refusal
 from appliance.transform.model.statement import (
     COLUMNS,
-    END,
     HEADERS_TYPE,
+    INTERNAL,
     OUTPUTS,
     RECORDS,
     SALT,
@@ -89,7 +89,7 @@ def checked(catalyst: Catalyst, statement: Statement, records: Any) -> Checked:
     """
     check = _Check(catalyst, statement)
     parsed = check.spark(lambda: catalyst.parsed(statement.text))
-    seen = [name for name in records.columns if name != END]
+    seen = [name for name in records.columns if name not in INTERNAL]
     base = records.selectExpr(*(f"{TIMESTAMP} AS timestamp" if name == "timestamp" else name for name in seen))
     base = base._jdf.queryExecution().analyzed()
     over = check.parsed(parsed, base)

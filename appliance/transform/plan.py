@@ -3,8 +3,9 @@
 Each SELECT of the statement is a *layer* of columns. Rows that mark the end of a range pass all of them: a condition
 keeps them, and no expression is evaluated on them, because it might fail.
 
-``transformed`` is what a replicator runs. ``outcomes`` is what a report needs: no row is dropped, and a record that the
-statement fails on ends nothing. There each layer is one column::
+``transformed`` ends by the first record that the statement fails on, with Spark's reason. ``outcomes`` is for reports:
+no row is dropped, and a record that the statement fails on ends nothing. ``contents`` is for a replicator: the same,
+with the columns alone that are needed, because each costs Java's time. There each layer is one column::
 
     try_eval(if(<the layer below has not failed>, named_struct('row', if(<condition>, named_struct(...), NULL)), NULL))
 
@@ -22,7 +23,10 @@ from appliance.transform.model.statement import (
     END,
     HEADERS_TYPE,
     KEPT,
+    OPAQUE,
+    OUTCOME,
     OUTPUTS,
+    RANGE,
     SALT,
     SESSION,
     TIMESTAMP,
@@ -31,6 +35,7 @@ from appliance.transform.model.statement import (
 
 _LAYER = "_layer"
 _ATTRIBUTE = "AttributeReference"
+_NAMED = _ATTRIBUTE, "UnresolvedAttribute"
 
 _CAST = "CAST(_x AS BINARY)"
 
@@ -45,9 +50,12 @@ def check(session: Any, statement: Statement, salted: bool) -> None:
     Raises:
         StatementRefused: it cannot be used.
     """
+    transformed(session, statement, _no_records(session, salted))
+
+
+def _no_records(session: Any, salted: bool) -> Any:
     columns = {**COLUMNS, **({SALT: "STRING"} if salted else {})}
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    transformed(session, statement, session.createDataFrame([], schema))
+    return session.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in columns.items()))
 
 
 def transformed(session: Any, statement: Statement, records: Any) -> Any:
@@ -84,9 +92,52 @@ def outcomes(session: Any, statement: Statement, records: Any) -> Any:
             return f"if({last} IS NULL, `{name}`, {columns[name]})"
         return f"if({last} IS NOT NULL AND {last}.row IS NULL, NULL, `{name}`)"
 
-    kept = f"if({last} IS NULL, NULL, {last}.row IS NOT NULL)" if last else f"if({END} IS NULL, true, NULL)"
     chosen = [f"{column(name)} AS `{name}`" for name in records.columns if name != SALT]
-    return layers.frame().selectExpr(*chosen, f"{kept} AS {KEPT}")
+    return layers.frame().selectExpr(*chosen, f"{layers.kept()} AS {KEPT}")
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The columns of the rows that ``contents`` needs, and of those that it returns, in their order."""
+
+    given: tuple[str, ...]
+    returned: tuple[str, ...]
+
+
+def needed(session: Any, statement: Statement, salted: bool) -> Needed:
+    """The columns that a statement's records need: no others pass Java.
+
+    Raises:
+        StatementRefused: the statement cannot be used.
+    """
+    layers = _Outcomes(session, statement, _no_records(session, salted))
+    changed = layers.outputs()
+    stays = [OPAQUE if name == "headers" else name for name in OUTPUTS if name not in changed]
+    seen = [name for name in COLUMNS if name in {"offset", "timestamp"} | layers.used | {*stays}]
+    opaque = [OPAQUE] * (OPAQUE in stays)
+    outputs = [OPAQUE if opaque and name == "headers" else name for name in OUTPUTS]
+    given = RANGE, *seen, *opaque, *[SALT] * salted, END
+    return Needed(given, (RANGE, "offset", "timestamp", *outputs, OUTCOME))
+
+
+def contents(session: Any, statement: Statement, records: Any, names: Sequence[str]) -> Any:
+    """As ``outcomes``, with the columns ``names`` alone; key, value and headers are null in records that do not pass.
+
+    ``records`` are a DataFrame of the columns that are ``needed``. A statement that saw another one would fail.
+    """
+    absent = {name: kind for name, kind in COLUMNS.items() if name not in records.columns}
+    guards = [f"CAST(raise_error('{name} is absent') AS {kind}) AS `{name}`" for name, kind in absent.items()]
+    layers = _Outcomes(session, statement, records.selectExpr(*(f"`{name}`" for name in records.columns), *guards))
+    columns, last = layers.outputs(), layers.last
+
+    def column(name: str) -> str:
+        if name == OUTCOME:
+            return f"coalesce({END}, CAST({layers.kept()} AS BIGINT))"  # true is PASSES, false is LEFT_OUT
+        if name in columns or not last or name not in (*OUTPUTS, OPAQUE):
+            return columns.get(name, f"`{name}`")
+        return f"if({last}.row IS NULL, NULL, `{name}`)"
+
+    return layers.frame().selectExpr(*(f"{column(name)} AS `{name}`" for name in names))
 
 
 def failure(session: Any, statement: Statement, record: Any) -> str:
@@ -109,7 +160,8 @@ class _Reading:
 class _Layers:
     """The layers of a statement over its records: a column for each value, and a filter below it.
 
-    ``last`` names the newest layer, empty if the statement changes nothing.
+    ``last`` names the newest layer, empty if the statement changes nothing. ``used`` are the records' columns that the
+    layers see.
     """
 
     def __init__(self, session: Any, statement: Statement, records: Any) -> None:
@@ -122,6 +174,7 @@ class _Layers:
         self._rows = records._jdf
         self._count = 0
         self.last = ""
+        self.used: set[str] = set()
 
     def frame(self) -> Any:
         """The records with the columns of the layers."""
@@ -177,6 +230,9 @@ class _Layers:
 
     def _layer(self, conditions: Sequence[Any], values: Sequence[Any]) -> list[str]:
         """Add a layer; returns the columns, as SQL, of its values."""
+        for node in (node for each in (*conditions, *values) for node in self._catalyst.below(each)):
+            if class_of(node) in _NAMED:
+                self.used.add(node.name().lower())
         self._count += 1
         before, self.last = self.last, f"{_LAYER}{self._count}"
         applied = {f"_condition{number}": condition for number, condition in enumerate(conditions)}
@@ -197,6 +253,11 @@ class _Layers:
 
 class _Outcomes(_Layers):
     """Layers without filters, each one column: null if it fails, ``row`` null in it if it leaves the record out."""
+
+    def kept(self) -> str:
+        """``KEPT``, as SQL."""
+        last = self.last
+        return f"if({last} IS NULL, NULL, {last}.row IS NOT NULL)" if last else f"if({END} IS NULL, true, NULL)"
 
     def _add(self, before: str, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
         passed = f"{before} IS NOT NULL" if before else f"{END} IS NULL"

@@ -3,11 +3,14 @@
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
 """
 
+import marshal
 from collections.abc import Sequence
+from itertools import accumulate, chain
 
 import pyarrow as pa
 
 from appliance.kafka.records.columns import Headers
+from appliance.transform.model.statement import END, OPAQUE, RANGE, SALT
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -20,39 +23,51 @@ SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("headers", pa.list_(_HEADER)),
-        ("_end", pa.int64()),
-        ("salt", pa.string()),
+        (END, pa.int64()),
+        (SALT, pa.string()),
     ]
 )
+"""The columns of a record that a statement sees."""
+
+_TYPES = {field.name: field.type for field in SCHEMA} | {RANGE: pa.int32(), OPAQUE: pa.binary()}
 
 
-def headers_array(headers: Sequence[Headers | None]) -> pa.ListArray:
-    """The headers of each row, null where they are None."""
-    offsets: list[int | None] = [0]
-    names: list[bytes] = []
-    contents: list[bytes | None] = []
-    for each in headers:
-        for name, content in each or ():
-            names.append(name)
-            contents.append(content)
-        offsets.append(len(names))
-    keys = pa.array(names, pa.binary()).view(pa.string())
-    structs = pa.StructArray.from_arrays([keys, pa.array(contents, pa.binary())], fields=list(_HEADER))
-    ends: list[int | None] = [None if each is None else at for each, at in zip(headers, offsets, strict=False)]
-    return pa.ListArray.from_arrays(pa.array([*ends, len(names)], pa.int32()), structs)
+def schema_of(columns: Sequence[str]) -> pa.Schema:
+    """The schema of rows of these columns."""
+    return pa.schema([(name, _TYPES[name]) for name in columns])
 
 
-def headers_of(array: pa.ListArray) -> list[Headers]:
+def headers_array(headers: Sequence[Headers]) -> pa.ListArray:
+    """The headers of each row."""
+    flat = [*chain.from_iterable(headers)]
+    names = pa.array([name for name, _ in flat], pa.binary()).view(pa.string())
+    contents = pa.array([content for _, content in flat], pa.binary())
+    structs = pa.StructArray.from_arrays([names, contents], fields=list(_HEADER))
+    return pa.ListArray.from_arrays(pa.array([*accumulate(map(len, headers), initial=0)], pa.int32()), structs)
+
+
+def headers_of(rows: pa.ListArray) -> list[Headers]:
     """The headers of each row; none where they are null."""
-    flat = array.flatten()
+    flat = rows.flatten()
     if not len(flat):
-        return [()] * len(array)
+        return [()] * len(rows)
     names = flat.field(0).cast(pa.binary()).to_pylist()
     contents = flat.field(1).to_pylist()
     pairs = list(zip(names, contents, strict=True))
     found: list[Headers] = []
     at = 0
-    for length in array.value_lengths().fill_null(0).to_pylist():
+    for length in rows.value_lengths().fill_null(0).to_pylist():
         found.append(pairs[at : at + length])
         at += length
     return found
+
+
+def opaque(headers: Headers) -> bytes | None:
+    """Headers as bytes that only this Python reads; None if there are none."""
+    return marshal.dumps([*headers]) if headers else None
+
+
+def from_opaque(data: bytes | None) -> Headers:
+    """The headers that ``opaque`` has made bytes of: nothing but Spark's own Java has had them since."""
+    headers: Headers = marshal.loads(data) if data else ()
+    return headers

@@ -6,8 +6,8 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
-from appliance.transform.model.statement import COLUMNS, KEPT, Statement
-from appliance.transform.plan import failure, outcomes, transformed
+from appliance.transform.model.statement import COLUMNS, KEPT, OPAQUE, OUTCOME, RANGE, Statement
+from appliance.transform.plan import contents, failure, needed, outcomes, transformed
 from tests.support.spark_sql import Row, end, records, session
 
 __all__ = ["session"]
@@ -129,6 +129,47 @@ def test_a_replicator_gets_what_is_kept_alone_and_the_ends_of_ranges(session: Sp
     ]
     with pytest.raises(ArithmeticException):
         transformed(session, Statement(text), records(session, [Row(value=b"b", offset=2)])).collect()
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("TABLE records", {"key", "value", OPAQUE}),
+        ("SELECT value AS key FROM records", {"value", OPAQUE}),
+        ("SELECT NULL AS key, binary(Topic) AS value FROM records", {"topic", OPAQUE}),
+        ("SELECT * FROM records WHERE exists(HEADERS, h -> h.key = 'h')", {"key", "value", "headers", OPAQUE}),
+        ("SELECT filter(headers, h -> h.key <> 'h') AS headers FROM records", {"key", "value", "headers"}),
+        (
+            "SELECT key FROM (SELECT key, partition AS p FROM records) AS s WHERE p = 3",
+            {"key", "value", "partition", OPAQUE},
+        ),
+        ("SELECT string(timestamp) AS value FROM records WHERE timestamp_type = 0", {"key", "timestamp_type", OPAQUE}),
+        ("SELECT string(10 / offset) AS value FROM records WHERE offset <> 1", {"key", OPAQUE}),
+    ],
+)
+def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, text: str, seen: set[str]) -> None:
+    rows = [Row(b"k", b"v", [("h", b"1"), ("g", None)], "orders", partition, partition) for partition in (0, 1, 3)]
+    whole, wanted = records(session, [*rows, end(2)]), needed(session, Statement(text), salted=False)
+    assert {*wanted.given} - {RANGE, "offset", "timestamp", "_end"} == seen
+    given = whole.selectExpr("*", f"0 AS {RANGE}", f"binary(string(offset)) AS {OPAQUE}").select(*wanted.given)
+    out = contents(session, Statement(text), given, wanted.returned).collect()
+    expected = outcomes(session, Statement(text), whole).collect()
+    assert [row[OUTCOME] for row in out] == [2 if row._end is not None else row[KEPT] for row in expected]
+    kept = [(row, other) for row, other in zip(out, expected, strict=True) if other[KEPT]]
+    assert [(row.offset, row.timestamp, row.key, row.value) for row, _ in kept] == [
+        (row.offset, row.timestamp, row.key, row.value) for _, row in kept
+    ]
+    if OPAQUE in seen:
+        assert [bytes(row[OPAQUE]) for row, _ in kept] == [b"%d" % row.offset for row, _ in kept]
+    else:
+        assert [row.headers for row, _ in kept] == [row.headers for _, row in kept]
+
+
+def test_a_column_that_is_not_given_is_never_taken_for_null(session: SparkSession) -> None:
+    given = records(session, [Row()]).selectExpr("offset", "timestamp", "_end")
+    statement = Statement("SELECT string(topic IS NULL) AS value FROM records")
+    (row,) = contents(session, statement, given, ["value", OUTCOME]).collect()
+    assert row[OUTCOME] is None
 
 
 def test_a_timestamp_is_one_of_sparks_and_stays_to_the_millisecond(session: SparkSession) -> None:

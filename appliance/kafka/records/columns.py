@@ -55,13 +55,17 @@ class Columns:
     def sizes(self) -> list[int]:
         """The most bytes that each record takes in a batch that is not compressed."""
         return [
-            len(key or b"") + len(value or b"") + _OVERHEAD + _headers_size(headers)
+            len(key or b"") + len(value or b"") + _OVERHEAD + (_headers_size(headers) if headers else 0)
             for key, value, headers in zip(self.keys, self.values, self.headers, strict=True)
         ]
 
 
+def _encoded_names(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
+    return [(name.encode(), value) for name, value in headers]
+
+
 def _headers_size(headers: Headers) -> int:
-    return sum(len(name) + len(value or b"") + _OVERHEAD for name, value in headers) if headers else 0
+    return sum([len(name) + len(value or b"") + _OVERHEAD for name, value in headers])
 
 
 def decoded(data: bytes | memoryview, first_offset: int, runs: Runs) -> Columns:
@@ -82,7 +86,7 @@ def decoded(data: bytes | memoryview, first_offset: int, runs: Runs) -> Columns:
             [record.timestamp for record in records],
             [record.key for record in records],
             [record.value for record in records],
-            [[(name.encode(), value) for name, value in record.headers] for record in records],
+            [_encoded_names(record.headers) if record.headers else () for record in records],
         )
     except Exception:  # the library has a dozen ways to say that it will not read something
         plain = unpack(batch, batch.header.base_offset)

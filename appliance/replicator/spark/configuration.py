@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from appliance.replicator.spark.passed_conf import CONFIDENTIAL, merged
+from appliance.replicator.transform.ranges import ROWS_AT_ONCE
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.values import EngineSettings
 
@@ -29,8 +30,9 @@ _TRANSFORM = {
     # Its plan is prepared once, and has no exchange that could be replanned.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 1024 * 1024),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
+    # Java's highest number: nothing looks at the bytes before each row.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # Java's catalog would make a directory where the replicator was started.
     "spark.sql.catalogImplementation": "in-memory",
 }

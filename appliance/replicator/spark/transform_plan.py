@@ -25,8 +25,8 @@ from appliance.replicator.transform.ranges import Range
 from appliance.settings.secret import Secret
 from appliance.transform.catalyst import SPARK_ERRORS
 from appliance.transform.evaluation import Evaluation
-from appliance.transform.model.statement import COLUMNS, SALT, Statement
-from appliance.transform.plan import outcomes
+from appliance.transform.model.statement import COLUMNS, INTERNAL, RANGE, SALT, Statement
+from appliance.transform.plan import contents, needed
 
 # It shows each error as a stack of Java's, which the driver shows as a line.
 logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -77,22 +77,25 @@ class TransformPlan:
 
     def _plan(self, sockets: Sequence[str]) -> Any:
         session, statement, salt, context = self._session, self._statement, self._salt, TaskContext
+        needs = needed(session, statement, bool(salt))
+        given = needs.given
 
         # The functions name nothing of this file: their processes would load all that it imports.
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
                 task: Any = context.get()
-                yield from source(sockets[task.partitionId()], task.taskAttemptId(), salt)
+                yield from source(sockets[task.partitionId()], task.taskAttemptId(), given, salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             task: Any = context.get()
             yield from sink(sockets[task.partitionId()], task.taskAttemptId(), batches)
 
         # A secret in rows, and in the function that makes them: no plan shows it.
-        columns = ", ".join(f"{name} {kind}" for name, kind in {**COLUMNS, SALT: "STRING"}.items())
+        kinds = {**COLUMNS, **INTERNAL, SALT: "STRING"}
+        kinds |= {name: f"{kinds[name]} NOT NULL" for name in (RANGE, "offset", "timestamp")}
+        columns = ", ".join(f"{name} {kinds[name]}" for name in given)
         rows = self._over(session.range(0, len(sockets), 1, len(sockets)), read, columns, "source")
-        rows = rows if salt else rows.drop(SALT)
-        ended = self._over(outcomes(session, statement, rows), write, "nothing INT", "sink")
+        ended = self._over(contents(session, statement, rows, needs.returned), write, "nothing INT", "sink")
         return ended._jdf.queryExecution().toRdd().toJavaRDD()
 
     def _over(self, frame: DataFrame, function: Rows, columns: str, role: str) -> DataFrame:

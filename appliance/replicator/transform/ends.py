@@ -6,8 +6,9 @@ since Spark ends it just so when the source, the SQL or Spark itself has failed.
 """
 
 import gc
+import itertools
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,37 +19,33 @@ from appliance.replicator.transform.rows import RowReader, RowWriter
 from appliance.runtime.bind import short_path
 from appliance.settings.secret import Secret
 
-gc.freeze()
-"""PySpark collects garbage after each task, which takes 50 ms among all that Arrow has loaded, and 2 ms without.
-
-So no other collection is needed in its processes: those of Python itself would take a fifth of the source's time.
-"""
+_jobs = itertools.count()
 
 
-def source(path: str, attempt: int, salt: Secret) -> Iterator[pa.RecordBatch]:
+def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Iterator[pa.RecordBatch]:
     """The rows of the ranges that the lane's process at ``path`` gives to an attempt; none once it has gone."""
-    gc.disable()
+    _leave_garbage()
     with _connected(path) as lane:
         lane.sendall(encode({"role": "source", "attempt": attempt}))
         try:
             fields, data = _read(lane)
         except (EOFError, ConnectionError):
             return
-        rows = RowWriter(salt.reveal() or None)
+        rows = RowWriter(columns, salt.reveal())
         for number, each in enumerate(decode_ranges(fields, data)):
             for batch in each.batches:
                 try:
-                    yield from rows.add(each, batch)
+                    yield from rows.add(number, each, batch)
                 except BatchCorrupt as error:
                     lane.sendall(encode({"damaged": number, "offset": batch.first_offset, "reason": str(error)}))
                     raise
-            yield from rows.mark(each)
+            yield from rows.mark(number, each)
         yield from rows.rest()
 
 
 def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Confirm the ranges whose marks arrive to the lane's process at ``path``; returns nothing to Spark."""
-    gc.disable()
+    _leave_garbage()
     with _connected(path) as lane:
         lane.sendall(encode({"role": "sink", "attempt": attempt}))
         rows: RowReader | None = None
@@ -59,6 +56,17 @@ def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator
             for confirmed in rows.read(batch):
                 lane.sendall(encode_done(*confirmed))
     yield from ()
+
+
+def _leave_garbage() -> None:
+    """Leave the garbage to PySpark, which collects it after each job.
+
+    That takes 11 ms and more among all that a process has loaded by the end of its first job, and 1 ms without. Python
+    itself would take a fifth of the source's time for it.
+    """
+    gc.disable()
+    if next(_jobs) == 1:
+        gc.freeze()
 
 
 def _connected(path: str) -> socket.socket:

@@ -1,21 +1,24 @@
 """Records as Arrow's rows for the SQL, and the rows that it returns as batches, range by range.
 
-It returns a row for each record, with what has become of it: so one that it fails on takes no other with it.
+It returns a row for each record, with what has become of it: so one that it fails on takes no other with it. The rows
+have the columns alone that a statement needs: each costs Java's time, and Python's.
 
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
+from operator import lt
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from appliance.errors import PeerError
-from appliance.kafka.records.columns import BATCH_BYTES, Columns, decoded, encoded
+from appliance.kafka.records.columns import BATCH_BYTES, Columns, Headers, decoded, encoded
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.replicator.transform.ranges import Range
-from appliance.transform.rows import SCHEMA, headers_array, headers_of
+from appliance.replicator.transform.ranges import ROWS_AT_ONCE, Range
+from appliance.transform.model.statement import END, FILLER, MARK, OPAQUE, OUTCOME, RANGE, SALT
+from appliance.transform.rows import from_opaque, headers_array, headers_of, opaque, schema_of
 
 
 class Confirmed(NamedTuple):
@@ -26,22 +29,29 @@ class Confirmed(NamedTuple):
     failed: Sequence[int]
 
 
-_ROWS, _BYTES = 5_000, 2 * 1024 * 1024
-"""Bounds of the rows that Spark gets at once."""
+_ROW_BYTES = 2 * 1024
+"""Bytes of a row up to which ``ROWS_AT_ONCE`` bounds its batch. A larger record is followed by rows that mean nothing,
+one for each time: so the rows need no bound in bytes."""
 
 
 class RowWriter:
-    """Gathers the rows of many ranges, with the ``salt`` in each.
+    """Gathers the rows of many ranges, of some ``columns``, with the ``salt`` in each.
 
-    ``add`` and ``mark`` return rows for Spark once there are many.
+    ``add`` and ``mark`` return rows for Spark once there are many. A range has a number.
     """
 
-    def __init__(self, salt: str | None = None) -> None:
+    def __init__(self, columns: Sequence[str], salt: str) -> None:
+        self._schema = schema_of(columns)
         self._salt = salt
-        self._lists: list[list[Any]] = [[] for _ in SCHEMA.names[:-1]]
-        self._bytes = 0
+        self._lists: dict[str, list[Any]] = {}
+        self._count = 0
+        self._clear()
 
-    def add(self, each: Range, batch: Outgoing) -> Iterator[pa.RecordBatch]:
+    def _clear(self) -> None:
+        self._lists = {name: [] for name in self._schema.names if name != SALT}
+        self._count = 0
+
+    def add(self, number: int, each: Range, batch: Outgoing) -> Iterator[pa.RecordBatch]:
         """Add the records of a batch that are in a range.
 
         Raises:
@@ -50,40 +60,67 @@ class RowWriter:
         columns = decoded(batch.data, batch.first_offset, batch.runs)
         if batch.first_offset < each.start or batch.next_offset > each.end:
             columns = columns.within(each.start, each.end)
-        for begin in range(0, len(columns), _ROWS):
-            some = columns.rows(begin, begin + _ROWS)
-            count = len(some)
-            names: list[list[Any]] = [[name] * count for name in each.partition]
-            types = [int(batch.append_time)] * count
-            contents: tuple[Iterable[Any], ...] = some.keys, some.values, some.headers
-            fields = *names, some.offsets, some.timestamps, types, *contents, [None] * count
-            for held, more in zip(self._lists, fields, strict=True):
-                held.extend(more)
-            self._bytes += sum(some.sizes)
-            yield from self._full()
+        same = {RANGE: number, "topic": each.partition[0], "partition": each.partition[1]}
+        same["timestamp_type"] = int(batch.append_time)
+        for begin in range(0, len(columns), ROWS_AT_ONCE):
+            some = columns.rows(begin, begin + ROWS_AT_ONCE)
+            if sum(sizes := some.sizes) <= _ROW_BYTES * len(some):
+                self._extend(same, some)
+                yield from self._full()
+            else:
+                yield from self._large(same, some, sizes)
 
-    def mark(self, each: Range) -> Iterator[pa.RecordBatch]:
+    def _large(self, same: Mapping[str, Any], some: Columns, sizes: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Add records that are large."""
+        for at, size in enumerate(sizes):
+            self._extend(same, some.rows(at, at + 1))
+            yield from self._full()
+            for _ in range(size // _ROW_BYTES):
+                self._append(same[RANGE], 0, FILLER)
+                yield from self._full()
+
+    def _extend(self, same: Mapping[str, Any], some: Columns) -> None:
+        own: dict[str, Sequence[Any]] = {
+            "offset": some.offsets,
+            "timestamp": some.timestamps,
+            "key": some.keys,
+            "value": some.values,
+            "headers": some.headers,
+        }
+        for name, held in self._lists.items():
+            if name == OPAQUE:
+                held.extend(map(opaque, some.headers))
+            else:
+                held.extend(own[name] if name in own else [same.get(name)] * len(some))
+        self._count += len(some)
+
+    def mark(self, number: int, each: Range) -> Iterator[pa.RecordBatch]:
         """End a range."""
-        topic, partition = each.partition
-        row = (topic, partition, each.start, 0, 0, None, None, None, each.end)
-        for held, value in zip(self._lists, row, strict=True):
-            held.append(value)
+        self._append(number, each.end, MARK)
         yield from self._full()
 
+    def _append(self, number: int, offset: int, kind: int) -> None:
+        """Add a row that is no record."""
+        row = {RANGE: number, "offset": offset, "timestamp": 0, "headers": (), END: kind}
+        for name, held in self._lists.items():
+            held.append(row.get(name))
+        self._count += 1
+
     def _full(self) -> Iterator[pa.RecordBatch]:
-        if len(self._lists[0]) >= _ROWS or self._bytes >= _BYTES:
+        if self._count >= ROWS_AT_ONCE:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """The rows that are left."""
-        if not self._lists[0]:
-            return
-        *plain, headers, ends = self._lists
-        arrays = [pa.array(values, kind.type) for values, kind in zip(plain, SCHEMA, strict=False)]
-        salts = pa.array([self._salt] * len(ends), pa.string())
-        arrays += [headers_array(headers), pa.array(ends, pa.int64()), salts]
-        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-        self._lists, self._bytes = [[] for _ in self._lists], 0
+        if self._count:
+            yield pa.RecordBatch.from_arrays([*map(self._array, self._schema)], schema=self._schema)
+            self._clear()
+
+    def _array(self, field: pa.Field) -> pa.Array:
+        if field.name == SALT:
+            return pa.repeat(pa.scalar(self._salt), self._count)
+        values = self._lists[field.name]
+        return headers_array(values) if field.name == "headers" else pa.array(values, field.type)
 
 
 class RowReader:
@@ -108,25 +145,31 @@ class RowReader:
         Raises:
             PeerError: the rows are not those of the ranges.
         """
-        topics, partitions, offsets = (batch.column(number).to_pylist() for number in range(3))
-        headers, ends, kept = headers_of(batch.column(7)), batch.column(8).to_pylist(), batch.column(9).to_pylist()
-        keys, values = batch.column(5).to_pylist(), batch.column(6).to_pylist()
-        columns = Columns(offsets, batch.column(3).to_pylist(), keys, values, headers)
-        begin = 0
-        for at in [number for number, end in enumerate(ends) if end is not None]:
-            self._add(topics[begin:at], partitions[begin:at], columns.rows(begin, at), kept[begin:at])
-            yield self._ended((topics[at], partitions[at], offsets[at], ends[at]))
+        outcomes = batch.column(OUTCOME).to_pylist()
+        if FILLER in outcomes:
+            records = [outcome != FILLER for outcome in outcomes]
+            batch, outcomes = batch.filter(pa.array(records)), [*compress(outcomes, records)]
+        numbers, *plain = (batch.column(name).to_pylist() for name in (RANGE, "offset", "timestamp", "key", "value"))
+        offsets, timestamps, keys, values = plain
+        columns, begin = Columns(offsets, timestamps, keys, values, _headers(batch)), 0
+        for _ in range(outcomes.count(MARK)):
+            at = outcomes.index(MARK, begin)
+            self._add(numbers[begin:at], columns.rows(begin, at), outcomes[begin:at])
+            yield self._ended(numbers[at], columns.offsets[at])
             begin = at + 1
-        self._add(topics[begin:], partitions[begin:], columns.rows(begin, len(offsets)), kept[begin:])
+        self._add(numbers[begin:], columns.rows(begin, len(columns)), outcomes[begin:])
 
-    def _add(self, topics: list[str], partitions: list[int], some: Columns, kept: list[bool | None]) -> None:
-        """Keep some rows of the range that is being read, and write them once they are many."""
+    def _add(self, numbers: list[int], some: Columns, kept: list[int | None]) -> None:
+        """Keep some rows of the range that is being read, and write them once they are many.
+
+        ``kept`` are their outcomes: 1 if the SQL keeps the record, 0 if it leaves it out.
+        """
         if not kept:
             return
         bounds = self._bounds()
         before = max(self._last, bounds["start"] - 1)
-        ascending = all(a < b for a, b in zip([before, *some.offsets], some.offsets, strict=False))
-        own = set(topics) == {bounds["topic"]} and set(partitions) == {bounds["partition"]}
+        ascending = all(map(lt, [before, *some.offsets], some.offsets))
+        own = numbers.count(self._number) == len(numbers)
         if not (own and ascending and some.offsets[-1] < bounds["end"]):
             raise PeerError("the SQL has returned rows of another range, or in another order")
         self._last = some.offsets[-1]
@@ -138,7 +181,7 @@ class RowReader:
         if self._size > BATCH_BYTES:
             self._write(bounds, len(self._held) - 1)
 
-    def _passed(self, some: Columns, kept: list[bool | None]) -> Columns:
+    def _passed(self, some: Columns, kept: list[int | None]) -> Columns:
         """The rows that the SQL keeps, as long as none has failed that ends the range."""
         if self._failed and self._stops:
             return Columns()
@@ -154,9 +197,9 @@ class RowReader:
         self._written += encoded(held.rows(0, count), bounds["codec"], bounds["limit"], following)
         self._held, self._size = held.rows(count, len(held)), 0
 
-    def _ended(self, mark: tuple[str, int, int, int]) -> Confirmed:
+    def _ended(self, *mark: int) -> Confirmed:
         bounds = self._bounds()
-        if mark != (bounds["topic"], bounds["partition"], bounds["start"], bounds["end"]):
+        if mark != (self._number, bounds["end"]):
             raise PeerError("the SQL has changed an end mark")
         self._write(bounds, len(self._held))
         confirmed = Confirmed(self._number, self._written, self._failed[:1] if self._stops else self._failed)
@@ -171,3 +214,10 @@ class RowReader:
 
 def _lists(columns: Columns) -> tuple[list[Any], ...]:
     return columns.offsets, columns.timestamps, columns.keys, columns.values, columns.headers
+
+
+def _headers(batch: pa.RecordBatch) -> list[Headers]:
+    """The headers of each row."""
+    if OPAQUE not in batch.schema.names:
+        return headers_of(batch.column("headers"))
+    return [*map(from_opaque, batch.column(OPAQUE).to_pylist())]

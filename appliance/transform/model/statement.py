@@ -13,11 +13,25 @@ SALT = "salt"
 """The column with the content of REPLICA_TRANSFORM_SALT_FILE: a value in rows, so that no plan ever shows it."""
 
 END = "_end"
-"""The column that is null in records; a row in which it is not null marks the end of a range, and passes unchanged."""
+"""The column that is null in records; a row in which it is not null marks the end of a range, or means nothing, and
+passes unchanged."""
+
+RANGE = "_range"
+"""The column with the number of a row's range among those of its job."""
+
+OPAQUE = "_headers"
+"""The column with a record's headers as bytes, for a statement that leaves them as they are."""
 
 KEPT = "_kept"
 """The column of ``outcomes``: true for a record that the statement keeps, false for one that it leaves out, whose key,
 value and headers are then null, and null for one that it fails on, which is unchanged, and for the end of a range."""
+
+OUTCOME = "_outcome"
+"""The column of ``contents``: ``PASSES`` for a record that the statement keeps, ``LEFT_OUT`` for one that it leaves
+out, null for one that it fails on, and what ``END`` was in other rows."""
+
+LEFT_OUT, PASSES, MARK, FILLER = range(4)
+"""Of those rows, ``MARK`` ends a range, and ``FILLER`` means nothing."""
 
 HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
@@ -33,8 +47,11 @@ COLUMNS = {
     **OUTPUTS,
     END: "BIGINT",
 }
-"""The columns of the rows with their types; a link with a salt has ``SALT`` too, a STRING. Timestamps are in
-milliseconds, because Kafka takes some that are no TIMESTAMP."""
+"""The columns of the rows with their types, of which a statement does not see ``END``; a link with a salt has ``SALT``
+too, a STRING. Timestamps are in milliseconds, because Kafka takes some that are no TIMESTAMP."""
+
+INTERNAL = {END: COLUMNS[END], RANGE: "INT", OPAQUE: "BINARY"}
+"""The columns that no statement sees, with their types."""
 
 TIMESTAMP = "timestamp_millis(timestamp)"
 """The column ``timestamp`` as a statement sees it."""

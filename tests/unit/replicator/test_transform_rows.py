@@ -1,0 +1,91 @@
+"""The rows of ranges for Spark, and back: no batch of them is large, and none is taken for another's."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pytest
+
+from appliance.errors import PeerError
+from appliance.kafka.records.columns import Columns, Headers, decoded, encoded
+from appliance.replicator.transform.ranges import ROWS_AT_ONCE, Range
+from appliance.replicator.transform.rows import Confirmed, RowReader, RowWriter
+from appliance.transform.model.statement import END, OPAQUE, OUTCOME, RANGE
+
+_GIVEN = (RANGE, "offset", "timestamp", "key", "value", OPAQUE, END)
+_BOUND = 6 * 2**20
+"""The bytes of ``ROWS_AT_ONCE`` rows of 2 kB, and of one batch of records before and after them."""
+
+
+def range_of(values: Sequence[bytes | None], headers: Headers = (), first: int = 0) -> Range:
+    offsets, end = list(range(first, first + len(values))), first + len(values)
+    columns = Columns(offsets, [1000] * len(values), [None] * len(values), list(values), [headers] * len(values))
+    return Range(("orders", 0), first, end, tuple(encoded(columns, 0, 2**30, end)), 2**20)
+
+
+def rows_of(ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    writer = RowWriter(_GIVEN, "")
+    for number, each in enumerate(ranges):
+        for batch in each.batches:
+            yield from writer.add(number, each, batch)
+        yield from writer.mark(number, each)
+    yield from writer.rest()
+
+
+def returned(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows as a statement that keeps all of them returns them."""
+    outcomes = [1 if end is None else end for end in rows.column(END).to_pylist()]
+    return rows.drop_columns([END]).append_column(OUTCOME, pa.array(outcomes, pa.int64()))
+
+
+def read(ranges: Sequence[Range], batches: Sequence[pa.RecordBatch]) -> list[Confirmed]:
+    bounds = [{"start": each.start, "end": each.end, "codec": 0, "limit": each.limit} for each in ranges]
+    reader = RowReader(bounds, stops=True)
+    return [confirmed for batch in batches for confirmed in reader.read(batch)]
+
+
+def records_of(confirmed: Confirmed) -> list[tuple[int, bytes | None, list[tuple[bytes, bytes | None]]]]:
+    read_back = [decoded(batch.data, batch.first_offset, batch.runs) for batch in confirmed.batches]
+    return [
+        (offset, value, list(headers))
+        for each in read_back
+        for offset, value, headers in zip(each.offsets, each.values, each.headers, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 500, 2_500, 100_000, 2_000_000])
+def test_no_rows_that_spark_gathers_are_larger_than_it_may_hold(size: int) -> None:
+    count = min(3 * ROWS_AT_ONCE, 40_000_000 // (size + 1))
+    batches = rows_of([range_of([bytes(size)] * count)])
+    sizes = [len(value or b"") for rows in batches for value in rows.column("value").to_pylist()]
+    held = (sum(sizes[at : at + ROWS_AT_ONCE]) for at in range(0, len(sizes), 100))
+    assert max(held) <= max(_BOUND, size)
+
+
+def test_ranges_come_back_with_their_large_records_and_headers_that_are_no_text() -> None:
+    headers = [(b"h\xff", b"1"), (b"", None)]
+    ranges = [
+        range_of([b"a", bytes(70_000), b"c", None], headers),
+        range_of([], first=9),
+        range_of([b"z"] * 5_000, first=20),
+    ]
+    first, nothing, last = read(ranges, [returned(rows) for rows in rows_of(ranges)])
+    assert records_of(first) == [(at, value, headers) for at, value in enumerate([b"a", bytes(70_000), b"c", None])]
+    assert (first.number, nothing.number, nothing.batches, last.number) == (0, 1, [], 2)
+    assert [offset for offset, _, _ in records_of(last)] == list(range(20, 5_020))
+
+
+@pytest.mark.parametrize("column", [RANGE, "offset"])
+def test_rows_of_another_range_or_in_another_order_are_refused(column: str) -> None:
+    ranges = [range_of([b"a", b"b"]), range_of([b"c"], first=2)]
+    (rows,) = rows_of(ranges)
+    swapped = pa.array(rows.column(column).to_pylist()[::-1], rows.schema.field(column).type)
+    rows = rows.set_column(rows.schema.get_field_index(column), column, swapped)
+    with pytest.raises(PeerError, match="rows of another range, or in another order"):
+        read(ranges, [returned(rows)])
+
+
+def test_an_end_mark_that_is_changed_is_refused() -> None:
+    ranges = [range_of([b"a"])]
+    (rows,) = rows_of([Range(("orders", 0), 0, 2, ranges[0].batches, 2**20)])
+    with pytest.raises(PeerError, match="changed an end mark"):
+        read(ranges, [returned(rows)])
