@@ -60,8 +60,7 @@ class Adoption:
         operation = self.operation
         self.establishing = Establishing(operation.settings, operation.source, operation.destination, OPERATOR)
         naming, factor = operation.naming, operation.settings.topics.replication_factor
-        regex = naming.included.pattern
-        self.registry = Registry(operation.destination, naming.replicator, factor, naming.shared, regex=regex)
+        self.registry = Registry(operation.destination, naming.replicator, factor, naming.shared, topics=naming.topics)
 
     async def find(self) -> None:
         """Find where each partition goes on, once MirrorMaker 2 has stopped and the link may continue.

@@ -27,7 +27,8 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
-from appliance.link.model.claims import Claim, Copy
+from appliance.link.model.claims import Copy
+from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.translation import Translation, TranslationState, not_known
@@ -151,7 +152,10 @@ class _Links:
             read = await maps.refresh(wanted)
             failures |= {f"{what} of {name}": error for what, error in read.items()}
         self.cluster_id, self.links = cluster_id, links
-        self.writing = {name: _writing(maps, self.registry.claims_of(name)) for name, maps in links.items()}
+        self.writing = {
+            name: _writing(maps, self.registry.claims_of(name), self.registry.topics_told(name))
+            for name, maps in links.items()
+        }
         return failures
 
     def of_identical_names(self, topic: str) -> Iterable[OffsetMaps]:
@@ -160,25 +164,21 @@ class _Links:
 
 
 class _Writing(NamedTuple):
-    """The topics that a link writes: its ``copies``, and with identical names all that ``begins`` take.
-
-    ``begins`` are claims of the link, one for each regex that it has told.
-    """
+    """The topics that a link writes: its ``copies``, and with identical names all that ``begins`` may take."""
 
     copies: frozenset[str]
-    begins: Collection[Claim]
+    begins: Collection[LinkTopics]
 
     def may_take(self, topic: str) -> bool:
         """True if the link writes to a topic, or may begin to."""
-        return topic in self.copies or any(claim.may_take(topic) for claim in self.begins)
+        return topic in self.copies or any(topics.may_take(topic) for topics in self.begins)
 
 
-def _writing(maps: OffsetMaps, claims: Mapping[Copy, Claim]) -> _Writing:
+def _writing(maps: OffsetMaps, claims: Collection[Copy], told: Collection[LinkTopics]) -> _Writing:
     """The topics that a link with these claims writes; one without a position may have identical names."""
     positions = list(maps.positions())
     same = any((topic, held.destination_id) in claims for (topic, _), held in positions)
-    told = {claim.regex: claim for claim in claims.values() if claim.shares}
-    return _Writing(frozenset(copy for copy, _ in claims), told.values() if same or not positions else ())
+    return _Writing(frozenset(copy for copy, _ in claims), told if same or not positions else ())
 
 
 def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID) -> str:

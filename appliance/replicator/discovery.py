@@ -75,7 +75,7 @@ class TopicDiscovery:
             self.naming.replicator,
             self.topics.replication_factor,
             self.naming.shared,
-            regex=self.naming.included.pattern,
+            topics=self.naming.topics,
         )
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
         link = principal_of(self.user)

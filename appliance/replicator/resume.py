@@ -64,7 +64,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
     naming = Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         replicas = await _replicas(source, destination, naming, choice)
-        registry = Registry(destination, naming.replicator, shares=naming.shared, regex=naming.included.pattern)
+        registry = Registry(destination, naming.replicator, shares=naming.shared, topics=naming.topics)
         others = await _others(registry, replicas, choice, naming)
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)

@@ -4,6 +4,9 @@ A compacted topic of one partition, ``replicator-registry``. A record says that 
 topic id. A writer first takes the transactional id of the same name, which fences all other writers; then it reads to
 the end; then it claims unclaimed copies. So one of two links is always first. If a lagging broker has hidden the first
 claim, the second is void, and withdrawn: each claim keeps its rank.
+
+A link that shares copies tells the others which topics it copies by one record of its own, in the transaction of the
+first claim that relies on it, or before. The replicator rewrites it when its settings have changed.
 """
 
 import time
@@ -25,6 +28,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
+from appliance.link.model.claim_changes import Changes, Claimant
 from appliance.link.model.claims import (
     Adopted,
     Claim,
@@ -34,8 +38,11 @@ from appliance.link.model.claims import (
     encode_claim,
     given_up,
     holding,
+    told_topics,
+    topics_of,
 )
 from appliance.link.model.link_check import was_deleted
+from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY
 from appliance.link.model.topic_configs import registry_topic
 
@@ -52,8 +59,8 @@ class Registry:
     """The registry, as one link sees it.
 
     ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
-    lets others write to its copies, and tells them the ``regex`` of its topics. ``api_key`` is the variable of the key
-    that reads it.
+    lets others write to its copies, and tells them its ``topics``; ``_told`` are the records in which links do that.
+    ``api_key`` is the variable of the key that reads it.
     """
 
     cluster: Cluster
@@ -61,9 +68,10 @@ class Registry:
     replication_factor: int = -1
     shares: bool = False
     api_key: str = "DESTINATION_API_KEY"
-    regex: str = ""
+    topics: LinkTopics = ALL_TOPICS
     claims: dict[Copy, Claim] = field(default_factory=dict)
     _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
+    _told: dict[str, Claim] = field(default_factory=dict)
     _id: uuid.UUID | None = None
     _read_to: int = -1
 
@@ -102,17 +110,21 @@ class Registry:
 
     def holders(self, copy: Copy) -> list[Claim]:
         """The claims that hold on a copy: of one link, or of all that share it."""
-        claims = self._holders.get(copy)
-        return holding(claims.values()) if claims else []
+        return holding(self._holders.get(copy, {}).values())
 
     @property
     def sharing(self) -> set[str]:
-        """The links that share copies."""
-        return {claim.link for copy in self._holders for claim in self.holders(copy) if claim.shares}
+        """The links that share copies, or would: one may have told its topics before it has a copy."""
+        held = (claim for copy in self._holders for claim in self.holders(copy))
+        return {claim.link for claim in held if claim.shares} | self._told.keys()
 
     def claims_of(self, link: str) -> dict[Copy, Claim]:
         """The claims of a link that hold."""
         return {copy: claim for copy in self._holders for claim in self.holders(copy) if claim.link == link}
+
+    def topics_told(self, link: str) -> frozenset[LinkTopics]:
+        """The topics that a link with shared copies may copy, as far as it tells them."""
+        return told_topics(self._told.get(link), self.claims_of(link).values())
 
     @property
     def deletion(self) -> Claim | None:
@@ -132,19 +144,25 @@ class Registry:
         """Claim unclaimed copies, or with ``take_over`` all; the copies of other links, by name.
 
         Claims only those that ``still`` returns, once no other writer can interfere: before a claim is given up, the
-        link's state forbids a new one.
+        link's state forbids a new one. A command has none: its settings may not be the replicator's, which alone
+        rewrites the record of the link's topics.
 
         Raises:
             LinkRefused: the link was deleted.
         """
+        claimant = Claimant(self.link, self.shares, self.topics)
+
+        def told() -> Changes:
+            return claimant.tells(self._told.get(self.link), self._holders, _now(), renews=still is not None)
 
         async def wanted() -> Changes:
             if self.deletion:
                 raise LinkRefused(was_deleted(self.link, self.deletion))
             chosen = copies if still is None else await still()
-            return self._wanted({name: copies[name] for name in chosen if name in copies}, take_over)
+            these = [(name, copies[name]) for name in chosen if name in copies]
+            return told() | claimant.claims(these, self._holders, _now(), take_over=take_over)
 
-        if take_over or not all(map(self._is_settled, copies.items())):
+        if take_over or told() or not all(claimant.is_settled(self.holders(copy)) for copy in copies.items()):
             await self._make()
             await self._write(wanted)
             await self._take_back(copies)
@@ -163,6 +181,8 @@ class Registry:
             changes: Changes = {(copy, self.link): None for copy in taken_back}
             for name in {name for name, _ in taken_back if self.acls.get(name)}:
                 changes[given_up(name), self.link] = Claim(self.link, _now(), acls=self.acls[name])
+            if deletion and self.link in self._told:
+                changes[topics_of(self.link), self.link] = None
             if deletion and not self.deletion:
                 changes[deletion_of(self.link), self.link] = deletion
             return changes
@@ -227,32 +247,6 @@ class Registry:
         if await changed():
             await self._write(changed)
 
-    def _wanted(self, copies: Mapping[str, uuid.UUID], take_over: bool) -> "Changes":
-        wanted: Changes = {}
-        for copy in copies.items():
-            if take_over or not self._is_settled(copy):
-                holders = self._holders.get(copy, {})
-                own = holders.get(self.link) or Claim(self.link, _now())
-                if not take_over and holders:
-                    wanted[copy, self.link] = replace(own, shares=self.shares, regex=self._told)
-                    continue
-                wanted |= {(copy, link): None for link in holders}
-                acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in holders.values()))
-                wanted[copy, self.link] = Claim(self.link, _now(), acls=acls, shares=self.shares, regex=self._told)
-        return wanted
-
-    @property
-    def _told(self) -> str:
-        return self.regex if self.shares else ""
-
-    def _is_settled(self, copy: Copy) -> bool:
-        """True when there is nothing to claim: the copy is this link's as it wants it, or another's that keeps it."""
-        holders = self.holders(copy)
-        own = next((claim for claim in holders if claim.link == self.link), None)
-        if own is None:
-            return bool(holders) and not (self.shares and holders[0].shares)
-        return own.shares is self.shares and own.regex == self._told
-
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:
         """Withdraw claims on copies that another link claimed first."""
 
@@ -276,7 +270,7 @@ class Registry:
         if self._id is None:
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
 
-    async def _write(self, wanted: Callable[[], Awaitable["Changes"]]) -> None:
+    async def _write(self, wanted: Callable[[], Awaitable[Changes]]) -> None:
         """Write claims; after interference by another link, compute the wanted ones again."""
 
         def passing(error: ApplianceError) -> bool:
@@ -284,7 +278,7 @@ class Registry:
 
         await retry_while_busy(lambda: self._write_alone(wanted), passing, _PAUSE_MAX)
 
-    async def _write_alone(self, wanted: Callable[[], Awaitable["Changes"]]) -> None:
+    async def _write_alone(self, wanted: Callable[[], Awaitable[Changes]]) -> None:
         producer = await retry_while_busy(self._take_id, is_loading)
         await self._refresh_shown()
         changes = await wanted()
@@ -296,14 +290,14 @@ class Registry:
         await writer.write((), lambda *_: {_PARTITION: records})
         await retry_while_busy(lambda: self._see(changes))
 
-    async def _see(self, changes: "Changes") -> None:
+    async def _see(self, changes: Changes) -> None:
         """Read up to our own records: this finds all earlier claims, by any link."""
         await self.refresh()
         if not all(self._shows(copy, link, claim) for (copy, link), claim in changes.items()):
             raise BrokerBusy(f"{REGISTRY} does not show what was written to it", "UNKNOWN_LEADER_EPOCH")
 
     def _shows(self, copy: Copy, link: str, claim: Claim | None) -> bool:
-        held = self._holders.get(copy, {}).get(link)
+        held = self._told.get(link) if copy == topics_of(link) else self._holders.get(copy, {}).get(link)
         if claim is None or held is None:
             return held is claim
         return replace(held, rank=claim.rank) == claim
@@ -316,23 +310,24 @@ class Registry:
     def _forget(self, topic_id: uuid.UUID | None) -> None:
         self.claims.clear()
         self._holders.clear()
+        self._told.clear()
         self._id, self._read_to = topic_id, -1
 
     def _take(self, record: Record) -> None:
         copy, link, claim = decode_claim(record)
-        holders = self._holders.setdefault(copy, {})
+        holders = self._told if copy == topics_of(link) else self._holders.setdefault(copy, {})
         if claim is None:
             holders.pop(link, None)
         else:
             holders[link] = claim if claim.rank >= 0 else replace(claim, rank=record.offset)
+        if holders is not self._told:
+            self._choose(copy, holders)
+
+    def _choose(self, copy: Copy, holders: Mapping[str, Claim]) -> None:
         self.claims.pop(copy, None)
         if holders:
             held = holding(holders.values())
             self.claims[copy] = next((claim for claim in held if claim.link == self.link), held[0])
-
-
-Changes = dict[tuple[Copy, str], Claim | None]
-"""Claims to write, by copy and link; None withdraws one."""
 
 
 def _now() -> int:

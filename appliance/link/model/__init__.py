@@ -11,6 +11,8 @@
 - ``link_check``: the check whether a link may continue with its positions topic (invariant H).
 - ``translation``: the translation of an offset to the other side.
 - ``claims``: the links that copies belong to (invariant I).
+- ``claim_changes``: the changes of the registry by which a link claims copies.
+- ``link_topics``: the topics that a link copies, as it tells others.
 - ``layout``: the number of lanes, and the lane of each source partition.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.

@@ -1,17 +1,17 @@
 """Claims of copies by links, as values and as records of the registry (invariant I)."""
 
 import json
-import re
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from appliance.errors import PeerError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.settings.values import TopicNaming
 
@@ -37,8 +37,9 @@ class Claim:
     ``rank`` is the offset of the copy's first claim; the link with the lowest has the copy. ``acls`` are the entries
     that the link has made on the copy, or was about to make; releases without ACLs ignore them. ``deleted_by``, with
     its ``why``, is empty except in the claim that records a link's deletion. A link that ``shares`` the copy lets other
-    links that do so write there too, and says by ``regex`` which topics it copies; empty if it does not. ``adopted``
-    are the partitions that this link has not begun itself; releases without adoptions ignore them.
+    links that do so write there too. It copies the topics in its record, under ``topics_of``, if the claim is
+    ``recorded``; ``topics`` are those of that record, and of claims by releases without it. ``adopted`` are the
+    partitions that this link has not begun itself; releases without adoptions ignore them.
     """
 
     link: str
@@ -50,20 +51,24 @@ class Claim:
     why: str = ""
     shares: bool = False
     adopted: tuple[Adopted, ...] = ()
-    regex: str = ""
-
-    def may_take(self, topic: str) -> bool:
-        """False if the link does not copy topics of that name."""
-        try:
-            return not self.regex or re.fullmatch(self.regex, topic) is not None
-        except re.error:  # of a release with another syntax
-            return True
+    recorded: bool = False
+    topics: LinkTopics | None = None
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
     """Those of the claims on one copy that hold, the first one first: of several, all if they share the copy."""
-    first, *later = sorted(claims, key=lambda claim: claim.rank)
-    return [first, *(claim for claim in later if first.shares and claim.shares)]
+    ordered = sorted(claims, key=lambda claim: claim.rank)
+    return [*ordered[:1], *(claim for claim in ordered[1:] if ordered[0].shares and claim.shares)]
+
+
+def told_topics(record: Claim | None, claims: Iterable[Claim]) -> frozenset[LinkTopics]:
+    """The topics that a link may copy to where copies are shared: by its ``record``, and by these claims of it.
+
+    A claim that does not rely on the record is of an older release, which may have run since: what it tells counts too.
+    One that tells nothing, or relies on a record that is missing, may be of any topic.
+    """
+    telling = [claim for claim in claims if claim.shares and not (claim.recorded and record)]
+    return frozenset(each.topics or ALL_TOPICS for each in ([record, *telling] if record else telling))
 
 
 def deletion_of(link: str) -> Copy:
@@ -72,6 +77,14 @@ def deletion_of(link: str) -> Copy:
     A release that does not know it takes it for the claim of a missing copy.
     """
     return f"{link}.positions", NOWHERE
+
+
+def topics_of(link: str) -> Copy:
+    """The key, in place of a copy's, of the record of the topics that a link with shared copies copies.
+
+    No topic has this id. A release that does not know it takes it for the claim of a missing copy.
+    """
+    return f"{link}.positions", uuid.UUID(int=2)
 
 
 def given_up(copy: str) -> Copy:
@@ -99,12 +112,19 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             raise PeerError(
                 f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
             )
-        left_out, acls = tuple(map(str, value["left_out"])), frozenset(map(_entry, value.get("acls", ())))
-        deleted = str(value.get("deleted_by", "")), str(value.get("why", ""))
-        shares = bool(value.get("shares", False))
-        adopted = tuple(Adopted(*map(int, each)) for each in value.get("adopted", ()))
-        regex = sys.intern(str(value.get("regex", "")))  # the same in all claims of a link
-        claim = Claim(link, int(value["since"]), left_out, int(value["rank"]), acls, *deleted, shares, adopted, regex)
+        claim = Claim(
+            link,
+            int(value["since"]),
+            tuple(map(str, value["left_out"])),
+            int(value["rank"]),
+            frozenset(map(_entry, value.get("acls", ()))),
+            str(value.get("deleted_by", "")),
+            str(value.get("why", "")),
+            bool(value.get("shares", False)),
+            tuple(Adopted(*map(int, each)) for each in value.get("adopted", ())),
+            bool(value.get("recorded", False)),
+            _topics(value) if "regex" in value else None,
+        )
         return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
@@ -118,10 +138,17 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     value = {"version": _VERSION, "since": claim.since, "left_out": claim.left_out, "rank": claim.rank}
     value |= {"acls": [_words(entry) for entry in sorted(claim.acls)]} if claim.acls else {}
     value |= {"shares": True} if claim.shares else {}
-    value |= {"regex": claim.regex} if claim.regex else {}
+    value |= {"recorded": True} if claim.recorded else {}
+    value |= {"regex": claim.topics.regex} if claim.topics else {}
+    value |= {"excluded": claim.topics.excluded} if claim.topics and claim.topics.excluded else {}
     value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
     value |= {"adopted": claim.adopted} if claim.adopted else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
+
+
+def _topics(value: Mapping[str, Any]) -> LinkTopics:
+    """The topics that a record tells; in older releases each claim of a link has the same regex."""
+    return LinkTopics(sys.intern(str(value["regex"])), tuple(map(str, value.get("excluded", ()))))
 
 
 def _words(entry: AccessControlEntry) -> list[str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
+from appliance.link.model.link_topics import LinkTopics
 from appliance.settings.transform import OnTransformError
 from appliance.settings.values import Settings, TopicNaming
 
@@ -98,6 +99,12 @@ class Naming:
     def is_identical(self) -> bool:
         """True when copies have the names of their sources: what a link wrote at the source is then not copied."""
         return self.kind is TopicNaming.IDENTICAL
+
+    @property
+    def topics(self) -> LinkTopics:
+        """The source topics that the link copies, by its settings."""
+        against = (self.excluded.pattern, self.internal.pattern)
+        return LinkTopics(self.included.pattern, tuple(filter(None, against)))
 
     @property
     def positions_topic(self) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import random
+import re
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -31,6 +32,8 @@ from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
+from appliance.link.model.translation import Translation
+from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
@@ -240,11 +243,50 @@ async def test_case_362_a_link_of_other_topics_keeps_no_group_from_moving(two: M
             await copy_all(engines)
             await until_decided(engines)
     async with two.engines() as (forth, _):
-        translator = SharedOffsets(forth.source, forth.destination, forth.pair.naming)
-        assert await translator.refresh([(topic, 0)]) == {}
-        source_id = (await forth.source.metadata([topic])).topics[topic].id
-        found = translator.translate((topic, 0), 3, source_id)
+        found = await translated(forth, topic, 3)
     assert (found.offset, found.reason) == (3, "")
+
+
+@pytest.mark.parametrize("case", ["no longer matched", "excluded"])
+async def test_case_363_topics_that_a_link_no_longer_takes_keep_no_group_from_moving(two: Mesh, case: str) -> None:
+    # Claims kept the regex that they were made with, and no exclude regex.
+    other = Mesh(two.clusters, f"other-{uuid.uuid4().hex}")
+    other.produce("orange", other.topic("orders"), 5)
+    both = [replace(link.naming, included=re.compile(f".*({two.tag}|{other.tag})")) for link in other.links]
+    async with other.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+        for engine, naming in zip(engines, both, strict=True):
+            await discovery(engine, naming).look()
+        topic = two.topic("orders")
+        two.produce("orange", topic, 5)
+        async with two.engines() as ours:
+            for engine in ours:
+                await engine.prepare()
+            await copy_all(ours)
+            await until_decided([*engines, *ours])
+            before = await translated(ours[0], topic, 3)
+            for engine, naming in zip(engines, both, strict=True):
+                excluding = replace(naming, excluded=re.compile(f".*{two.tag}"))
+                await discovery(engine, excluding if case == "excluded" else engine.pair.naming).look()
+            after = await translated(ours[0], topic, 3)
+    assert before.offset is None
+    assert f"has no position of {topic}-0 yet" in before.reason
+    assert (after.offset, after.reason) == (3, "")
+
+
+def discovery(engine: Engine, naming: Naming) -> TopicDiscovery:
+    """The discovery of a link whose settings were changed."""
+    return TopicDiscovery(engine.source, engine.destination, naming, engine.pair.settings().topics)
+
+
+async def translated(engine: Engine, topic: str, offset: int) -> Translation:
+    """The place of a group that moves with a link, by what the registries say now."""
+    translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
+    assert await translator.refresh([(topic, 0)]) == {}
+    source_id = (await engine.source.metadata([topic])).topics[topic].id
+    return translator.translate((topic, 0), offset, source_id)
 
 
 def offsets(cluster: Cluster, topic: str) -> dict[bytes, int]:

@@ -11,8 +11,9 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
 from appliance.link.client.registry import Registry
-from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, deletion_of, encode_claim
+from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, deletion_of, encode_claim, topics_of
 from appliance.link.model.link_check import was_deleted
+from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.settings.values import TopicNaming
 
@@ -26,11 +27,10 @@ def test_a_claim_comes_back_as_it_was() -> None:
     assert decode_claim(encode_claim(COPY, LINK, CLAIM, 1)) == (COPY, LINK, CLAIM)
 
 
-@pytest.mark.parametrize(("regex", "takes"), [("", True), ("orders.*", True), ("payments", False), ("(", True)])
-def test_the_claim_of_a_shared_copy_tells_which_topics_its_link_copies(regex: str, takes: bool) -> None:
-    claim = replace(CLAIM, shares=True, regex=regex)
-    assert decode_claim(encode_claim(COPY, LINK, claim, 1)) == (COPY, LINK, claim)
-    assert claim.may_take("orders-eu") is takes
+@pytest.mark.parametrize("claim", [replace(CLAIM, topics=LinkTopics("orders.*")), replace(CLAIM, recorded=True)])
+def test_the_claim_of_a_shared_copy_tells_the_topics_of_its_link_or_that_a_record_does(claim: Claim) -> None:
+    shared = replace(claim, shares=True)
+    assert decode_claim(encode_claim(COPY, LINK, shared, 1)) == (COPY, LINK, shared)
 
 
 def test_a_claim_is_taken_back_by_a_tombstone() -> None:
@@ -108,3 +108,14 @@ def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_f
     assert was_deleted(LINK, deletion).startswith(
         "replicator-orange was deleted by me@host at 2023-11-14 22:13:20+00:00 (moved), and copies nothing any more"
     )
+
+
+def test_a_link_that_has_told_its_topics_may_write_them_before_it_has_a_copy() -> None:
+    record = Claim(LINK, 1, shares=True, topics=LinkTopics("orders.*"))
+    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-lime")
+    registry._take(encode_claim(topics_of(LINK), LINK, record, 1)._replace(offset=3))
+    assert registry.sharing == {LINK}
+    assert registry.topics_told(LINK) == {LinkTopics("orders.*")}
+    assert registry.claims == registry.claims_of(LINK) == {}  # it is the claim of no copy
+    registry._take(encode_claim(topics_of(LINK), LINK, None, 1)._replace(offset=4))
+    assert registry.sharing == set()
