@@ -1,18 +1,23 @@
 """The registry of a destination's links, on real brokers."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import asyncio
+import contextlib
+import random
+import uuid
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
 from appliance.errors import BrokerBusy, LinkRefused
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.client import retry
 from appliance.link.client.registry import Registry
+from appliance.link.model.claim_changes import Changes
 from appliance.link.model.claims import Claim
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import REGISTRY
-from appliance.settings.values import TopicNaming
 from tests.support.administration import configure
 from tests.support.engine import OtherLink, Pair
 from tests.support.rows import end
@@ -61,38 +66,82 @@ async def test_a_broker_that_does_not_know_the_registry_yet_lets_nobody_claim_an
         assert found[pair.naming.destination(topic)].link == pair.naming.replicator
 
 
+@contextlib.asynccontextmanager
+async def sharing(pair: Pair) -> AsyncIterator["Sharing"]:
+    """A link that has three copies to claim, and to share."""
+    for number in range(3):
+        pair.make_copy(pair.topic(f"orders-{number}"), 1)
+    names = [pair.naming.destination(f"orders-{number}-{pair.tag}") for number in range(3)]
+    async with pair.engine() as engine:
+        found = (await engine.destination.metadata(names)).topics
+        yield Sharing(engine.destination, pair.naming.replicator, {name: found[name].id for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """A link of shared copies, as its processes and others see it in the registry."""
+
+    destination: KafkaCluster
+    link: str
+    copies: Mapping[str, uuid.UUID]
+
+    async def look(self, topics: LinkTopics) -> None:
+        """The look of a new process with these settings."""
+
+        async def still() -> Collection[str]:
+            return self.copies
+
+        registry = Registry(self.destination, self.link, shares=True, topics=topics)
+        await registry.refresh()
+        assert await registry.claim(self.copies, still=still) == {}
+
+    async def look_as_an_older_release(self, regex: str) -> None:
+        """The same by a release whose claims all have the regex."""
+        claim = Claim(self.link, 1, shares=True, topics=LinkTopics(regex))
+
+        async def wanted() -> Changes:
+            return {(copy, self.link): claim for copy in self.copies.items()}
+
+        registry = Registry(self.destination, self.link)
+        await registry._make()
+        await registry._write(wanted)
+
+    async def told(self) -> frozenset[LinkTopics]:
+        """The topics that other links expect of it."""
+        registry = Registry(self.destination, "replicator-other")
+        await registry.refresh()
+        assert registry.claims_of(self.link).keys() == {*self.copies.items()}
+        return registry.topics_told(self.link)
+
+
 async def test_case_364_the_topics_of_a_link_are_one_record_however_often_they_change(pair: Pair) -> None:
     # Each change wrote all claims again, each with the regex.
-    shared, regex = replace(pair, kind=TopicNaming.IDENTICAL), pair.naming.topics.regex
-    for number in range(3):
-        topic = shared.topic(f"orders-{number}")
-        shared.make_copy(topic, 1)
-    async with shared.engine() as engine:
-        found = (await engine.destination.metadata(None)).topics
-        copies = {name: topic.id for name, topic in found.items() if name.endswith(pair.tag)}
-        assert len(copies) == 3
-
-        async def looked(topics: LinkTopics) -> int:
-            """The offsets that a process's look takes in the registry, with the transaction's marker."""
-            await Registry(engine.destination, "replicator-nobody")._make()
+    regex = pair.naming.topics.regex
+    async with sharing(pair) as link:
+        await link.look_as_an_older_release(regex)
+        looks = [((), 1 + 3 + 1), ((), 0), (("payments",), 1 + 1), ((), 1 + 1)]
+        for excluded, written in looks:  # offsets: of the record, the claims, and the marker of their one transaction
             before = end(pair.grape, REGISTRY, 0)
+            await link.look(LinkTopics(regex, excluded))
+            assert end(pair.grape, REGISTRY, 0) - before == written
+            assert await link.told() == {LinkTopics(regex, excluded)}
 
-            async def still() -> Sequence[str]:
-                return list(copies)
 
-            registry = Registry(engine.destination, pair.naming.replicator, shares=True, topics=topics)
-            await registry.refresh()
-            assert await registry.claim(copies, still=still) == {}
-            seen = Registry(engine.destination, "replicator-other")
-            await seen.refresh()
-            assert seen.topics_told(pair.naming.replicator) == {topics}
-            assert seen.claims_of(pair.naming.replicator).keys() == {*copies.items()}
-            return end(pair.grape, REGISTRY, 0) - before
-
-        assert await looked(LinkTopics(regex)) == 1 + 3 + 1  # in one transaction
-        assert await looked(LinkTopics(regex)) == 0
-        assert await looked(LinkTopics(regex, ("payments",))) == 1 + 1
-        assert await looked(LinkTopics(regex)) == 1 + 1
+async def test_a_link_that_is_killed_at_any_await_tells_its_old_topics_or_its_new_ones(pair: Pair) -> None:
+    seed = random.randrange(2**32)
+    chance, older = random.Random(seed), pair.naming.topics.regex
+    async with sharing(pair) as link:
+        for turn in range(12):
+            if turn % 3 == 0:
+                await link.look_as_an_older_release(f"{older}|{turn}")
+            before, wanted = await link.told(), LinkTopics(older, (str(turn),))
+            working = asyncio.create_task(link.look(wanted), name="look")
+            await asyncio.sleep(chance.uniform(0, 0.05))
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            assert await link.told() in (before, {wanted}), f"seed {seed}"
+            await link.look(wanted)
+            assert await link.told() == {wanted}, f"seed {seed}"
 
 
 async def test_a_link_that_is_deleted_takes_its_record_back_with_its_claims(pair: Pair) -> None:
