@@ -23,6 +23,7 @@ from appliance.transform.model.statement import (
     END,
     HEADERS_TYPE,
     KEPT,
+    LEFT_OUT,
     OPAQUE,
     OUTCOME,
     OUTPUTS,
@@ -36,6 +37,11 @@ from appliance.transform.model.statement import (
 _LAYER = "_layer"
 _ATTRIBUTE = "AttributeReference"
 _NAMED = _ATTRIBUTE, "UnresolvedAttribute"
+
+_OUTCOME = f"if(spark_partition_id() < 0, NULL, coalesce({END}, CAST(%s AS BIGINT)))"
+"""It is PASSES for true, and LEFT_OUT for false. The first condition is never true: Spark moves no filter below a
+column that needs the partition, while it would otherwise compute the layers for the filter, and once more for the rest.
+"""
 
 _CAST = "CAST(_x AS BINARY)"
 
@@ -121,9 +127,10 @@ def needed(session: Any, statement: Statement, salted: bool) -> Needed:
 
 
 def contents(session: Any, statement: Statement, records: Any, names: Sequence[str]) -> Any:
-    """As ``outcomes``, with the columns ``names`` alone; key, value and headers are null in records that do not pass.
+    """As ``outcomes``, with the columns ``names`` alone, and without the records that the statement leaves out.
 
-    ``records`` are a DataFrame of the columns that are ``needed``. A statement that saw another one would fail.
+    Key, value and headers of a record that it fails on are null. ``records`` are a DataFrame of the columns that are
+    ``needed``. A statement that saw another one would fail.
     """
     absent = {name: kind for name, kind in COLUMNS.items() if name not in records.columns}
     guards = [f"CAST(raise_error('{name} is absent') AS {kind}) AS `{name}`" for name, kind in absent.items()]
@@ -132,12 +139,13 @@ def contents(session: Any, statement: Statement, records: Any, names: Sequence[s
 
     def column(name: str) -> str:
         if name == OUTCOME:
-            return f"coalesce({END}, CAST({layers.kept()} AS BIGINT))"  # true is PASSES, false is LEFT_OUT
+            return _OUTCOME % layers.kept()
         if name in columns or not last or name not in (*OUTPUTS, OPAQUE):
             return columns.get(name, f"`{name}`")
         return f"if({last}.row IS NULL, NULL, `{name}`)"
 
-    return layers.frame().selectExpr(*(f"{column(name)} AS `{name}`" for name in names))
+    rows = layers.frame().selectExpr(*(f"{column(name)} AS `{name}`" for name in names))
+    return rows.filter(f"{OUTCOME} IS NULL OR {OUTCOME} <> {LEFT_OUT}")
 
 
 def failure(session: Any, statement: Statement, record: Any) -> str:

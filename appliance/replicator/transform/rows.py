@@ -1,6 +1,6 @@
 """Records as Arrow's rows for the SQL, and the rows that it returns as batches, range by range.
 
-It returns a row for each record, with what has become of it: so one that it fails on takes no other with it. The rows
+It returns a row for each record that it keeps, or fails on: so one that it fails on takes no other with it. The rows
 have the columns alone that a statement needs: each costs Java's time, and Python's.
 
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
@@ -162,7 +162,7 @@ class RowReader:
     def _add(self, numbers: list[int], some: Columns, kept: list[int | None]) -> None:
         """Keep some rows of the range that is being read, and write them once they are many.
 
-        ``kept`` are their outcomes: 1 if the SQL keeps the record, 0 if it leaves it out.
+        ``kept`` are their outcomes: 1 if the SQL keeps the record, None if it fails on it.
         """
         if not kept:
             return

@@ -27,8 +27,8 @@ KEPT = "_kept"
 value and headers are then null, and null for one that it fails on, which is unchanged, and for the end of a range."""
 
 OUTCOME = "_outcome"
-"""The column of ``contents``: ``PASSES`` for a record that the statement keeps, ``LEFT_OUT`` for one that it leaves
-out, null for one that it fails on, and what ``END`` was in other rows."""
+"""The column of ``contents``: ``PASSES`` for a record that the statement keeps, null for one that it fails on, and what
+``END`` was in other rows; ``LEFT_OUT`` for one that it leaves out, until that is dropped."""
 
 LEFT_OUT, PASSES, MARK, FILLER = range(4)
 """Of those rows, ``MARK`` ends a range, and ``FILLER`` means nothing."""
