@@ -181,10 +181,12 @@ class CopyShortened(PartitionStopped):
 
     Args:
         end: the first offset of the copy from which it holds none of our records.
+        is_known: True if all of them below that offset are there; False if some may be lost too, unknown which.
     """
 
-    def __init__(self, message: str, end: int) -> None:
+    def __init__(self, message: str, end: int, is_known: bool = True) -> None:
         self.end = end
+        self.is_known = is_known
         super().__init__(message)
 
 

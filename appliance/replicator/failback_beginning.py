@@ -14,7 +14,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, UNACCOUNTED
 from appliance.link.model.replicas import Replica
 from appliance.replicator.failback_link import BEGUN, ReverseLink, reversed_replica
-from appliance.replicator.write.copies import as_found, lost_from
+from appliance.replicator.write.copies import as_found, losses
 from appliance.replicator.write.lane import Lane
 
 
@@ -114,7 +114,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
     starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
     written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
-    lost = await lost_from(destination, at_destination, written)
+    lost = await losses(destination, at_destination, written)
     epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
     asked = {partition: epoch for partition, epoch in epochs.items() if epoch >= 0}
     held_to, failures = await epoch_ends(source, at_source, asked)

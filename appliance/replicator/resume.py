@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from appliance.errors import LinkRefused, SettingsError
+from appliance.errors import BrokerBusy, LinkRefused, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition
@@ -21,11 +21,11 @@ from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
 from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
-from appliance.replicator.write.copies import as_found, lost_from
+from appliance.replicator.write.copies import as_found, losses
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
@@ -198,28 +198,32 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     unknown = {change.replica.copy: change.lost_end for change in changes if change.after.copy_end is None}
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
-    lost = await lost_from(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
+    lost = await losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
     return [_with_end(change, found.get(change.replica.copy), lost.get(change.replica.copy)) for change in changes]
 
 
-def _with_end(change: Change, found: CopyEnd | None, lost: int | None) -> Change:
+def _with_end(change: Change, found: CopyEnd | None, loss: Loss | None) -> Change:
     """A change with the end of its copy, and with a map up to the offset from which on that copy has lost records."""
     after = change.after if found is None else replace(change.after, copy_end=found)
-    if lost is not None and (after.tail is None or after.tail.copy_to > lost):
-        after = replace(after, tail=OffsetTail.begin(after.next_offset, lost))
-    return replace(change, after=after)
+    if loss is None:
+        return replace(change, after=after)
+    if not loss.is_known or after.tail is None or after.tail.copy_to > loss.end:
+        after = replace(after, tail=OffsetTail.begin(after.next_offset, loss.end))
+    return replace(change, after=after, cut=not loss.is_known)
 
 
 async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None:
-    gaps = []
+    gaps, cut = [], [change.replica for change in changes if change.cut]
+    if cut and not lane.can_cut_maps:
+        raise BrokerBusy("the topic of the maps of offsets cannot be written now", "LEADER_NOT_AVAILABLE")
     for change in changes:
         held = lane.checkpoint.positions.get(change.replica.source)
         if choice.start != RETRY:
             gaps += [found] if (found := gap(change, held, _now())) else []
         elif held is not None and held.next_offset != UNKNOWN and LOST in held.stopped:
             gaps.append(_loss(change.replica, held))
-    await lane.commit([], {change.replica: change.after for change in changes}, gaps)
+    await lane.commit([], {change.replica: change.after for change in changes}, gaps, cut=cut)
 
 
 def _loss(replica: Replica, held: Position) -> Gap:

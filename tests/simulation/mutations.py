@@ -15,7 +15,7 @@ from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import Position
+from appliance.link.model.position import Loss, Position
 from appliance.replicator import lanes, resume
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read import fetcher
@@ -104,7 +104,7 @@ def map_that_counts_no_aborted_copies(patch: pytest.MonkeyPatch) -> None:
 def map_that_is_not_cut(patch: pytest.MonkeyPatch) -> None:
     """What a copy has lost stays in its map of offsets (invariant L)."""
 
-    def stop_shortened(self: Position, reason: str, now: int, _: int) -> Position:
+    def stop_shortened(self: Position, reason: str, now: int, _: Loss) -> Position:
         return self.stop(reason, now)
 
     patch.setattr(Position, "stop_shortened", stop_shortened)

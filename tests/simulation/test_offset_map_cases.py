@@ -6,16 +6,19 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import PeerError
+from appliance.errors import ApplianceError, PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.layout import Layout
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST
+from appliance.link.model.position import LOST, Loss
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.position_change import Change, lost_end, moved
-from appliance.replicator.resume import with_ends
+from appliance.replicator.resume import Choice, resume, with_ends
+from appliance.replicator.write.lane import Lane
 from tests.simulation.log import Log
+from tests.simulation.operator_commands import simulated
 from tests.simulation.test_cases import Link
 
 LANES = 2
@@ -154,7 +157,7 @@ def test_case_358_the_map_of_a_copy_that_loses_more_after_its_stop_ends_where_th
     held = maps.position(replica.source)
     assert held is not None
     copy = link.destination.topics[replica.destination_topic].logs[0]
-    stopped = held.stop_shortened(f"the copy {LOST}", 0, 12)
+    stopped = held.stop_shortened(f"the copy {LOST}", 0, Loss(12))
     copy.truncate(4)
     if start is None:
         change = Change(replica, 20, replace(stopped.go_on(), copy_end=None), lost_end=lost_end(stopped))
@@ -164,3 +167,68 @@ def test_case_358_the_map_of_a_copy_that_loses_more_after_its_stop_ends_where_th
     assert done.after.tail == OffsetTail.begin(20, copy.end)
     assert done.after.copy_end is not None
     assert done.after.copy_end.offset == copy.end
+
+
+async def unanswered(*_: object) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+    """The answers of brokers without OffsetForLeaderEpoch."""
+    return {}, {}
+
+
+def test_case_490_of_a_copy_with_a_loss_whose_place_no_leader_knows_only_the_new_part_is_mapped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Others had filled the hole, and the map went on to lead to what they had written.
+    link = two_lanes()
+    (topic,) = link.source.topics.values()
+    copy = link.destination.topics[link.naming.destination(topic.name)].logs[0]
+    old = copy.end
+    monkeypatch.setattr("appliance.replicator.write.copies.epoch_ends", unanswered)
+    copy.truncate(12)
+    link.destination.lead(copy, copy.leader)
+    link.write(copy, old)
+    filled = copy.end
+    link.go_on(60)
+    assert f"has lost what it had acknowledged, offsets up to {old - 1}" in link.faults()[f"{topic.name}-0"]
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh())
+    assert {maps.translate((topic.name, 0), offset).offset for offset in range(20)} == {None}
+    assert {maps.reverse((copy.topic, 0), offset).offset for offset in range(filled)} == {None}
+    assert maps.translate((topic.name, 0), 20).offset == filled
+    with simulated(link.source, link.destination, link.fates):
+        assert link.run(resume(link.settings, Choice(topic.name, 0, "retry"), lambda _: None)) == 1
+    for _ in range(3):
+        link.write(topic.logs[0])
+        link.go_on(20)
+    assert link.faults() == {}
+    maps = OffsetMaps(link.at_destination, link.naming)
+    link.run(maps.refresh())
+    assert {maps.translate((topic.name, 0), offset).offset for offset in range(20)} == {None}
+    assert {maps.reverse((copy.topic, 0), offset).offset for offset in range(filled)} == {None}
+    assert [maps.translate((topic.name, 0), 20 + n).offset for n in range(4)] == [filled + 2 * n for n in range(4)]
+
+
+def test_case_490_a_partition_stops_for_such_a_loss_only_when_its_map_can_be_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = two_lanes()
+    (topic,) = link.source.topics.values()
+    copy = link.destination.topics[link.naming.destination(topic.name)].logs[0]
+    monkeypatch.setattr("appliance.replicator.write.copies.epoch_ends", unanswered)
+    maps = OffsetMaps(link.at_destination, link.naming)
+    with monkeypatch.context() as patch:
+        patch.setattr(Lane, "keeps_offsets", False)
+        copy.truncate(12)
+        link.destination.lead(copy, copy.leader)
+        link.write(copy, 40)
+        link.go_on(60)
+        assert "has lost what it had acknowledged" in link.faults()[f"{topic.name}-0"]
+        link.run(maps.refresh())
+        held = maps.position((topic.name, 0))
+        assert held is not None
+        assert not held.stopped
+    link.go_on(60)
+    link.run(maps.refresh())
+    held = maps.position((topic.name, 0))
+    assert held is not None
+    assert LOST in held.stopped
+    assert {maps.translate((topic.name, 0), offset).offset for offset in range(20)} == {None}

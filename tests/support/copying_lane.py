@@ -11,7 +11,7 @@ from appliance.link.model.checkpoint_records import decode, encode_position
 from appliance.link.model.offset_map import OffsetMap, Segment, drop, overlay
 from appliance.link.model.offset_records import SegmentKey, decode_segment, encode_dropped, encode_segment
 from appliance.link.model.offset_tail import MapFilling
-from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.position import CopyEnd, Loss, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
@@ -83,9 +83,9 @@ class CopyingLane:
             after = replace(after, tail=read_tail(self.held, next_offset))
         self.remember(after)
 
-    def remember(self, after: Position) -> None:
+    def remember(self, after: Position, cut: bool = False) -> None:
         """Commit a position, with its effects on the map."""
-        grown = self.growth.grown({REPLICA.source: self.held}, {REPLICA: after}, True)
+        grown = self.growth.grown({REPLICA.source: self.held}, {REPLICA: after}, True, [REPLICA] if cut else ())
         self.growth.committed(grown)
         for partition, segment in grown.segments:
             record = encode_segment(partition, segment, 1)
@@ -95,7 +95,10 @@ class CopyingLane:
         self.held = decoded
 
     def lose(self) -> None:
-        """The copy loses its end, and markers may take the lost offsets. The operator resumes."""
+        """The copy loses its end, and markers may take the lost offsets. The operator resumes.
+
+        The leader may not know from where on the copy has lost records.
+        """
         if self.held.copy_end is None:
             return  # the loss would not be noticed
         end = self.chance.randint(self.start, len(self.copy))
@@ -104,7 +107,8 @@ class CopyingLane:
         self.copy = self.copy[:end] + filled
         if not lost:
             return
-        self.remember(self.held.stop_shortened("has lost", 1, end))
+        loss = Loss(end) if self.chance.random() < 0.5 else Loss(len(self.copy), is_known=False)
+        self.remember(self.held.stop_shortened("has lost", 1, loss), not loss.is_known)
         assert_exact(self)
         self.restart()
         self.remember(replace(self.held.go_on(), copy_end=None))

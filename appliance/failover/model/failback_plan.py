@@ -12,7 +12,7 @@ from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position
 from appliance.link.model.replicas import Replica
 
 GIVE_UP = "`appliance rm-topic` gives the topic up, and leaves its copy as it is"
@@ -36,14 +36,14 @@ class Found:
     """Both logs of a promoted partition at a failback.
 
     ``held_to`` is the source's end of the leader epochs up to that of the last copied record, None if unknown.
-    ``copy_start`` is the start of the copy's log. ``lost_from`` is the offset from which the copy has lost records of
-    the link, None if it has lost none.
+    ``copy_start`` is the start of the copy's log. ``loss`` is the place from which the copy has lost records of the
+    link, None if it has lost none.
     """
 
     source_end: CopyEnd
     held_to: int | None = None
     copy_start: int = 0
-    lost_from: int | None = None
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,11 @@ def seed(
     assert forward.copy_end is not None
     parted = parts_at(forward, found)
     end = forward.copy_end.offset
-    lost = (end if found.lost_from is None else min(found.lost_from, end)), end
+    if found.loss is not None and not found.loss.is_known:
+        copy = f"{replica.destination_topic}-{replica.partition}"
+        what = f"{copy} {LOST} below offset {end}, and its leader does not know from which offset on"
+        return Refusal(replica.name, f"{what}, so what it holds of its own is not known: {GIVE_UP}")
+    lost = (end if found.loss is None else min(found.loss.end, end)), end
     if parted == forward.next_offset:
         return replace(_seed(replica, lost[0], found, parted), lost=lost)
     if begin is None:

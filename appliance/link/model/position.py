@@ -36,6 +36,18 @@ class CopyEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """The place of a loss in a copy, which holds none of the link's records from offset ``end`` on.
+
+    ``is_known`` if all those below are there. Otherwise no leader says from where on they are lost, and others' records
+    may stand in their place.
+    """
+
+    end: int
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """The state of one source partition after the transaction that wrote it.
 
@@ -83,12 +95,18 @@ class Position:
         """The same, no longer stopped."""
         return replace(self, stopped="", stopped_at=-1) if self.stopped else self
 
-    def stop_shortened(self, reason: str, now: int, end: int) -> "Position":
-        """The same, stopped since the copy holds none of our records from offset ``end`` on; so the map ends there."""
+    def stop_shortened(self, reason: str, now: int, loss: Loss) -> "Position":
+        """The same, stopped since the copy has lost records; so the map ends there, or none of it holds any more."""
         stopped = self.stop(reason, now)
-        if self.next_offset == UNKNOWN or (self.tail is not None and self.tail.copy_to <= end):
+        if self.next_offset == UNKNOWN or (stopped is self and not loss.is_known and self._begins_below(loss.end)):
             return stopped
-        return replace(stopped, tail=OffsetTail.begin(self.next_offset, end))
+        if loss.is_known and self.tail is not None and self.tail.copy_to <= loss.end:
+            return stopped
+        return replace(stopped, tail=OffsetTail.begin(self.next_offset, loss.end))
+
+    def _begins_below(self, end: int) -> bool:
+        """True when the map's tail is cut already, at an offset of the copy up to ``end``."""
+        return self.tail is not None and self.tail.is_empty and self.tail.copy_to <= end
 
     def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, offset: int) -> "Position":
         """The same counts, continued from an unrelated offset."""

@@ -89,17 +89,26 @@ class MapGrowth:
         self._newest: dict[Partition, Segment] = {}
 
     def grown(
-        self, before: Mapping[Partition, Position], after: Mapping[Replica, Position], keeps_segments: bool
+        self,
+        before: Mapping[Partition, Position],
+        after: Mapping[Replica, Position],
+        keeps_segments: bool,
+        cut: Collection[Replica] = (),
     ) -> Grown:
         """Make segments of large tails, and of tails that are not continued.
 
-        ``before`` are the last committed positions, ``after`` the next ones.
+        ``before`` are the last committed positions, ``after`` the next ones. Of those to ``cut`` only the new tail
+        holds: a segment at the copy's beginning says so.
         """
         positions = dict(after)
         segments: list[tuple[Partition, Segment]] = []
         damaged: dict[Partition, str] = {}
         for replica, position in after.items():
             held, tail = before.get(replica.source), position.tail
+            if replica in cut:
+                ids = position.source_id, position.destination_id
+                segments.append((replica.source, Segment(*ids, OffsetTail.begin(0, 0))))
+                continue
             if held is not None and _goes_on(held.tail, tail):
                 continue  # the usual case: this runs thousands of times a second
             may_settle = keeps_segments and len(segments) < _SEGMENTS_A_COMMIT
@@ -208,12 +217,12 @@ class KnownSegments:
     def below(self, starts: Mapping[Partition, int], kept: Collection[SegmentKey]) -> Iterator[SegmentKey]:
         """The segments below the starts of the copies, by source partition, except those ``kept``.
 
-        A segment stays as long as an older one that it has cut, whose obsolete part would hold again without it.
+        A segment stays as long as an older one that it has cut, which would hold again without it.
         """
         for partition, start in starts.items():
             every = list(self._bounds.get(partition, {}).values())
             stay = [each for each in every if each.copy_to > start or (partition, each.copy_from) in kept]
-            for each in every:
-                cuts = any(other.copy_from < each.copy_from < other.copy_to for other in stay)
+            for number, each in enumerate(every):
+                cuts = any(each.copy_from < other.copy_to for other in every[:number] if other in stay)
                 if each not in stay and not cuts:
                     yield partition, each.copy_from

@@ -62,7 +62,7 @@ class Change:
     """The change of one partition; ``before`` is its offset until now, -1 when unknown.
 
     With ``anew`` it continues with another topic than that of ``before``. ``lost_end`` is the end that its copy had
-    before it lost records, None if it has lost none.
+    before it lost records, None if it has lost none. With ``cut`` nothing of its map of offsets holds any more.
     """
 
     replica: Replica
@@ -70,6 +70,7 @@ class Change:
     after: Position
     anew: bool = False
     lost_end: CopyEnd | None = None
+    cut: bool = False
 
     def __str__(self) -> str:
         """Its effect, in one line."""

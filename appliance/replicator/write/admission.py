@@ -195,7 +195,7 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
     if refusal is None:
         admission.stops[replica] = fault
     elif isinstance(refusal, CopyShortened):
-        admission.stops[replica] = CopyShortened(f"{fault}; {refusal}", refusal.end)
+        admission.stops[replica] = CopyShortened(f"{fault}; {refusal}", refusal.end, refusal.is_known)
     elif isinstance(refusal, PartitionStopped):
         admission.stops[replica] = PartitionStopped(f"{fault}; {refusal}")
     else:

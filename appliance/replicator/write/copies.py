@@ -27,7 +27,7 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
-from appliance.link.model.position import ANYBODY, LOST, NOBODY, UNACCOUNTED, CopyEnd
+from appliance.link.model.position import ANYBODY, LOST, NOBODY, UNACCOUNTED, CopyEnd, Loss
 
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a recreated copy: its records are not those written to the one before (invariant H)."""
@@ -92,7 +92,7 @@ async def examine_copies(
         writers = _writers(end, producer_id, shared) | former_ids
         try:
             if not await examined.is_whole(held.get(copy)):
-                refused[copy] = _lost(copy, end, min(ends[copy], max(held.get(copy, ends[copy]), 0)))
+                refused[copy] = _lost(copy, end, _loss(ends[copy], held.get(copy)))
             elif (unaccounted := await examined.first_past_the_end(writers)) is not None:
                 what = f"holds records from offset {unaccounted} on"
                 left = end.producer_id == ANYBODY and end != NEVER_WRITTEN
@@ -119,8 +119,8 @@ async def _open_by_us(
     return ours, unknown
 
 
-async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd]) -> dict[Partition, int]:
-    """The offsets from which copies have lost records up to these ends; complete copies are left out.
+async def losses(cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd]) -> dict[Partition, Loss]:
+    """The places from which copies have lost records up to these ends; complete copies are left out.
 
     Foreign records may have taken their place since.
 
@@ -135,8 +135,16 @@ async def lost_from(cluster: Cluster, metadata: Metadata, copies: Mapping[Partit
     lost = {}
     for copy, end in copies.items():
         if not await _Examined(cluster, metadata, copy, end, ends[copy], {}).is_whole(held.get(copy)):
-            lost[copy] = min(ends[copy], max(held.get(copy, ends[copy]), 0))
+            lost[copy] = _loss(ends[copy], held.get(copy))
     return lost
+
+
+def _loss(found: int, held: int | None) -> Loss:
+    """The place of a loss in a copy with the end ``found``; ``held`` is its leader's end of our epochs.
+
+    Without that, others may have filled any part of the hole: only from the copy's end on there is nothing of ours.
+    """
+    return Loss(found, is_known=False) if held is None or held < 0 else Loss(min(found, held))
 
 
 class _Batches(NamedTuple):
@@ -257,12 +265,16 @@ def _is_of(found: Batch, end: CopyEnd) -> bool:
     return header.last_offset == end.offset - 2 and writer == (end.producer_id, end.producer_epoch)
 
 
-def _lost(copy: Partition, end: CopyEnd, found: int) -> CopyShortened:
-    name = f"{copy[0]}-{copy[1]}"
+def _lost(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:
+    last = end.offset - 1
+    what = (
+        f"offsets {loss.end} to {last}" if loss.is_known else f"offsets up to {last}, its leader does not know which,"
+    )
     return CopyShortened(
-        f"{name} {LOST}, offsets {found} to {end.offset - 1} of the copy: copy it again by "
+        f"{copy[0]}-{copy[1]} {LOST}, {what} of the copy: copy it again by "
         "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone",
-        found,
+        loss.end,
+        loss.is_known,
     )
 
 

@@ -286,6 +286,12 @@ class Lane:
         assert self._writer is not None
         return self._writer.metadata.leader(*self._offsets) >= 0 and _clock() >= self._segments_after
 
+    @property
+    def can_cut_maps(self) -> bool:
+        """True when a segment can be written that ends the map before it, or when there are no segments."""
+        assert self._writer is not None
+        return self.keeps_offsets or self._offsets[0] not in self._writer.metadata.topics
+
     async def drop_segments(self, known: KnownSegments, starts: Mapping[Partition, int]) -> int:
         """Drop segments below the starts of the copies, as many as fit one transaction; their number.
 
@@ -310,13 +316,14 @@ class Lane:
         base: Mapping[Replica, Position],
         gaps: Sequence[Gap] = (),
         beside: Mapping[Partition, list[Record]] = MappingProxyType({}),
+        cut: Collection[Replica] = (),
     ) -> None:
         """Write the chunks, and the positions past them, in one transaction (invariant A).
 
         ``base`` holds positions that first replace the remembered ones: of replicas without one, of stopping ones, or
         of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). ``beside`` are records
-        for other partitions than the copies. The first transaction after a start leaves the owner's name; later, an
-        empty one is skipped.
+        for other partitions than the copies. Of ``cut`` partitions no older part of the map holds, if ``can_cut_maps``.
+        The first transaction after a start leaves the owner's name; later, an empty one is skipped.
 
         Raises:
             Fenced: somebody newer has the lane, which is over for us.
@@ -340,7 +347,7 @@ class Lane:
         def remembered(ends: Mapping[Partition, int], begins: Begins) -> dict[Partition, list[Record]]:
             nonlocal grown
             ended = self._with_ends(before, advance, taken, ends, begins)
-            grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets)
+            grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets, cut)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
             own = {self._positions: positions + records} | ({self._offsets: segments} if segments else {})

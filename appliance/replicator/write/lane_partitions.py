@@ -15,7 +15,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.copy_states import CopyState, effective
-from appliance.link.model.position import Position
+from appliance.link.model.position import Loss, Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.problem_log import ProblemLog
@@ -140,8 +140,11 @@ class LanePartitions:
         self.limits |= admission.limits
         admitted = []
         for replica in replicas:
+            stop = admission.stops.get(replica)
             if replica in admission.waiting:
                 self.leave_out(replica, admission.waiting[replica])
+            elif isinstance(stop, CopyShortened) and not stop.is_known and not self.lane.can_cut_maps:
+                self.leave_out(replica, stop)
             elif self.lane.is_led_as(replica.copy, admission.metadata):
                 admitted.append(replica)
             else:
@@ -223,11 +226,12 @@ class LanePartitions:
         held = self.position(replica)
         if not (isinstance(reason, GapFound) and self.records_gaps):
             self.problems.tell(replica.name, reason)
-            stopped = held.stop(str(reason), _now())
+            stopped, cut = held.stop(str(reason), _now()), False
             if isinstance(reason, CopyShortened):
-                stopped = held.stop_shortened(str(reason), _now(), reason.end)
+                loss = Loss(reason.end, reason.is_known)
+                stopped, cut = held.stop_shortened(str(reason), _now(), loss), not loss.is_known
             if stopped is not held:
-                await self.lane.commit([], {replica: stopped})
+                await self.lane.commit([], {replica: stopped}, cut=[replica] if cut else ())
             return
         begin = reason.next if reason.next >= 0 else begin
         self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin))

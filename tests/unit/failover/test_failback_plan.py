@@ -9,7 +9,7 @@ from appliance.failover.model.failback_plan import Found, Refusal, Seed, given_b
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_runs import Group, RunIndex, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
-from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position
 from appliance.link.model.replicas import Replica
 
 SOURCE, COPY = uuid.uuid4(), uuid.uuid4()
@@ -87,9 +87,16 @@ def test_what_retention_took_from_the_copy_is_told_and_a_new_partition_begins_at
 
 
 def test_case_177_what_a_copy_took_in_the_place_of_what_it_lost_goes_back_too() -> None:
-    planned = seed(REPLICA, FORWARD, replace(FOUND, lost_from=7))
+    planned = seed(REPLICA, FORWARD, replace(FOUND, loss=Loss(7)))
     assert isinstance(planned, Seed)
     assert (planned.position.next_offset, planned.lost, planned.diverged) == (7, (7, 12), (10, 14))
+
+
+def test_case_491_a_copy_with_a_loss_of_which_nobody_knows_the_place_is_not_brought_back() -> None:
+    # What others had written in the hole was left behind, and no loss was told.
+    reason = refused(seed(REPLICA, FORWARD, replace(FOUND, loss=Loss(20, is_known=False))))
+    assert "T.copy-0 has lost what it had acknowledged below offset 12" in reason
+    assert "its leader does not know from which offset on" in reason
 
 
 def test_what_others_wrote_to_the_copy_after_a_failback_can_be_brought_back_by_the_next_one() -> None:

@@ -1,18 +1,20 @@
 """The detection of losses from the end of a copy (invariant J)."""
 
+import uuid
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import ApplianceError, BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy, CopyShortened
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.committed import Aborted
-from appliance.link.model.position import CopyEnd
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import CopyEnd, Loss, Position
 from appliance.replicator.write import copies
 from appliance.replicator.write.copies import NEVER_WRITTEN, examine_copies, is_intact
 from tests.support.batches import control, made
@@ -156,3 +158,33 @@ async def test_case_68_what_others_appended_is_looked_through_for_our_records_a_
     assert "is looked through for records of this lane past offset 11" in looks[0]
     assert "holds records from offset 310 on that no position accounts for" in looks[-1]
     assert looked_to == {}
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+async def test_case_490_a_loss_whose_place_no_leader_knows_is_told_without_one(
+    is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It was told to begin at the copy's end, far past the remembered one, and the map was not cut.
+    Log(monkeypatch, start=0, end=15)
+    others = written(0, 10, producer_id=4001), control(10, 4001, COMMIT), written(11, 4, producer_id=4001)
+
+    async def epoch_ends(*_: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+        return {COPY: -1} if is_asked else {}, {}
+
+    async def fetch_partition(*_: Any) -> Fetched:
+        return fetched(*others)
+
+    monkeypatch.setattr(copies, "epoch_ends", epoch_ends)
+    monkeypatch.setattr(copies, "fetch_partition", fetch_partition)
+    metadata = Metadata("", 0, {}, {})
+    found = await examine_copies(Destination(), metadata, {COPY: OURS}, 4000, {})
+    error = found.refused[COPY]
+    assert isinstance(error, CopyShortened)
+    assert "has lost what it had acknowledged, offsets up to 10, its leader does not know which, of the copy" in str(
+        error
+    )
+    assert await copies.losses(Destination(), metadata, {COPY: OURS}) == {COPY: Loss(15, is_known=False)}
+    held = Position(uuid.uuid4(), uuid.uuid4(), 9, copy_end=OURS, tail=OffsetTail.begin(9, 11))
+    stopped = held.stop_shortened(str(error), 1, Loss(error.end, error.is_known))
+    assert stopped.tail == OffsetTail.begin(9, 15)
+    assert stopped.stop_shortened(str(error), 2, Loss(17, is_known=False)) is stopped

@@ -37,6 +37,13 @@ def test_one_by_which_an_older_one_was_cut_is_kept_as_long_as_that_one() -> None
     assert dropped(found, 30) == [0, 10]
 
 
+def test_case_492_one_that_cuts_all_older_ones_is_kept_as_long_as_one_of_them() -> None:
+    # It was dropped first, since none begins before it, and the others held again.
+    found = known((5, 10), (10, 30), (0, 0), (40, 50))
+    assert dropped(found, 20) == [5]
+    assert dropped(found, 30) == [5, 10, 0]
+
+
 def test_offsets_of_dropped_segments_are_unknown() -> None:
     found = known((0, 10), (10, 20))
     found.take([encode_dropped((ORDERS, 0), 1)], 30)
