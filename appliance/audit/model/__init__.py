@@ -3,6 +3,8 @@
 - ``entries``: the committed records of a lane's log, with their writers and commit times
 - ``rows``: the row between two positions of a partition
 - ``state``: how far the audit has come, and the rows that follow
+- ``starts``: the starts of a lane that were read, by which old records of a log that lost its end are known
+- ``encoding``: that state as text
 - ``table``: rows and state as Parquet
 - ``files``: the names of files, and which of them hold
 - ``progress``: the writer's progress, for the status

@@ -13,6 +13,10 @@ from appliance.audit.model.entries import Entry
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.model.position import UNKNOWN, Position
 
+_LOST_END = "the positions topic lost its end: what was copied up to here has no rows, or not all"
+
+_COUNTS = ("records", "bytes", "rebuilt", "dropped", "filtered", "dead_letters")
+
 
 class Kind(enum.StrEnum):
     """The meaning of a row."""
@@ -76,6 +80,10 @@ class Known(NamedTuple):
     cause: str = ""
     layout: int = 0
 
+    def is_beyond(self, other: "Known") -> bool:
+        """True if more has been copied, or read, than up to another one of the same counts."""
+        return (self.records, self.next_offset) > (other.records, other.next_offset)
+
 
 def known_of(position: Position, lane: int, offset: int, layout: int) -> Known:
     """The end of a row that ends with this position."""
@@ -134,6 +142,18 @@ def row_of(
         return _row(Kind.UNAUDITED, partition, copy, empty, now, entry, None, before.cause if before else "")
     kind = _kind(before, now)
     return None if kind is None else _row(kind, partition, copy, before, now, entry, transactions, before.cause)
+
+
+def untold_row(partition: Partition, copy: str, lane: int, before: Known, now: Known | None, entry: Entry) -> AuditRow:
+    """The row up to a position, or to its deletion, where nobody knows at which position it begins; it counts nothing.
+
+    ``before`` is the newest position that was counted.
+    """
+    end = now or before._replace(next_offset=UNKNOWN, copy_to=UNKNOWN)
+    end = end._replace(**{name: getattr(before, name) for name in _COUNTS}, lane=lane, offset=entry.record.offset)
+    start = before._replace(next_offset=UNKNOWN, copy_to=UNKNOWN)
+    cause = "; ".join(filter(None, [before.cause, _LOST_END]))
+    return _row(Kind.GAP, partition, copy, start, end, entry, None, cause)
 
 
 def _kind(before: Known, now: Known) -> Kind | None:

@@ -1,32 +1,30 @@
 """The progress of the audit in each lane's log and each source partition, which is stored in each file. Pure."""
 
-import base64
 import functools
 import json
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from appliance.audit.model.entries import Entry, Stretch
-from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of
+from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of, untold_row
+from appliance.audit.model.starts import NO_PRODUCER, NO_STARTS, Starts
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import key_and_value
-from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, Mark, Owner
+from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import Position
 
-_VERSION = 1
 DAY_MS = 86_400_000
 ANY_DAY = -1
 
 _ANEW = "the positions topic was made anew"
 _BEFORE = "copied before the audit began"
-
-_NO_MARK = (-1, -1)
+_NOT_READ_AGAIN = -2
+"""The offset of a position that earlier rows count, and that the log may hold no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +32,8 @@ class LaneKnown:
     """A lane's log, read up to ``read_to``; ``run`` is that of the producer that last left an owner's name there.
 
     ``hole_at`` is the offset before which compaction has last removed something. ``layout`` is the number of the link's
-    layout there, and ``mark`` the producer id and epoch of the lane's newest start. Before offset ``again`` the log is
-    read once more, and holds nothing new before the next start.
+    layout there, and ``starts`` are those of the lane. After the log lost its end, it is read once more before offset
+    ``again``; ``cut`` are the starts that were read before, and ``mark`` is that of the newest start read since.
     """
 
     read_to: int = -1
@@ -43,42 +41,59 @@ class LaneKnown:
     producer: tuple[int, int] = (-1, -1)
     run: str | None = None
     layout: int = 0
-    mark: tuple[int, int] = _NO_MARK
+    starts: Starts = NO_STARTS
     again: int = -1
+    cut: Starts | None = None
+    mark: tuple[int, int] = NO_PRODUCER
+
+
+class Unsettled(NamedTuple):
+    """A partition whose next row has no known beginning yet: the newest position that was ``found`` in the log again.
+
+    Its log may have lost its end once more before anything new was read; then that beginning is unknown for good.
+    """
+
+    found: Known | None = None
+    is_unknown: bool = False
 
 
 @dataclass(slots=True)
 class AuditState:
-    """The ends of the rows so far. ``topic_id`` is that of the positions topic."""
+    """The ends of the rows so far. ``topic_id`` is that of the positions topic.
+
+    ``again`` has the partitions of which nothing new was read since their lane's log lost its end.
+    """
 
     topic_id: UUID = NOWHERE
     lanes: dict[int, LaneKnown] = field(default_factory=dict)
     partitions: dict[Partition, Known] = field(default_factory=dict)
     beginning: str = _BEFORE
+    again: dict[Partition, Unsettled] = field(default_factory=dict)
 
     def copy(self) -> "AuditState":
         """The same, to go on from without changing this one."""
-        return AuditState(self.topic_id, dict(self.lanes), dict(self.partitions), self.beginning)
+        return AuditState(self.topic_id, dict(self.lanes), dict(self.partitions), self.beginning, dict(self.again))
 
     def of_topic(self, topic_id: UUID) -> bool:
         """Go on in the positions topic with this id; False if that is another than before."""
         same = topic_id == self.topic_id
         if not same:
             self.beginning = _ANEW if self.topic_id != NOWHERE else _BEFORE
-            self.topic_id, self.lanes, self.partitions = topic_id, {}, {}
+            self.topic_id, self.lanes, self.partitions, self.again = topic_id, {}, {}, {}
         return same
 
     def lane_cut(self, lane: int) -> None:
         """Read a lane's log again from its beginning: it is shorter than it was.
 
-        Earlier rows count what is left of it, and what was lost. New is what a later start has written, since a
-        producer whose records were lost cannot go on, and what lies further on than it was read.
+        Earlier rows count what is left of it, and what was lost. New is what a later start has written, which goes on
+        from a position that is left, and what an earlier one has written since, which goes on from the last row.
         """
         was = self.lanes[lane]
-        self.lanes[lane] = LaneKnown(mark=was.mark, again=was.read_to if was.mark != _NO_MARK else -1)
+        self.lanes[lane] = LaneKnown(starts=was.starts, again=was.read_to, cut=was.starts)
         for partition, known in self.partitions.items():
             if known.lane == lane:
-                self.partitions[partition] = known._replace(offset=-1)
+                self.partitions[partition] = known._replace(offset=_NOT_READ_AGAIN)
+                self.again[partition] = Unsettled(is_unknown=partition in self.again)
 
     def take(self, lane: int, read: Stretch, day: int, row_ms: int, copy_of: Callable[[str], str]) -> list[AuditRow]:
         """Take the entries of a lane that follow, up to the first one of another day; returns the rows.
@@ -127,19 +142,20 @@ class _Taking:
         """Add the rows of these entries."""
         for entry in entries:
             kind, partition = _key(entry.record.body)
-            if entry.record.offset < self.known.again and kind in ("position", "gap"):
-                self._read_again(partition, entry)
-            elif kind == "position":
+            if partition[0] and (self.known.cut or self.state.again) and self._was_read(kind, partition, entry):
+                continue
+            if kind == "position":
                 self._position(partition, entry)
             elif kind == "gap":
                 self._gap(partition, entry)
             elif kind == "mark":
-                self._mark(entry)
+                self.known = replace(self.known, mark=(entry.producer_id, entry.producer_epoch))
             elif kind == "owner":
                 self._owner(entry)
             elif kind == "layout":
                 self._layout(entry)
         self._end_all()
+        self.known = replace(self.known, starts=self.known.starts.after(entries))
         self.rows = [row._replace(run=self._run(row)) for row in self.rows]
 
     def _run(self, row: AuditRow) -> str | None:
@@ -185,23 +201,58 @@ class _Taking:
             producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
             self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
 
-    def _mark(self, entry: Entry) -> None:
-        remembered = decode(entry.record)
-        if isinstance(remembered, Mark):
-            mark = remembered.producer_id, remembered.epoch
-            if mark > self.known.mark:
-                self.known = replace(self.known, mark=mark, again=-1)
+    def _was_read(self, kind: str, partition: Partition, entry: Entry) -> bool:
+        """True for a position or gap that earlier rows count; for a new one, set the position at which its row begins.
 
-    def _read_again(self, partition: Partition, entry: Entry) -> None:
-        """Go on from a position that earlier rows count."""
-        remembered, before = decode(entry.record), self.state.partitions.get(partition)
-        if before is None or before.lane != self.lane:
-            return
-        if isinstance(remembered, tuple) and isinstance(remembered[1], Position):
-            now = known_of(remembered[1], self.lane, entry.record.offset, self.known.layout)
-            self.state.partitions[partition] = now
-        elif isinstance(remembered, Forgotten) and remembered.gap is None:
-            self.state.partitions[partition] = before._replace(forgotten=True, layout=self.known.layout)
+        A later start has gone on from the position that it found, an earlier one from the newest that was counted.
+        """
+        state, cut = self.state, self.known.cut
+        counted, unsettled = state.partitions.get(partition), state.again.get(partition)
+        if counted is None or unsettled is None:
+            return cut is not None and entry.record.offset < self.known.again and cut.covers(entry)
+        remembered = decode(entry.record) if kind == "position" else None
+        position = remembered[1] if isinstance(remembered, tuple) else None
+        now = (
+            known_of(position, self.lane, entry.record.offset, self.known.layout)
+            if isinstance(position, Position)
+            else None
+        )
+        if cut is None or counted.lane != self.lane:  # another lane has taken it since if it counts less
+            if now is None or now.layout <= counted.layout or now.records >= counted.records:
+                return False
+            return self._begin(partition, entry, now, state.again.pop(partition).found, forgotten=True)
+        if kind == "gap" or cut.covers(entry):
+            if kind == "position":
+                found = now or (unsettled.found or counted)._replace(forgotten=True, layout=self.known.layout)
+                state.again[partition] = unsettled._replace(found=found)
+            return cut.covers(entry)
+        del state.again[partition]
+        return self._begin(partition, entry, now, self._goes_on_from(counted, unsettled, entry, cut))
+
+    def _goes_on_from(self, counted: Known, unsettled: Unsettled, entry: Entry, cut: Starts) -> Known | None:
+        """The position from which the producer of a new entry has gone on; None if that is unknown."""
+        found = unsettled.found
+        if unsettled.is_unknown:
+            return None
+        if cut.has(entry) or (found.is_beyond(counted) if found else counted.forgotten):
+            return counted
+        if found is None or self.known.mark != (entry.producer_id, entry.producer_epoch):
+            return None  # its start may have found another position, in what the log has lost
+        maybe_removed = found.offset < self.known.hole_at and counted.is_beyond(found)
+        return None if maybe_removed else found
+
+    def _begin(
+        self, partition: Partition, entry: Entry, now: Known | None, before: Known | None, forgotten: bool = False
+    ) -> bool:
+        """Set the position at which the row up to ``now`` begins; True if it is unknown, and a row says so."""
+        counted = self.state.partitions[partition]
+        if before is not None:
+            was_forgotten = before.forgotten or forgotten
+            self.state.partitions[partition] = before._replace(cause=counted.cause, forgotten=was_forgotten)
+            return False
+        self.rows.append(untold_row(partition, self.copy_of(partition[0]), self.lane, counted, now, entry))
+        self.state.partitions[partition] = (now or counted)._replace(cause="")
+        return now is not None
 
     def _layout(self, entry: Entry) -> None:
         remembered = decode(entry.record)
@@ -266,51 +317,3 @@ def _key(record_body: bytes) -> tuple[str, Partition]:
         return _kind_of(key_and_value(record_body)[0] or b"{}")
     except (ValueError, LookupError, TypeError, BatchCorrupt) as error:
         raise PeerError(f"the positions topic holds something else: {error!r}") from error
-
-
-def encode_state(state: AuditState) -> bytes:
-    """The state as text, for a file's metadata."""
-    partitions: Iterable[list[object]] = (
-        [*partition, *known._replace(source_id=known.source_id.hex, destination_id=known.destination_id.hex)]  # type: ignore[arg-type]
-        for partition, known in state.partitions.items()
-    )
-    lanes = [
-        [lane, known.read_to, known.hole_at, *known.producer, known.run, known.layout, known.mark, known.again]
-        for lane, known in state.lanes.items()
-    ]
-    whole = {
-        "version": _VERSION,
-        "topic_id": state.topic_id.hex,
-        "beginning": state.beginning,
-        "lanes": lanes,
-        "partitions": list(partitions),
-    }
-    return base64.b64encode(zlib.compress(json.dumps(whole, separators=(",", ":")).encode(), 1))
-
-
-def _newer(fields: Sequence[Any]) -> Sequence[Any]:
-    """The fields of a lane from its run on, which older releases do not all have; JSON has no tuples."""
-    return [tuple(each) if isinstance(each, list) else each for each in fields]
-
-
-def decode_state(text: bytes) -> AuditState:
-    """Decode a state.
-
-    Raises:
-        PeerError: it is damaged, or a newer release's.
-    """
-    try:
-        whole = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
-        if whole["version"] != _VERSION:
-            raise PeerError(f"the audit table was written by a newer release: its state has version {whole['version']}")
-        lanes = {
-            lane: LaneKnown(to, hole, (id_, epoch), *_newer(rest))
-            for lane, to, hole, id_, epoch, *rest in whole["lanes"]
-        }
-        partitions = {
-            (topic, number): Known(lane, offset, UUID(source), UUID(copy), *rest)
-            for topic, number, lane, offset, source, copy, *rest in whole["partitions"]
-        }
-        return AuditState(UUID(whole["topic_id"]), lanes, partitions, whole["beginning"])
-    except (ValueError, LookupError, TypeError, zlib.error) as error:
-        raise PeerError(f"the audit table's state is damaged: {error!r}") from error

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import parquet
 
+from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.rows import AuditRow
-from appliance.audit.model.state import AuditState, decode_state, encode_state
+from appliance.audit.model.state import AuditState
 from appliance.errors import PeerError
 
 _STATE = b"appliance.audit.state"

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import Entry, Stretch
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, decode_state, encode_state, first_day
+from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, first_day
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Mark, Owner
