@@ -21,7 +21,7 @@ async def stretches(
 ) -> AsyncIterator[tuple[int, Stretch | None, bool]]:
     """The next stretch of each lane that is ``behind``, and True if its log ends there.
 
-    None in its place: the log ends before the offset that was read last.
+    None in its place: the log ends before the offset that was read last, or did, and holds other records there.
 
     Raises:
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
@@ -33,7 +33,9 @@ async def stretches(
     for leader in sorted({topic.leaders[lane] for lane in behind}):
         connection = await cluster.broker(leader, "audit")
         wanted = [
-            Wanted((topic.name, lane), topic.id, offsets[lane], _LANE_BYTES, leader_epoch=topic.epochs[lane])
+            Wanted(
+                (topic.name, lane), topic.id, offsets[lane], _LANE_BYTES, lanes[lane].leader_epoch, topic.epochs[lane]
+            )
             for lane in sorted(behind)
             if topic.leaders[lane] == leader
         ]
@@ -46,6 +48,9 @@ async def stretches(
                     raise
                 yield lane, await _from_the_start(cluster, metadata, fetched, offsets[lane]), False
             else:
+                if fetched.diverges is not None:
+                    yield lane, None, False
+                    continue
                 read = stretch(fetched.records, fetched.aborted, offsets[lane])
                 yield lane, read, read.following >= fetched.stable_end
 

@@ -26,7 +26,7 @@ def encode_state(state: AuditState) -> bytes:
         for lane, known in state.lanes.items()
     ]
     starts = [
-        [lane, _starts(known.starts), known.again, None if known.cut is None else _starts(known.cut), known.mark]
+        [lane, _starts(known.starts), known.again, known.cut and _starts(known.cut), known.mark, known.leader_epoch]
         for lane, known in state.lanes.items()
     ]
     whole = {
@@ -80,9 +80,9 @@ def _lane(fields: Sequence[Any], starts: Sequence[Any] | None) -> LaneKnown:
     known = LaneKnown(read_to, hole_at, (id_, epoch), run, layout, Starts(floor=max(tuple(mark), (id_, epoch))))
     if starts is None:
         return known
-    own, again, cut, (id_, epoch) = starts
-    cut = None if cut is None else _starts_of(cut)
-    return replace(known, starts=_starts_of(own), again=again, cut=cut, mark=(id_, epoch))
+    own, again, cut, mark, leader_epoch = starts
+    known = replace(known, starts=_starts_of(own), again=again, cut=cut and _starts_of(cut))
+    return replace(known, mark=tuple(mark), leader_epoch=leader_epoch)
 
 
 def _starts_of(fields: Sequence[Any]) -> Starts:

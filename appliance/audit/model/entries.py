@@ -26,18 +26,20 @@ class Stretch:
     """The entries of a lane from one offset of its log up to ``following``.
 
     ``hole_at`` is the offset before which compaction has last removed something; -1 if it has removed nothing.
+    ``leader_epoch`` is at least that of the last batch before ``following``; -1 if there is none.
     """
 
     entries: Sequence[Entry]
     following: int
     hole_at: int = -1
+    leader_epoch: int = -1
 
     def before(self, offset: int) -> "Stretch":
         """The part of it before an offset."""
         if offset >= self.following:
             return self
         entries = [entry for entry in self.entries if entry.record.offset < offset]
-        return Stretch(entries, offset, min(self.hole_at, offset))
+        return Stretch(entries, offset, min(self.hole_at, offset), self.leader_epoch)
 
 
 def stretch(records: memoryview, aborted: Sequence[Aborted], position: int) -> Stretch:
@@ -59,7 +61,7 @@ def stretch(records: memoryview, aborted: Sequence[Aborted], position: int) -> S
         for batch in committed(batches, aborted)
         for record in _verified(batch, position)
     ]
-    return Stretch(entries, following, hole_at)
+    return Stretch(entries, following, hole_at, batches[-1].header.leader_epoch if batches else -1)
 
 
 def _verified(batch: Batch, position: int) -> list[Record]:

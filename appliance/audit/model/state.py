@@ -34,6 +34,7 @@ class LaneKnown:
     ``hole_at`` is the offset before which compaction has last removed something. ``layout`` is the number of the link's
     layout there, and ``starts`` are those of the lane. After the log lost its end, it is read once more before offset
     ``again``; ``cut`` are the starts that were read before, and ``mark`` is that of the newest start read since.
+    ``leader_epoch`` is at least that of the last batch read, -1 if unknown.
     """
 
     read_to: int = -1
@@ -45,6 +46,7 @@ class LaneKnown:
     again: int = -1
     cut: Starts | None = None
     mark: tuple[int, int] = NO_PRODUCER
+    leader_epoch: int = -1
 
 
 class Unsettled(NamedTuple):
@@ -109,7 +111,8 @@ class AuditState:
         known = replace(known, hole_at=max(known.hole_at, read.hole_at))
         taking = _Taking(self, lane, known, row_ms, copy_of)
         taking.take(read.entries)
-        self.lanes[lane] = replace(taking.known, read_to=read.following)
+        leader_epoch = max(known.leader_epoch, read.leader_epoch)
+        self.lanes[lane] = replace(taking.known, read_to=read.following, leader_epoch=leader_epoch)
         return taking.rows
 
 

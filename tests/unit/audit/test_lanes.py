@@ -1,0 +1,54 @@
+"""Reading the lanes of the positions topic."""
+
+import uuid
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from appliance.audit import lanes
+from appliance.audit.model.encoding import decode_state, encode_state
+from appliance.audit.model.entries import Stretch
+from appliance.audit.model.state import ANY_DAY, AuditState, LaneKnown
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
+from appliance.kafka.protocol.metadata import Metadata, Topic
+
+TOPIC = Topic("positions", uuid.UUID(int=3), False, (1,), epochs=(5,))
+
+
+class Destination(KafkaCluster):
+    """A cluster with one broker, which is not connected to."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def broker(self, *_: Any) -> Any:
+        return None
+
+
+async def test_case_498_a_log_that_lost_its_end_and_is_as_long_again_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The audit went on at its offset, and what stood before it in the place of the lost records had no rows.
+    state = AuditState(TOPIC.id)
+    state.take(0, Stretch((), 100, -1, 4), ANY_DAY, 0, str)
+    state = decode_state(encode_state(state))
+    asked: list[Wanted] = []
+
+    async def list_offsets(*_: Any) -> dict[Any, int]:
+        return {}
+
+    async def fetch(_: Any, wanted: list[Wanted], __: Any) -> list[Fetched]:
+        asked.extend(wanted)
+        diverges = EpochEnd(4, 60)
+        return [Fetched(("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
+
+    monkeypatch.setattr(lanes, "list_offsets", list_offsets)
+    monkeypatch.setattr(lanes, "fetch", fetch)
+    metadata = Metadata("", 0, {}, {TOPIC.name: TOPIC})
+    found = [each async for each in lanes.stretches(Destination(), metadata, TOPIC, state.lanes, [0])]
+    assert found == [(0, None, False)]
+    assert [(each.position, each.last_epoch, each.leader_epoch) for each in asked] == [(100, 4, 5)]
+    state.lane_cut(0)
+    assert state.lanes[0] == LaneKnown(again=100, cut=state.lanes[0].starts)
