@@ -7,6 +7,7 @@
 - ``fan_out``, ``spark_task``: all of them, verified by the tasks of Spark.
 - ``collecting``, ``resume_file``: their results, how far they are, and what a killed run has kept.
 - ``sql``: the source's records as the link's SQL has made them.
+- ``sql_changes``: the changes of that SQL during a verification.
 - ``partition``, ``compacted``: one partition, every record of it or the newest of each key.
 - ``reader``, ``side``, ``beginning``: the batches of one side, and the first offset to compare.
 """

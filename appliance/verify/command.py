@@ -99,8 +99,8 @@ async def _verify(settings: Settings, wishes: Wishes, session: Session | None) -
                 else:
                     await collector.divide(checker)
                     await spark.check(collector.begin(), deadline - clock(), collector.found)
+            results = await run.ended(plan, collector.results)
             file.end()
-    results = sorted([*plan.known, *collector.results], key=lambda result: (result.topic, result.partition or 0))
     return VerificationReport(ids["source"], ids["destination"], file.began, _now(), results)
 
 

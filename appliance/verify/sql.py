@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from appliance.errors import ApplianceError, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record, placed, unpack
 from appliance.link.client.checkpoint_log import peek_checkpoints
@@ -111,25 +111,19 @@ class CopiedBySql:
 @contextlib.asynccontextmanager
 async def copied_by_sql(
     source: KafkaCluster,
-    destination: KafkaCluster,
-    metadata: Metadata,
+    changes: Collection[SqlChange],
     naming: Naming,
     partitions: Iterable[Partition],
     salt: Secret,
     session: Session | None,
 ) -> AsyncIterator[CopiedBySql]:
-    """The SQL that has copied these partitions; starts Spark if that was SQL.
+    """The SQL that has copied these partitions, by all its ``changes``; starts Spark if that was SQL.
 
     Raises:
         ApplianceError: there was SQL, and no ``session``.
         ProcessFailed: Spark does not start.
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
-    name = naming.positions_topic
-    topic = metadata.topics.get(name)
-    lanes = len(topic.leaders) if topic else 0
-    checkpoints = await retry_while_busy(lambda: peek_checkpoints(destination, name, lanes))
-    changes = [change for checkpoint in checkpoints for change in checkpoint.sql.values()]
     if not any(sql.text for partition in partitions for _, sql in history(changes, partition)):
         yield CopiedBySql((), salt)
     elif session is None:

@@ -16,6 +16,7 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.claims import Adopted
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import States, effective
+from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.settings.secret import Secret
@@ -23,6 +24,7 @@ from appliance.verify.checker import Checker, not_compared
 from appliance.verify.collecting import Progress, Tally
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
 from appliance.verify.sql import Session, copied_by_sql
+from appliance.verify.sql_changes import is_doubtful, sql_changes, without_doubtful
 from appliance.verify.work import Job
 
 _NONE = Secret("")
@@ -30,11 +32,10 @@ _NONE = Secret("")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The jobs of a verification, the results that are known without reading anything, and the destination's topics."""
+    """The jobs of a verification, and the results that are known without reading anything."""
 
     jobs: Sequence[Job]
     known: Sequence[PartitionResult]
-    destination: Metadata
 
 
 class Verification:
@@ -58,6 +59,7 @@ class Verification:
         self._progress = progress
         self._salt = salt
         self._session = session
+        self._sql_changes: Sequence[SqlChange] = ()
         self._registry = Registry(destination, naming.replicator, shares=naming.shared)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
@@ -71,7 +73,7 @@ class Verification:
         """
         deadline = time.monotonic() + wait
         plan = await self.plan(topics)
-        tally, results = Tally(plan.jobs, self._progress), [*plan.known]
+        tally, results = Tally(plan.jobs, self._progress), list[PartitionResult]()
 
         def found(job: Job, result: PartitionResult) -> None:
             results.append(result)
@@ -79,7 +81,18 @@ class Verification:
 
         async with self.checker(plan) as checker:
             await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
-        return sorted(results, key=lambda result: (result.topic, result.partition or 0))
+        return await self.ended(plan, results)
+
+    async def ended(self, plan: Plan, results: Sequence[PartitionResult]) -> list[PartitionResult]:
+        """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
+
+        Raises:
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+        """
+        if any(map(is_doubtful, results)):
+            now = await sql_changes(self._destination, self._naming)
+            results = without_doubtful(results, self._sql_changes, now)
+        return sorted([*plan.known, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
         """Look at both clusters, and say what has to be read.
@@ -102,7 +115,7 @@ class Verification:
         led = [replica for replica in replicas if _led(source, destination, replica)]
         verdicts += [_leaderless(replica) for replica in replicas if replica not in led]
         verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
-        return Plan(await self._jobs(source, destination, led), verdicts, destination)
+        return Plan(await self._jobs(source, destination, led), verdicts)
 
     @contextlib.asynccontextmanager
     async def checker(self, plan: Plan) -> AsyncIterator[Checker]:
@@ -112,7 +125,8 @@ class Verification:
             ApplianceError, ProcessFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``copied_by_sql``.
         """
         partitions = [job.replica.source for job in plan.jobs]
-        using = self._source, self._destination, plan.destination, self._naming, partitions, self._salt, self._session
+        self._sql_changes = await sql_changes(self._destination, self._naming)
+        using = self._source, self._sql_changes, self._naming, partitions, self._salt, self._session
         async with copied_by_sql(*using) as sql:
             yield Checker(self._source, self._destination, self._naming, self._latest, sql)
 

@@ -1,0 +1,62 @@
+"""The changes of the link's SQL during a verification: what was compared by an older statement is no result."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.link_sql import SqlChange, history
+from appliance.link.model.naming import Naming
+from appliance.verify.model.report import CopyState, PartitionResult
+
+_DOUBTFUL = frozenset({CopyState.BEHIND, CopyState.DIFFERS})
+_CHANGED = "the link's SQL was changed while this was compared: run this again"
+
+
+async def sql_changes(destination: KafkaCluster, naming: Naming) -> list[SqlChange]:
+    """All changes of the link's SQL, as the positions topic has them now.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
+    """
+    name = naming.positions_topic
+    topic = (await destination.metadata([name])).topics.get(name)
+    lanes = len(topic.leaders) if topic else 0
+    checkpoints = await retry_while_busy(lambda: peek_checkpoints(destination, name, lanes))
+    return [change for checkpoint in checkpoints for change in checkpoint.sql.values()]
+
+
+def is_doubtful(result: PartitionResult) -> bool:
+    """True for a result that a change of the SQL may explain: equal copies are equal."""
+    return result.state in _DOUBTFUL
+
+
+def without_doubtful(
+    results: Iterable[PartitionResult], before: Sequence[SqlChange], after: Sequence[SqlChange]
+) -> list[PartitionResult]:
+    """The results, without those that end where records were made by SQL of which the verification did not know."""
+    return [_not_compared(each) if _is_in_doubt(each, before, after) else each for each in results]
+
+
+def _is_in_doubt(result: PartitionResult, before: Sequence[SqlChange], after: Sequence[SqlChange]) -> bool:
+    if result.partition is None or not is_doubtful(result):
+        return False
+    changed = changed_from(before, after, (result.topic, result.partition))
+    compared_to = result.source.end if result.source and result.state is CopyState.BEHIND else result.differs_at
+    return changed is not None and (compared_to is None or compared_to >= changed)
+
+
+def _not_compared(result: PartitionResult) -> PartitionResult:
+    return replace(result, state=CopyState.NOT_COMPARED, detail=_CHANGED, differs_at=None, behind=0)
+
+
+def changed_from(before: Sequence[SqlChange], after: Sequence[SqlChange], partition: Partition) -> int | None:
+    """The first source offset of which another statement is known by now; None if there is none."""
+    held, now = history(before, partition), history(after, partition)
+    for offset in sorted({first for first, _ in (*held, *now)}):
+        one, other = ([sql for first, sql in each if first <= offset][-1] for each in (held, now))
+        if not one.is_that_of(other):
+            return offset
+    return None
