@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from appliance.errors import ApplianceError, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.batch import LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record, placed, unpack
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.link_sql import LinkSql, SqlChange, history, salt_digest
 from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import Replica
 from appliance.settings.secret import Secret
 from appliance.transform.model.statement import Statement
 from appliance.verify.reader import Choose
@@ -36,7 +38,8 @@ Session = Callable[[], AbstractAsyncContextManager[Any]]
 class CopiedBySql:
     """Makes the records of the source what the SQL of their offsets has made of them; one session of Spark for all.
 
-    ``failback`` are the producer ids of the link's failbacks, whose records came from the copies as they are.
+    ``failback`` are by source partition the producer ids of the link's failbacks, whose records came from the present
+    copies as they are.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class CopiedBySql:
         changes: Collection[SqlChange],
         salt: Secret,
         session: Any = None,
-        failback: Collection[int] = frozenset(),
+        failback: Mapping[Partition, Collection[int]] = MappingProxyType({}),
     ) -> None:
         self._changes = changes
         self._salt = salt
@@ -68,11 +71,12 @@ class CopiedBySql:
         held = history(self._changes, partition)
         if not any(sql.text for _, sql in held):
             return choose
+        brought_back = self._failback.get(partition, ())
 
         async def made(batches: list[Batch]) -> list[Batch]:
             chosen = await choose(batches) if choose else batches
-            as_they_are = [each for each in chosen if each.header.producer_id in self._failback]
-            others = [each for each in chosen if each.header.producer_id not in self._failback]
+            as_they_are = [each for each in chosen if each.header.producer_id in brought_back]
+            others = [each for each in chosen if each.header.producer_id not in brought_back]
             async with self._one_at_a_time:
                 some = await asyncio.to_thread(self._made, partition, held, others)
             return sorted([*some, *as_they_are], key=lambda each: each.header.base_offset)
@@ -113,36 +117,44 @@ async def copied_by_sql(
     source: KafkaCluster,
     changes: Collection[SqlChange],
     naming: Naming,
-    partitions: Iterable[Partition],
+    replicas: Collection[Replica],
     salt: Secret,
     session: Session | None,
 ) -> AsyncIterator[CopiedBySql]:
-    """The SQL that has copied these partitions, by all its ``changes``; starts Spark if that was SQL.
+    """The SQL that has copied these, by all its ``changes``; starts Spark if that was SQL.
 
     Raises:
         ApplianceError: there was SQL, and no ``session``.
         ProcessFailed: Spark does not start.
         BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
-    if not any(sql.text for partition in partitions for _, sql in history(changes, partition)):
+    if not any(sql.text for replica in replicas for _, sql in history(changes, replica.source)):
         yield CopiedBySql((), salt)
     elif session is None:
         raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
     else:
-        failback = await _failback(source, naming)
+        failback = await _failback(source, naming, replicas)
         async with session() as started:
             yield CopiedBySql(changes, salt, started, failback)
 
 
-async def _failback(source: KafkaCluster, naming: Naming) -> frozenset[int]:
-    """The producer ids with which the lanes of the link's failbacks have written to the source."""
+async def _failback(
+    source: KafkaCluster, naming: Naming, replicas: Iterable[Replica]
+) -> dict[Partition, frozenset[int]]:
+    """The producer ids with which the lanes of the link's failbacks have brought records of these copies back.
+
+    What came from a copy that was made anew since has passed the SQL on its way to the present one.
+    """
     name = naming.failback.positions_topic
     topic = (await source.metadata([name])).topics.get(name)
     lanes = len(topic.leaders) if topic else 0
     checkpoints = await retry_while_busy(lambda: peek_checkpoints(source, name, lanes))
-    ends = [held.copy_end for checkpoint in checkpoints for held in checkpoint.positions.values()]
+    held = {key: each for checkpoint in checkpoints for key, each in checkpoint.positions.items()}
+    ends = [each.copy_end for each in held.values()]
     marks = [checkpoint.mark for checkpoint in checkpoints]
-    return frozenset(each.producer_id for each in (*ends, *marks) if each and each.producer_id >= 0)
+    ids = frozenset(each.producer_id for each in (*ends, *marks) if each and each.producer_id >= 0)
+    present = [each for each in replicas if each.copy in held]
+    return {each.source: ids for each in present if not is_another(held[each.copy].source_id, each.destination_id)}
 
 
 def _runs(

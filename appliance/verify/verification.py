@@ -124,9 +124,9 @@ class Verification:
         Raises:
             ApplianceError, ProcessFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``copied_by_sql``.
         """
-        partitions = [job.replica.source for job in plan.jobs]
+        replicas = [job.replica for job in plan.jobs]
         self._sql_changes = await sql_changes(self._destination, self._naming)
-        using = self._source, self._sql_changes, self._naming, partitions, self._salt, self._session
+        using = self._source, self._sql_changes, self._naming, replicas, self._salt, self._session
         async with copied_by_sql(*using) as sql:
             yield Checker(self._source, self._destination, self._naming, self._latest, sql)
 

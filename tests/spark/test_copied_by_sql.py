@@ -60,7 +60,7 @@ async def test_records_that_were_copied_with_another_salt_are_not_compared(sessi
 async def test_case_482_what_a_failback_has_brought_back_is_as_it_is(session: SparkSession) -> None:
     back, key = batch(1, b"2", b"0"), body(b"key", b"6", [("h", b"1")])
     back = replace(back, header=back.header._replace(producer_id=7))
-    choose = CopiedBySql([SqlChange(SMALL, "run", 1, 0)], SALT, session, {7}).of(ORDERS, None)
+    choose = CopiedBySql([SqlChange(SMALL, "run", 1, 0)], SALT, session, {ORDERS: {7}}).of(ORDERS, None)
     assert choose is not None
     made = await choose([batch(0, b"6"), back, placed([Record(3, 9, key)])])
     assert contents(made) == [[(0, b"1.0")], [(1, b"2"), (2, b"0")], [(3, b"1.0")]]

@@ -92,7 +92,7 @@ def test_case_177_what_a_copy_took_in_the_place_of_what_it_lost_goes_back_too() 
     assert (planned.position.next_offset, planned.lost, planned.diverged) == (7, (7, 12), (10, 14))
 
 
-def test_case_491_a_copy_with_a_loss_of_which_nobody_knows_the_place_is_not_brought_back() -> None:
+def test_case_490_a_copy_with_a_loss_of_which_nobody_knows_the_place_is_not_brought_back() -> None:
     # What others had written in the hole was left behind, and no loss was told.
     reason = refused(seed(REPLICA, FORWARD, replace(FOUND, loss=Loss(20, is_known=False))))
     assert "T.copy-0 has lost what it had acknowledged below offset 12" in reason
