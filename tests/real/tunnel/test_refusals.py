@@ -81,9 +81,9 @@ async def test_a_stranger_is_refused_at_both_ends_and_both_name_the_remedy(stran
 @pytest.mark.parametrize(
     "stranger",
     [
-        make_credentials(key_of(OTHER_SECRET), LINK, Side.DESTINATION),
-        make_credentials(key_of(ids=("orange", "melon")), "orange-melon", Side.DESTINATION),
-        make_credentials(key_of(), LINK, Side.SOURCE),
+        lambda: make_credentials(key_of(OTHER_SECRET), LINK, Side.DESTINATION),
+        lambda: make_credentials(key_of(ids=("orange", "melon")), "orange-melon", Side.DESTINATION),
+        lambda: make_credentials(key_of(), LINK, Side.SOURCE),
     ],
     ids=["another secret", "another link", "same role"],
 )
@@ -93,7 +93,7 @@ async def test_the_server_refuses_a_certificate_that_is_not_the_other_ends_thoug
     resolver = Resolver({HOST: ["127.0.0.1"]})
     async with running_server(UNUSED, resolver) as server:
         with pytest.raises(IdentityRefused, match="alert"):
-            await ask_connect(server.port, connect_request(UNUSED), careless(stranger))
+            await ask_connect(server.port, connect_request(UNUSED), careless(stranger()))
         await server.drain(10)
     assert any("or the client refused: SHARED_SECRET" in message for message in caplog.messages)
     assert resolver.asked == []

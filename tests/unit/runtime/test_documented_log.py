@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -73,14 +74,17 @@ def is_line(node: ast.AST) -> bool:
     return isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Name)
 
 
-EVENTS = [event for path in SOURCES for event in (*of_calls(path), *of_outages(path))]
+@functools.cache
+def events() -> list[Event]:
+    """All lines that the code can write; read when a test asks, because each worker of pytest imports this file."""
+    return [event for path in SOURCES for event in (*of_calls(path), *of_outages(path))]
 
 
 def test_every_documented_event_exists_with_its_level_logger_and_fields() -> None:
     rows = re.findall(r"^\| `([^`]+)` \| (\w+) \| (\w+) \| (.*?) ?\| ", DOCUMENT, re.MULTILINE)
     assert len(rows) > 20
     for message, level, name, fields in rows:
-        found = [event for event in EVENTS if event[:2] == (name, level) and event.message.startswith(message)]
+        found = [event for event in events() if event[:2] == (name, level) and event.message.startswith(message)]
         assert found, message
         assert set(re.findall(r"`(\w+)`", fields)) <= frozenset.union(*(event.fields for event in found)) | (
             COPIED if message == "copied" else set()
