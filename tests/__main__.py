@@ -45,6 +45,14 @@ def run(suite: Suite, options: Sequence[str] = ()) -> list[str]:
     return ["pytest", *suite.options, *options, *suite.directories]
 
 
+def environment() -> dict[str, str]:
+    """The variables of the steps: this process's, except the one by which Python keeps no bytecode.
+
+    Without bytecode, each worker of pytest compiles every file again, and rewrites its assertions.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _files(arguments: Sequence[str], here: Path) -> Iterator[str]:
     """The arguments that name tests: a file, a directory, or one test in a file."""
     for before, argument in zip(("", *arguments), arguments, strict=False):
@@ -73,7 +81,8 @@ def main(arguments: Sequence[str]) -> int:
         print(help_text())
         return 0
     todo = steps(arguments, Path(os.getcwd()))
-    outcomes = [subprocess.run([sys.executable, "-m", *step], cwd=CHECKOUT).returncode for step in todo]
+    commands = [[sys.executable, "-m", *step] for step in todo]
+    outcomes = [subprocess.run(command, cwd=CHECKOUT, env=environment()).returncode for command in commands]
     return next((outcome for outcome in outcomes if outcome), 0)
 
 

@@ -3,10 +3,11 @@
 Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-The suites that mostly wait run first, two at once; then the other steps, one after the other; at last the faults, which
-sleep half of the time, and beside them, at the lowest priority, those that only compute. The longest is first. A step's
-output is kept, and printed when the step ends. The summary shows the minutes of each step and its processor minutes;
-the rest of two cores' time was spent waiting.
+The checks run first, two at once, and with them a collection of the largest suite: on a clean machine, each of its
+workers would otherwise compile every file. Next are the suites that mostly wait, two at once; then the other steps, one
+after the other; at last the faults, which sleep half of the time, and beside them, at the lowest priority, those that
+only compute. The longest is first. A step's output is kept, and printed when the step ends. The summary shows the
+minutes of each step and its processor minutes; the rest of two cores' time was spent waiting.
 
 A busy machine may starve a test that waits for real processes. Therefore failed tests outside tests/unit and
 tests/simulation run once more, alone, when all steps have ended. Tests that pass only then are reported as flaky.
@@ -24,10 +25,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.__main__ import CHECKOUT, CHECKS, run
+from tests.__main__ import CHECKOUT, CHECKS, environment, run
 from tests.suites import DEFAULT, EACH_SUBMISSION, SUITES, Load, Suite
 
-AT_ONCE = {(Load.WAITS,): 2, (Load.WHOLE,): 1, (Load.SLEEPS, Load.FILLS): 2}
+AT_ONCE = {(Load.ONE,): 2, (Load.WAITS,): 2, (Load.WHOLE,): 1, (Load.SLEEPS, Load.FILLS): 2}
 """Number of simultaneous steps of some loads, in the order in which they run. Three that wait took as long as two:
 together they do not wait. No suite of the same priority runs beside the faults: on two cores, their lanes would exceed
 the transaction timeout of five seconds, and start again with more to copy."""
@@ -36,6 +37,7 @@ TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
 
 SLOWEST = ("--durations", "10")
+COLLECTION = ("pytest", "--collect-only", "-qq", *DEFAULT.directories)
 
 TESTS_FAILED = 1
 """pytest's exit code when tests ran and some failed; other ones mean that it could not continue."""
@@ -107,7 +109,8 @@ def everything(directory: Path, release: bool) -> list[Step]:
         return Step(suite.flag or "bin/test", run(suite, options), failures, suite.load)
 
     suites = sorted((suite for suite in minutes if minutes[suite]), key=lambda suite: -minutes[suite])
-    return [*(Step(" ".join(check), check) for check in CHECKS), *map(step, suites)]
+    checks = [Step(" ".join(check), check, load=Load.ONE) for check in CHECKS]
+    return [*checks, Step("collection", COLLECTION, load=Load.ONE), *map(step, suites)]
 
 
 def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
@@ -132,7 +135,8 @@ def perform(step: Step) -> Outcome:
     print(f"=== {step.name}: begun", flush=True)
     began = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        process = subprocess.Popen(step.command, cwd=CHECKOUT, stdout=output, stderr=subprocess.STDOUT)
+        command, variables = step.command, environment()
+        process = subprocess.Popen(command, cwd=CHECKOUT, env=variables, stdout=output, stderr=subprocess.STDOUT)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         minutes, processor = (time.monotonic() - began) / 60, (used.ru_utime + used.ru_stime) / 60

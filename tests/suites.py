@@ -19,8 +19,9 @@ EACH_SUBMISSION = ("-m", "not release")
 
 
 class Load(enum.Enum):
-    """The part of two processors that a suite keeps busy, and so its company in CI."""
+    """The part of two processors that a step keeps busy, and so its company in CI."""
 
+    ONE = "computes on one: runs beside another such step"
     WHOLE = "runs alone"
     WAITS = "runs beside another such suite"
     SLEEPS = "runs beside one that fills the time, and no other"

@@ -10,6 +10,7 @@ import pytest
 from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
 from tests.ci import (
     AT_ONCE,
+    COLLECTION,
     TRIED_AGAIN_MAX,
     Outcome,
     Step,
@@ -92,9 +93,10 @@ def test_tests_with_real_processes_are_tried_again_and_computed_ones_are_not() -
 
 def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_path: Path) -> None:
     found = everything(tmp_path, release=True)
-    assert [step.module for step in found[: len(CHECKS)]] == list(CHECKS)
+    first, suites = found[: len(CHECKS) + 1], found[len(CHECKS) + 1 :]
+    assert [step.module for step in first] == [*CHECKS, COLLECTION]
     minutes = {suite.flag or "bin/test": suite.minutes for suite in (DEFAULT, *SUITES)}
-    taken = [minutes[step.name] for step in found[len(CHECKS) :]]
+    taken = [minutes[step.name] for step in suites]
     assert len(taken) == len(minutes)
     assert taken == sorted(taken, reverse=True)
     assert len({step.failures for step in found}) == len(taken) + 1
@@ -102,7 +104,8 @@ def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_p
 
 def test_every_suite_has_its_company_and_the_faults_have_none(tmp_path: Path) -> None:
     loads = {step.name: step.load for step in everything(tmp_path, release=True)}
-    assert loads["--spark"] is loads["bin/test"] is loads["mypy"] is Load.WHOLE
+    assert loads["mypy"] is loads["collection"] is Load.ONE
+    assert loads["--spark"] is loads["bin/test"] is Load.WHOLE
     assert loads["--faults"] is Load.SLEEPS
     assert loads["--containers"] is loads["--networks"] is Load.WAITS
     assert {suite.flag: suite.load for suite in SUITES}.items() <= loads.items()
@@ -145,6 +148,11 @@ def test_the_processor_minutes_of_a_step_are_those_of_its_processes_too() -> Non
     outcome = perform(Step("busy", ["timeit", "-n1", "-r1", busy]))
     assert outcome.code == 0
     assert outcome.processor_minutes > 0.05 / 60
+
+
+def test_every_step_keeps_its_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert perform(Step("kept", ["timeit", "-n1", "-r1", "import sys; assert not sys.dont_write_bytecode"])).code == 0
 
 
 @pytest.mark.release  # .ci/run collects them all
