@@ -1,4 +1,7 @@
-"""Changes of a link are seen in an open page, without a reload."""
+"""Changes of a link are seen in an open page, without a reload.
+
+All tests share a link. Each leaves it whole, except the last ones: of these, each ends what none after it needs.
+"""
 
 import asyncio
 
@@ -11,8 +14,8 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_pause_and_a_resume_by_the_page_are_seen_live(center: Center, seen: Browser) -> None:
-    await asyncio.to_thread(_paused_and_resumed, center, seen)
+async def test_a_pause_and_a_resume_by_the_page_are_seen_live(lasting: Center, seen: Browser) -> None:
+    await asyncio.to_thread(_paused_and_resumed, lasting, seen)
 
 
 def _give_token(center: Center, seen: Browser) -> None:
@@ -47,9 +50,9 @@ def _paused_and_resumed(center: Center, seen: Browser) -> None:
 
 
 async def test_a_reset_needs_the_links_name_and_the_doctor_walks_the_path_at_a_click(
-    center: Center, seen: Browser
+    lasting: Center, seen: Browser
 ) -> None:
-    await asyncio.to_thread(_reset_and_diagnosed, center, seen)
+    await asyncio.to_thread(_reset_and_diagnosed, lasting, seen)
 
 
 def _reset_and_diagnosed(center: Center, seen: Browser) -> None:
@@ -69,37 +72,12 @@ def _reset_and_diagnosed(center: Center, seen: Browser) -> None:
     assert len(seen.find("tbody tr")) > 10
 
 
-async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves_it(
-    center: Center, seen: Browser
-) -> None:
-    await asyncio.to_thread(seen.open, center.page)
-    await asyncio.to_thread(_until_copied, seen)
-    await center.replicator.kill()
-    await asyncio.to_thread(outrun_by_retention, center.link)
-    async with center.link.running("replicate"):
-        await asyncio.to_thread(
-            seen.wait_for, "orders-0: stopped since", "bin/appliance resume --topic orders --partition 0 --dry-run"
-        )
-        options = ["--topic", "orders", "--partition", "0", "--from", "earliest"]
-        async with center.link.running("resume", *options) as resume:
-            assert await resume.wait(PATIENCE) == 0
-        await asyncio.to_thread(_until_copied, seen)
-        await asyncio.to_thread(seen.open, f"{center.page}topics/orders")
-        await asyncio.to_thread(seen.wait_for, "Gaps", "130")
-        await asyncio.to_thread(seen.open, f"{center.page}events")
-        await asyncio.to_thread(seen.wait_for, "gap from offset 100 on", "no longer stopped")
-
-
-def _until_copied(seen: Browser) -> None:
-    seen.wait("copied", lambda: seen.find(".badge")[0].text.endswith("copied"))
-
-
 async def test_a_cluster_that_goes_away_is_unknown_since_then_and_nothing_old_is_shown_as_current(
-    center: Center, seen: Browser
+    lasting: Center, seen: Browser
 ) -> None:
-    await asyncio.to_thread(seen.open, center.page)
+    await asyncio.to_thread(seen.open, lasting.page)
     await asyncio.to_thread(_until_copied, seen)
-    orange = center.link.orange
+    orange = lasting.link.orange
     await orange.kill(orange.plan.nodes[0].id)
     try:
         await asyncio.to_thread(seen.wait_for, "source cluster orange: unknown since")
@@ -110,33 +88,46 @@ async def test_a_cluster_that_goes_away_is_unknown_since_then_and_nothing_old_is
     await asyncio.to_thread(seen.wait_for, "source cluster orange: answers")
 
 
-async def test_a_control_center_that_goes_away_leaves_a_page_that_says_so_and_is_grey(
-    center: Center, seen: Browser
+async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves_it(
+    lasting: Center, seen: Browser
 ) -> None:
-    await asyncio.to_thread(seen.open, center.page)
+    await asyncio.to_thread(seen.open, lasting.page)
     await asyncio.to_thread(_until_copied, seen)
-    await center.console.kill()
-    await asyncio.to_thread(seen.wait_for, "The control center has not answered since", "what you see is old")
-    assert "stale" in seen.find("#live")[0].get_attribute("class")
-    seen.note_errors()
-    seen.errors.clear()  # the browser notes the refused connections
+    await lasting.replicator.kill()
+    await asyncio.to_thread(outrun_by_retention, lasting.link)
+    async with lasting.link.running("replicate"):
+        await asyncio.to_thread(
+            seen.wait_for, "orders-0: stopped since", "bin/appliance resume --topic orders --partition 0 --dry-run"
+        )
+        options = ["--topic", "orders", "--partition", "0", "--from", "earliest"]
+        async with lasting.link.running("resume", *options) as resume:
+            assert await resume.wait(PATIENCE) == 0
+        await asyncio.to_thread(_until_copied, seen)
+        await asyncio.to_thread(seen.open, f"{lasting.page}topics/orders")
+        await asyncio.to_thread(seen.wait_for, "Gaps", "130")
+        await asyncio.to_thread(seen.open, f"{lasting.page}events")
+        await asyncio.to_thread(seen.wait_for, "gap from offset 100 on", "no longer stopped")
 
 
-async def test_the_page_stands_while_no_replicator_runs(center: Center, seen: Browser) -> None:
-    await center.replicator.kill()
-    await asyncio.to_thread(seen.open, center.page)
+def _until_copied(seen: Browser) -> None:
+    seen.wait("copied", lambda: seen.find(".badge")[0].text.endswith("copied"))
+
+
+async def test_the_page_stands_while_no_replicator_runs(lasting: Center, seen: Browser) -> None:
+    await lasting.replicator.kill()
+    await asyncio.to_thread(seen.open, lasting.page)
     await asyncio.to_thread(seen.wait_for, "no replicator answers on CONSOLE_LISTEN", "copied")
 
 
 @pytest.mark.release  # held by tests/real/console/test_neighbours.py
 async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_from_the_others_page(
-    center: Center, seen: Browser, tmp_path_factory: pytest.TempPathFactory
+    lasting: Center, seen: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     links = str(tmp_path_factory.mktemp("links"))
     other = {"DESTINATION_CLUSTER_ID": "lemon", "CONTROL_CENTER_LINKS": links}
     async with (
-        control_center(center.link, CONTROL_CENTER_LINKS=links) as (_, own),
-        control_center(center.link, **other) as (neighbour, _),
+        control_center(lasting.link, CONTROL_CENTER_LINKS=links) as (_, own),
+        control_center(lasting.link, **other) as (neighbour, _),
     ):
         await asyncio.to_thread(seen.open, f"http://{own}/")
         await asyncio.to_thread(seen.wait_for, "orange → grape", "orange → lemon")
@@ -145,3 +136,15 @@ async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_from_the_
         await neighbour.kill()
         await asyncio.to_thread(seen.open, f"http://{own}/")
         await asyncio.to_thread(seen.wait_for, "its control center does not answer")
+
+
+async def test_a_control_center_that_goes_away_leaves_a_page_that_says_so_and_is_grey(
+    lasting: Center, seen: Browser
+) -> None:
+    await asyncio.to_thread(seen.open, lasting.page)
+    await asyncio.to_thread(_until_copied, seen)
+    await lasting.console.kill()
+    await asyncio.to_thread(seen.wait_for, "The control center has not answered since", "what you see is old")
+    assert "stale" in seen.find("#live")[0].get_attribute("class")
+    seen.note_errors()
+    seen.errors.clear()  # the browser notes the refused connections
