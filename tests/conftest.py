@@ -28,8 +28,11 @@ _ADDRESSES = {"orange": "127.0.3.1", "grape": "127.0.3.2"}
 _BUSY = {
     "log.cleaner.backoff.ms": "200",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "broker.heartbeat.interval.ms": "1000",
+    "broker.session.timeout.ms": "6000",
 }
-"""Settings for frequent checks by the broker: in production it waits 10 seconds or more between them."""
+"""Settings for frequent checks by the broker: in production it waits 10 seconds or more between them. Heartbeats to
+itself are rarer than those of the testbed: a session has a dozen of such brokers, which are idle most of the time."""
 _numbers = itertools.count()
 
 
