@@ -54,6 +54,10 @@ class Cluster:
         fields = {"cluster": self.plan.name, "brokers": len(self._brokers), "bootstrap": self.home_bootstrap}
         log.info("cluster ready", extra={"fields": fields})
 
+    def use(self, ports: Ports) -> None:
+        """Know the ports of the brokers, which another process runs from the same plan and directory."""
+        self._ports = ports
+
     async def stop(self) -> None:
         """Kill the brokers and remove their files; do nothing if none runs."""
         await self._undo.aclose()

@@ -26,13 +26,13 @@ settings.load_profile("patient")
 
 _ADDRESSES = {"orange": "127.0.3.1", "grape": "127.0.3.2"}
 _BUSY = {
-    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.backoff.ms": "500",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "broker.heartbeat.interval.ms": "1000",
     "broker.session.timeout.ms": "6000",
 }
 """Settings for frequent checks by the broker: in production it waits 10 seconds or more between them. Heartbeats to
-itself are rarer than those of the testbed: a session has a dozen of such brokers, which are idle most of the time."""
+itself are rarer than those of the testbed: such brokers are idle most of the time."""
 _numbers = itertools.count()
 
 
@@ -87,15 +87,20 @@ def no_secret_in_the_log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not [record for record in records if record.name.startswith("asyncssh")]
 
 
+def plans() -> list[ClusterPlan]:
+    """The plans of the source and of the destination."""
+    return [plain(name, address) for name, address in _ADDRESSES.items()]
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
     directory: Path = tmp_path_factory.mktemp("clusters")
-    orange, grape = (Cluster(plain(name, address), directory) for name, address in _ADDRESSES.items())
+    orange, grape = (Cluster(plan, directory) for plan in plans())
     async with orange, grape:
         yield orange, grape
 
 
 @pytest.fixture
 def pair(clusters: tuple[Cluster, Cluster]) -> Pair:
-    """The clusters, with a unique name for the test's link and topics."""
-    return Pair(*clusters, tag=f"{os.getpid()}-{next(_numbers)}")
+    """The clusters, with a unique name for the test's link and topics; no other's name ends with it."""
+    return Pair(*clusters, tag=f"p{os.getpid()}-{next(_numbers)}")

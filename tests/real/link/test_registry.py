@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
+import pytest_asyncio
 
 from appliance.errors import BrokerBusy, LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
@@ -18,11 +19,21 @@ from appliance.link.model.claim_changes import Changes
 from appliance.link.model.claims import Claim
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import REGISTRY
+from testbed.cluster import Cluster
+from tests.conftest import plans
 from tests.support.administration import configure
 from tests.support.engine import OtherLink, Pair
 from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    """Clusters of these tests alone, which change a topic that all links share."""
+    orange, grape = (Cluster(plan, tmp_path_factory.mktemp("own")) for plan in plans())
+    async with orange, grape:
+        yield orange, grape
 
 
 async def test_a_registry_that_retention_may_empty_is_refused(pair: Pair) -> None:  # invariant I

@@ -41,7 +41,7 @@ from appliance.status.watcher import Watcher
 from appliance.verify.model.report import CopyState
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
-from tests.conftest import plain
+from tests.conftest import plain, plans
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import failed_back, promoted, states
@@ -50,6 +50,14 @@ from tests.support.patience import PATIENCE
 from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    """Clusters of these tests alone, which change a topic that all links share."""
+    orange, grape = (Cluster(plan, tmp_path_factory.mktemp("own")) for plan in plans())
+    async with orange, grape:
+        yield orange, grape
 
 
 @pytest.fixture
