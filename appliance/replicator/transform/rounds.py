@@ -50,6 +50,8 @@ class Pending:
         failures = sorted((each for each in self.failures if each.offset < self.end), key=lambda each: each.offset)
         records = replace(self.wanted, end=self.end).records
         filtered = records - sum(batch.records for batch in batches) - len(failures)
+        if filtered < 0 or any(_following(batch) > self.end for batch in batches):
+            raise AssertionError(f"{self.wanted.partition}: the SQL has returned records past offset {self.end}")
         return Outcome(tuple(batches), self.end, filtered, tuple(failures), self.stop)
 
 
@@ -157,6 +159,12 @@ class Rounds:
         doubted = ([piece for piece in pieces if wanted(piece)] for pieces in self._doubted)
         self._doubted = deque(pieces for pieces in doubted if pieces)
         self._given = {number: piece for number, piece in self._given.items() if wanted(piece)}
+
+
+def _following(batch: Outgoing) -> int:
+    """The offset after its last record."""
+    first, length = batch.runs[-1] if batch.runs else (batch.first_offset, batch.records)
+    return first + length
 
 
 def _is_wanted(piece: _Piece) -> bool:

@@ -173,7 +173,7 @@ class RowReader:
         if not (own and ascending and some.offsets[-1] < bounds["end"]):
             raise PeerError("the SQL has returned rows of another range, or in another order")
         self._last = some.offsets[-1]
-        if not all(kept):
+        if self._failed or not all(kept):
             some = self._passed(some, kept)
         for held, more in zip(_lists(self._held), _lists(some), strict=True):
             held.extend(more)

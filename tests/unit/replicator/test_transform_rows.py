@@ -89,3 +89,14 @@ def test_an_end_mark_that_is_changed_is_refused() -> None:
     (rows,) = rows_of([Range(("orders", 0), 0, 2, ranges[0].batches, 2**20)])
     with pytest.raises(PeerError, match="changed an end mark"):
         read(ranges, [returned(rows)])
+
+
+def test_case_501_no_record_after_the_one_that_stops_a_range_is_written() -> None:
+    whole = range_of([b"x"] * (3 * ROWS_AT_ONCE))
+    batches = [returned(rows) for rows in rows_of([whole])]
+    outcomes = [None if offset == 100 else 1 for offset in batches[0].column("offset").to_pylist()]
+    place = batches[0].schema.get_field_index(OUTCOME)
+    batches[0] = batches[0].set_column(place, OUTCOME, pa.array(outcomes, pa.int64()))
+    (confirmed,) = read([whole], batches)
+    assert confirmed.failed == [100]
+    assert [offset for offset, _, _ in records_of(confirmed)] == list(range(100))
