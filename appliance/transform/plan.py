@@ -21,6 +21,7 @@ from appliance.transform.checks import checked
 from appliance.transform.model.statement import (
     COLUMNS,
     END,
+    GROWN,
     HEADERS_TYPE,
     KEPT,
     LEFT_OUT,
@@ -28,6 +29,7 @@ from appliance.transform.model.statement import (
     OUTCOME,
     OUTPUTS,
     RANGE,
+    ROOM,
     SALT,
     SESSION,
     TIMESTAMP,
@@ -38,10 +40,17 @@ _LAYER = "_layer"
 _ATTRIBUTE = "AttributeReference"
 _NAMED = _ATTRIBUTE, "UnresolvedAttribute"
 
-_OUTCOME = f"if(spark_partition_id() < 0, NULL, coalesce({END}, CAST(%s AS BIGINT)))"
+_GROWN = "_grown"
+_OUTCOME = f"if(spark_partition_id() < 0, NULL, coalesce({END}, if({_GROWN}, {GROWN}, CAST(%s AS BIGINT))))"
 """It is PASSES for true, and LEFT_OUT for false. The first condition is never true: Spark moves no filter below a
 column that needs the partition, while it would otherwise compute the layers for the filter, and once more for the rest.
 """
+
+_SIZED = "key", "value"
+_BYTES = "coalesce(octet_length(%s), 0)"
+_HEADER_BYTES = (
+    "coalesce(aggregate(%s, 0L, (n, h) -> n + 32 + octet_length(h.key) + coalesce(octet_length(h.value), 0)), 0)"
+)
 
 _CAST = "CAST(_x AS BINARY)"
 
@@ -122,30 +131,43 @@ def needed(session: Any, statement: Statement, salted: bool) -> Needed:
     seen = [name for name in COLUMNS if name in {"offset", "timestamp"} | layers.used | {*stays}]
     opaque = [OPAQUE] * (OPAQUE in stays)
     outputs = [OPAQUE if opaque and name == "headers" else name for name in OUTPUTS]
-    given = RANGE, *seen, *opaque, *[SALT] * salted, END
+    given = RANGE, *seen, *opaque, *[SALT] * salted, *[ROOM] * bool(changed), END
     return Needed(given, (RANGE, "offset", "timestamp", *outputs, OUTCOME))
 
 
 def contents(session: Any, statement: Statement, records: Any, names: Sequence[str]) -> Any:
     """As ``outcomes``, with the columns ``names`` alone, and without the records that the statement leaves out.
 
-    Key, value and headers of a record that it fails on are null. ``records`` are a DataFrame of the columns that are
-    ``needed``. A statement that saw another one would fail.
+    Key, value and headers of a record that it fails on, or that has no room for them, are null. ``records`` are a
+    DataFrame of the columns that are ``needed``. A statement that saw another one would fail.
     """
     absent = {name: kind for name, kind in COLUMNS.items() if name not in records.columns}
     guards = [f"CAST(raise_error('{name} is absent') AS {kind}) AS `{name}`" for name, kind in absent.items()]
     layers = _Outcomes(session, statement, records.selectExpr(*(f"`{name}`" for name in records.columns), *guards))
     columns, last = layers.outputs(), layers.last
+    grown = _grown(columns, [name for name in _SIZED if name not in absent])
+    frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")
 
     def column(name: str) -> str:
         if name == OUTCOME:
             return _OUTCOME % layers.kept()
-        if name in columns or not last or name not in (*OUTPUTS, OPAQUE):
-            return columns.get(name, f"`{name}`")
-        return f"if({last}.row IS NULL, NULL, `{name}`)"
+        if name not in (*OUTPUTS, OPAQUE):
+            return f"`{name}`"
+        if name in columns:
+            return f"if({_GROWN}, NULL, {columns[name]})"
+        return f"if({last}.row IS NULL OR {_GROWN}, NULL, `{name}`)" if last else f"`{name}`"
 
-    rows = layers.frame().selectExpr(*(f"{column(name)} AS `{name}`" for name in names))
+    rows = frame.selectExpr(*(f"{column(name)} AS `{name}`" for name in names))
     return rows.filter(f"{OUTCOME} IS NULL OR {OUTCOME} <> {LEFT_OUT}")
+
+
+def _grown(columns: Mapping[str, str], given: Sequence[str]) -> str:
+    """SQL that is true where the outputs in ``columns`` are larger than key and value, if ``given``, and the room."""
+    if not columns:
+        return "false"
+    after = [(_HEADER_BYTES if name == "headers" else _BYTES) % each for name, each in columns.items()]
+    before = [_BYTES % f"`{name}`" for name in given]
+    return f"{' + '.join(after)} > {' + '.join([*before, ROOM])}"
 
 
 def failure(session: Any, statement: Statement, record: Any) -> str:

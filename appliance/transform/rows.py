@@ -10,7 +10,7 @@ from itertools import accumulate, chain
 import pyarrow as pa
 
 from appliance.kafka.records.columns import Headers
-from appliance.transform.model.statement import END, OPAQUE, RANGE, SALT
+from appliance.transform.model.statement import END, OPAQUE, RANGE, ROOM, SALT
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
 )
 """The columns of a record that a statement sees."""
 
-_TYPES = {field.name: field.type for field in SCHEMA} | {RANGE: pa.int32(), OPAQUE: pa.binary()}
+_TYPES = {field.name: field.type for field in SCHEMA} | {RANGE: pa.int32(), OPAQUE: pa.binary(), ROOM: pa.int64()}
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:

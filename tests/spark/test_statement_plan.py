@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
-from appliance.transform.model.statement import COLUMNS, KEPT, OPAQUE, OUTCOME, RANGE, Statement
+from appliance.transform.model.statement import COLUMNS, GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, Statement
 from appliance.transform.plan import contents, failure, needed, outcomes, transformed
 from tests.support.spark_sql import Row, end, records, session
 
@@ -150,8 +150,9 @@ def test_a_replicator_gets_what_is_kept_alone_and_the_ends_of_ranges(session: Sp
 def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, text: str, seen: set[str]) -> None:
     rows = [Row(b"k", b"v", [("h", b"1"), ("g", None)], "orders", partition, partition) for partition in (0, 1, 3)]
     whole, wanted = records(session, [*rows, end(2)]), needed(session, Statement(text), salted=False)
-    assert {*wanted.given} - {RANGE, "offset", "timestamp", "_end"} == seen
-    given = whole.selectExpr("*", f"0 AS {RANGE}", f"binary(string(offset)) AS {OPAQUE}").select(*wanted.given)
+    assert {*wanted.given} - {RANGE, "offset", "timestamp", "_end", ROOM} == seen
+    more = f"0 AS {RANGE}", f"binary(string(offset)) AS {OPAQUE}", f"100 AS {ROOM}"
+    given = whole.selectExpr("*", *more).select(*wanted.given)
     made = contents(session, Statement(text), given, wanted.returned)
     out = made.collect()
     expected = [row for row in outcomes(session, Statement(text), whole).collect() if row[KEPT] is not False]
@@ -168,10 +169,30 @@ def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, t
 
 
 def test_a_column_that_is_not_given_is_never_taken_for_null(session: SparkSession) -> None:
-    given = records(session, [Row()]).selectExpr("offset", "timestamp", "_end")
+    given = records(session, [Row()]).selectExpr("offset", "timestamp", f"100 AS {ROOM}", "_end")
     statement = Statement("SELECT string(topic IS NULL) AS value FROM records")
     (row,) = contents(session, statement, given, ["value", OUTCOME]).collect()
     assert row[OUTCOME] is None
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "repeat(string(value), 26) AS value",
+        "binary(repeat('x', 130)) AS key",
+        "repeat(string(value), 16) AS value, repeat(string(key), 16) AS key",
+        "array(named_struct('key', repeat('h',50), 'value', value), named_struct('key','g', 'value',NULL)) AS headers",
+    ],
+)
+def test_a_record_that_grows_beyond_its_room_comes_out_without_content(session: SparkSession, output: str) -> None:
+    rows = [Row(b"abcd", b"12345" * 5), Row(b"ab", b"1"), end(2)]
+    wanted = needed(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), salted=False)
+    more = f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", f"if(length(key) = 4, 100, 100000) AS {ROOM}"
+    given = records(session, rows).selectExpr("*", *more).select(*wanted.given)
+    out = contents(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), given, wanted.returned)
+    large, small, mark = out.collect()
+    assert (large[OUTCOME], small[OUTCOME], mark[OUTCOME]) == (GROWN, 1, 2)
+    assert (large.key, large.value, large[wanted.returned[5]]) == (None, None, None)
 
 
 def test_a_timestamp_is_one_of_sparks_and_stays_to_the_millisecond(session: SparkSession) -> None:

@@ -23,10 +23,10 @@ from tests.support.processes import family, runs
 from tests.support.spark_context import forget_context, hide_gateway
 
 
-def range_of(values: Sequence[bytes | None], first: int = 0, partition: int = 0) -> Range:
+def range_of(values: Sequence[bytes | None], first: int = 0, partition: int = 0, key: bytes = b"key") -> Range:
     """A range of records with these values, one after the other."""
     offsets, nothing = list(range(first, first + len(values))), [()] * len(values)
-    columns = Columns(offsets, [1000 + at for at in offsets], [b"key"] * len(values), list(values), [*nothing])
+    columns = Columns(offsets, [1000 + at for at in offsets], [key] * len(values), list(values), [*nothing])
     end = first + len(values)
     return Range(("orders", partition), first, end, tuple(encoded(columns, 0, 10**6, end)), 10**6)
 

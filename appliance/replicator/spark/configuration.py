@@ -14,6 +14,10 @@ JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:Max
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
+_DIRECT_MEGABYTES = 64
+_ROWS_MEGABYTES = 48
+"""Direct memory for the rows of each task: ``ROWS_AT_ONCE`` of them, with their room, and Arrow doubles its buffers."""
+
 _LATER = "-XX:CompileThresholdScaling=10"
 """With SQL, the compilers wait until code has run often: otherwise they take as long as a million records do."""
 
@@ -88,7 +92,8 @@ def configuration(
         passed: further settings, as ``passed_conf`` has checked them.
         transforms: the records pass SQL.
     """
-    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [_LATER, "-Dappliance.tasks=off"]
+    direct = f"-XX:MaxDirectMemorySize={_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count}m"
+    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [_LATER, direct, "-Dappliance.tasks=off"]
     options = sql if transforms else JAVA_OPTIONS
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {

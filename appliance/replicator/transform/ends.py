@@ -31,7 +31,7 @@ def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Ite
             fields, data = _read(lane)
         except (EOFError, ConnectionError):
             return
-        rows = RowWriter(columns, salt.reveal())
+        rows = RowWriter(columns, salt.reveal(), fields["weight"])
         for number, each in enumerate(decode_ranges(fields, data)):
             for batch in each.batches:
                 try:
@@ -52,7 +52,7 @@ def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator
         for batch in batches:
             if rows is None:
                 bounds, _ = _read(lane)
-                rows = RowReader(bounds["ranges"], stops=bounds["stops"])
+                rows = RowReader(bounds["ranges"], stops=bounds["stops"], weight=bounds["weight"])
             for confirmed in rows.read(batch):
                 lane.sendall(encode_done(*confirmed))
     yield from ()

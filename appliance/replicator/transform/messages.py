@@ -8,11 +8,11 @@ The bytes of a batch are followed by its runs, two numbers of eight bytes each: 
 record has as many runs as records.
 
     source -> lane   {"role": "source", "attempt"}       asks for ranges, and waits for them
-    lane -> source   {"ranges": [...]} + batches         see ``encode_ranges``
+    lane -> source   {"ranges": [...], "weight"} + batches   see ``encode_ranges``; each record counts as so many rows
     source -> lane   {"damaged": range, "offset", "reason"}  its bytes cannot be read from there on
     sink -> lane     {"role": "sink", "attempt"}         the other end of the same attempt of a Spark task
-    lane -> sink     {"ranges": [...], "stops"}          the same ranges, without batches
-    sink -> lane     {"done": range, "failed": offsets, "batches"} + batches    its mark has arrived
+    lane -> sink     {"ranges": [...], "stops", "weight"}    the same ranges, without batches
+    sink -> lane     {"done": range, "failed": offsets, "grown", "batches"} + batches    its mark has arrived
     driver -> lane   {"role": "driver"}
     driver -> lane   {"ended": reason, "of_record"}      a job has ended, well if the reason is empty
     lane -> driver   {}                                  taken in
@@ -59,16 +59,18 @@ def decode(head: bytes) -> Fields:
     return fields
 
 
-def encode_ranges(ranges: Sequence[Range]) -> bytes:
+def encode_ranges(ranges: Sequence[Range], weight: int = 1) -> bytes:
     """The ranges with their batches, for the source."""
     described = [_described(each) | {"batches": [_batch_fields(batch) for batch in each.batches]} for each in ranges]
-    return encode({"ranges": described}, b"".join(part for each in ranges for part in _parts(each.batches)))
+    return encode(
+        {"ranges": described, "weight": weight}, b"".join(part for each in ranges for part in _parts(each.batches))
+    )
 
 
-def encode_bounds(ranges: Sequence[Range], *, stops: bool) -> bytes:
+def encode_bounds(ranges: Sequence[Range], *, stops: bool, weight: int) -> bytes:
     """The ranges without their batches, for the sink."""
     described = [_described(each) | {"codec": _codec(each), "limit": each.limit} for each in ranges]
-    return encode({"ranges": described, "stops": stops})
+    return encode({"ranges": described, "stops": stops, "weight": weight})
 
 
 def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
@@ -80,10 +82,10 @@ def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
     return ranges
 
 
-def encode_done(number: int, batches: Sequence[Outgoing], failed: Sequence[int]) -> bytes:
+def encode_done(number: int, batches: Sequence[Outgoing], failed: Sequence[int], grown: bool) -> bytes:
     """The outcome of a range."""
-    described = [_batch_fields(batch) for batch in batches]
-    return encode({"done": number, "failed": failed, "batches": described}, b"".join(_parts(batches)))
+    said = {"done": number, "failed": failed, "grown": grown, "batches": [_batch_fields(batch) for batch in batches]}
+    return encode(said, b"".join(_parts(batches)))
 
 
 def decode_batches(

@@ -12,7 +12,17 @@ from appliance.kafka.records.outgoing import Outgoing
 
 ROWS_AT_ONCE = 2_000
 """Rows that Spark gets at once, and sends at once. It has no other bound: to look at their bytes before each row would
-take a fifth of a job."""
+take a fifth of a job. So a record counts as several rows if it is large, or may become so.
+"""
+
+ROW_BYTES = 2 * 1024
+"""Bytes of a record for each row that it counts as, beside its own. Rows that mean nothing follow it for the others."""
+
+ROOM_BYTES = 2 * ROW_BYTES
+"""Bytes by which it may grow, for each of them."""
+
+WEIGHT_MAX = ROWS_AT_ONCE
+"""The most rows that each record of a round counts as."""
 
 
 @dataclass(frozen=True, slots=True)

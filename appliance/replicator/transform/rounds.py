@@ -10,7 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.replicator.transform.ranges import Failure, Outcome, Range
+from appliance.replicator.transform.ranges import WEIGHT_MAX, Failure, Outcome, Range
+
+_GROWTH = 8
+"""Times the weight of a round whose records had no room."""
 
 _ROUND_BYTES = 8 * 1024 * 1024
 """Bytes of batches that one job gets, and a range more."""
@@ -65,8 +68,14 @@ class _Piece:
 
 @dataclass(slots=True)
 class Rounds:
-    """The pending ranges of one task's lanes, and the round that its job has now."""
+    """The pending ranges of one task's lanes, and the round that its job has now.
 
+    ``weight`` is the number of rows that each record of the next round counts as, at least: it grows with what the SQL
+    makes of records, and stays. ``given_weight`` is that of the present round.
+    """
+
+    weight: int = 1
+    given_weight: int = 1
     _fresh: deque[_Piece] = field(default_factory=deque)
     _doubted: deque[list[_Piece]] = field(default_factory=deque)
     """Divided rounds, in order: each is a round of its own."""
@@ -90,7 +99,7 @@ class Rounds:
         """The ranges of the next round, of this attempt; the attempt before it has ended, whatever it says later."""
         self._divide()
         pieces = self._doubted.popleft() if self._doubted else self._gather()
-        self._attempt, self._given = attempt, dict(enumerate(pieces))
+        self._attempt, self._given, self.given_weight = attempt, dict(enumerate(pieces)), self.weight
         return [piece.range for piece in pieces]
 
     def confirm(self, attempt: int, number: int, batches: Sequence[Outgoing], failed: Sequence[int] = ()) -> None:
@@ -104,6 +113,12 @@ class Rounds:
             for offset in failed:
                 piece.pending.fail(Failure(offset))
             self._keep(_is_wanted)
+
+    def grown(self, attempt: int, number: int) -> None:
+        """The SQL has made more of a range's records than they had room for: it is asked for again, with more."""
+        if piece := self._taken(attempt, number):
+            self.weight = max(self.weight, min(_GROWTH * self.given_weight, WEIGHT_MAX))
+            self._doubted.append([piece])
 
     def damaged(self, attempt: int, number: int, offset: int, reason: str) -> None:
         """The bytes of a range cannot be read from an offset on."""

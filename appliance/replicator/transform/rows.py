@@ -16,31 +16,32 @@ import pyarrow as pa
 from appliance.errors import PeerError
 from appliance.kafka.records.columns import BATCH_BYTES, Columns, Headers, decoded, encoded
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.replicator.transform.ranges import ROWS_AT_ONCE, Range
-from appliance.transform.model.statement import END, FILLER, MARK, OPAQUE, OUTCOME, RANGE, SALT
+from appliance.replicator.transform.ranges import ROOM_BYTES, ROW_BYTES, ROWS_AT_ONCE, WEIGHT_MAX, Range
+from appliance.transform.model.statement import END, FILLER, GROWN, MARK, OPAQUE, OUTCOME, RANGE, ROOM, SALT
 from appliance.transform.rows import from_opaque, headers_array, headers_of, opaque, schema_of
 
 
 class Confirmed(NamedTuple):
-    """A range whose mark has arrived: its number, its batches, and the offsets of the records that the SQL fails on."""
+    """A range whose mark has arrived: its number, its batches, and the offsets of the records that the SQL fails on.
+
+    If it has ``grown``, the SQL makes more of one of its records than there is room for, and it has no batches.
+    """
 
     number: int
     batches: Sequence[Outgoing]
     failed: Sequence[int]
-
-
-_ROW_BYTES = 2 * 1024
-"""Bytes of a row up to which ``ROWS_AT_ONCE`` bounds its batch. A larger record is followed by rows that mean nothing,
-one for each time: so the rows need no bound in bytes."""
+    grown: bool = False
 
 
 class RowWriter:
     """Gathers the rows of many ranges, of some ``columns``, with the ``salt`` in each.
 
-    ``add`` and ``mark`` return rows for Spark once there are many. A range has a number.
+    ``add`` and ``mark`` return rows for Spark once there are many. A range has a number. Each record counts as
+    ``weight`` rows, or more if it is large.
     """
 
-    def __init__(self, columns: Sequence[str], salt: str) -> None:
+    def __init__(self, columns: Sequence[str], salt: str, weight: int = 1) -> None:
+        self._weight = weight
         self._schema = schema_of(columns)
         self._salt = salt
         self._lists: dict[str, list[Any]] = {}
@@ -61,21 +62,21 @@ class RowWriter:
         if batch.first_offset < each.start or batch.next_offset > each.end:
             columns = columns.within(each.start, each.end)
         same = {RANGE: number, "topic": each.partition[0], "partition": each.partition[1]}
-        same["timestamp_type"] = int(batch.append_time)
+        same |= {"timestamp_type": int(batch.append_time), ROOM: self._weight * ROOM_BYTES}
         for begin in range(0, len(columns), ROWS_AT_ONCE):
             some = columns.rows(begin, begin + ROWS_AT_ONCE)
-            if sum(sizes := some.sizes) <= _ROW_BYTES * len(some):
+            if sum(sizes := some.sizes) <= ROW_BYTES * len(some) and self._weight == 1:
                 self._extend(same, some)
                 yield from self._full()
             else:
                 yield from self._large(same, some, sizes)
 
     def _large(self, same: Mapping[str, Any], some: Columns, sizes: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Add records that are large."""
+        """Add records that count as several rows."""
         for at, size in enumerate(sizes):
             self._extend(same, some.rows(at, at + 1))
             yield from self._full()
-            for _ in range(size // _ROW_BYTES):
+            for _ in range(1, max(self._weight, 1 + size // ROW_BYTES)):
                 self._append(same[RANGE], 0, FILLER)
                 yield from self._full()
 
@@ -101,7 +102,7 @@ class RowWriter:
 
     def _append(self, number: int, offset: int, kind: int) -> None:
         """Add a row that is no record."""
-        row = {RANGE: number, "offset": offset, "timestamp": 0, "headers": (), END: kind}
+        row = {RANGE: number, "offset": offset, "timestamp": 0, "headers": (), ROOM: 0, END: kind}
         for name, held in self._lists.items():
             held.append(row.get(name))
         self._count += 1
@@ -126,11 +127,14 @@ class RowWriter:
 class RowReader:
     """Reads the rows that come from Spark; the ``ranges`` are those of ``messages.encode_bounds``, in order.
 
-    With ``stops``, the first record that fails ends its range.
+    With ``stops``, the first record that fails ends its range. One that has grown although each counts as ``weight``
+    rows, the most, fails.
     """
 
-    def __init__(self, ranges: Sequence[Mapping[str, Any]], *, stops: bool) -> None:
+    def __init__(self, ranges: Sequence[Mapping[str, Any]], *, stops: bool, weight: int = 1) -> None:
         self._ranges = ranges
+        self._is_largest = weight >= WEIGHT_MAX
+        self._grown = False
         self._stops = stops
         self._number = 0
         self._last = -1
@@ -162,7 +166,7 @@ class RowReader:
     def _add(self, numbers: list[int], some: Columns, kept: list[int | None]) -> None:
         """Keep some rows of the range that is being read, and write them once they are many.
 
-        ``kept`` are their outcomes: 1 if the SQL keeps the record, None if it fails on it.
+        ``kept`` are their outcomes: 1 if the SQL keeps the record, None if it fails on it, ``GROWN``.
         """
         if not kept:
             return
@@ -173,6 +177,11 @@ class RowReader:
         if not (own and ascending and some.offsets[-1] < bounds["end"]):
             raise PeerError("the SQL has returned rows of another range, or in another order")
         self._last = some.offsets[-1]
+        if GROWN in kept:
+            kept = [None if outcome == GROWN else outcome for outcome in kept]
+            self._grown = not self._is_largest
+        if self._grown:
+            return
         if self._failed or not all(kept):
             some = self._passed(some, kept)
         for held, more in zip(_lists(self._held), _lists(some), strict=True):
@@ -201,9 +210,13 @@ class RowReader:
         bounds = self._bounds()
         if mark != (self._number, bounds["end"]):
             raise PeerError("the SQL has changed an end mark")
-        self._write(bounds, len(self._held))
-        confirmed = Confirmed(self._number, self._written, self._failed[:1] if self._stops else self._failed)
-        self._number, self._last, self._written, self._failed = self._number + 1, -1, [], []
+        if self._grown:
+            confirmed = Confirmed(self._number, (), (), grown=True)
+            self._held, self._size = Columns(), 0
+        else:
+            self._write(bounds, len(self._held))
+            confirmed = Confirmed(self._number, self._written, self._failed[:1] if self._stops else self._failed)
+        self._number, self._last, self._written, self._failed, self._grown = self._number + 1, -1, [], [], False
         return confirmed
 
     def _bounds(self) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from appliance.replicator.transform.messages import (
     encode_bounds,
     encode_ranges,
 )
-from appliance.replicator.transform.ranges import Failure, Outcome, Range
+from appliance.replicator.transform.ranges import ROOM_BYTES, WEIGHT_MAX, Failure, Outcome, Range
 from appliance.replicator.transform.rounds import Pending, Rounds
 from appliance.replicator.transform.stream import read_message
 from appliance.runtime.bind import short_path
@@ -30,7 +30,7 @@ SUBJECT = "SQL in flight"
 """The subject under which its problems are logged."""
 
 
-_NO_REASON = "Spark gives no reason"
+_NO_REASON = f"Spark gives no reason: it may make over {WEIGHT_MAX * ROOM_BYTES // 10**6} MB of it"
 
 _ENDED = OSError, asyncio.IncompleteReadError, PeerError
 """A job that ends at any point: what it has not confirmed is asked for again."""
@@ -132,8 +132,9 @@ class TransformService:
             if hearing.done():
                 return
             ranges = taking.result()
-            self._bounds_of(attempt).set_result(encode_bounds(ranges, stops=self._stops))
-            writer.write(encode_ranges(ranges))
+            weight = self._rounds.given_weight
+            self._bounds_of(attempt).set_result(encode_bounds(ranges, stops=self._stops, weight=weight))
+            writer.write(encode_ranges(ranges, weight))
             said, _ = await hearing
             while True:
                 async with self._changed:
@@ -165,7 +166,10 @@ class TransformService:
             while True:
                 batches, _ = decode_batches(said["batches"], data)
                 async with self._changed:
-                    self._rounds.confirm(attempt, said["done"], batches, said["failed"])
+                    if said["grown"]:
+                        self._rounds.grown(attempt, said["done"])
+                    else:
+                        self._rounds.confirm(attempt, said["done"], batches, said["failed"])
                     self._changed.notify_all()
                 said, data = await read_message(reader)
         finally:

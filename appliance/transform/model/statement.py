@@ -22,16 +22,20 @@ RANGE = "_range"
 OPAQUE = "_headers"
 """The column with a record's headers as bytes, for a statement that leaves them as they are."""
 
+ROOM = "_room"
+"""The column with the bytes by which a record may grow."""
+
 KEPT = "_kept"
 """The column of ``outcomes``: true for a record that the statement keeps, false for one that it leaves out, whose key,
 value and headers are then null, and null for one that it fails on, which is unchanged, and for the end of a range."""
 
 OUTCOME = "_outcome"
-"""The column of ``contents``: ``PASSES`` for a record that the statement keeps, null for one that it fails on, and what
-``END`` was in other rows; ``LEFT_OUT`` for one that it leaves out, until that is dropped."""
+"""The column of ``contents``: ``PASSES`` for a record that the statement keeps, null for one that it fails on,
+``GROWN`` for one that has no room for what the statement makes of it, and what ``END`` was in other rows; ``LEFT_OUT``
+for one that it leaves out, until that is dropped."""
 
-LEFT_OUT, PASSES, MARK, FILLER = range(4)
-"""Of those rows, ``MARK`` ends a range, and ``FILLER`` means nothing."""
+LEFT_OUT, PASSES, MARK, FILLER, GROWN = range(5)
+"""Of the rows that are no records, ``MARK`` ends a range, and ``FILLER`` means nothing."""
 
 HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
@@ -50,7 +54,7 @@ COLUMNS = {
 """The columns of the rows with their types, of which a statement does not see ``END``; a link with a salt has ``SALT``
 too, a STRING. Timestamps are in milliseconds, because Kafka takes some that are no TIMESTAMP."""
 
-INTERNAL = {END: COLUMNS[END], RANGE: "INT", OPAQUE: "BINARY"}
+INTERNAL = {END: COLUMNS[END], RANGE: "INT", OPAQUE: "BINARY", ROOM: "BIGINT"}
 """The columns that no statement sees, with their types."""
 
 TIMESTAMP = "timestamp_millis(timestamp)"

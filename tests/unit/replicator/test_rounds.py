@@ -130,6 +130,26 @@ def test_damaged_bytes_stop_a_partition_even_where_failures_become_dead_letters(
     assert pending.outcome() == Outcome((), 16, 6, (), Failure(16, "does not decompress", damaged=True))
 
 
+def test_a_range_that_has_no_room_for_what_the_sql_makes_of_it_is_asked_for_again_with_more() -> None:
+    rounds, pending = Rounds(), [Pending(ORDERS, stops=True), Pending(ORDERS, stops=True)]
+    rounds.add(pending)
+    assert [rounds.take(1), rounds.given_weight] == [[ORDERS, ORDERS], 1]
+    rounds.grown(1, 0)
+    rounds.grown(1, 1)
+    for attempt in (2, 3):
+        assert [rounds.take(attempt), rounds.given_weight] == [[ORDERS], 8]
+        rounds.confirm(attempt, 0, ())
+    assert [one.open for one in pending] == [0, 0]
+    assert not rounds.ready
+    rounds.add([Pending(ORDERS, stops=True)])
+    weights = []
+    for attempt in range(4, 8):
+        rounds.take(attempt)
+        weights.append(rounds.given_weight)
+        rounds.grown(attempt, 0)
+    assert weights == [8, 64, 512, 2000]
+
+
 def test_nobody_waits_for_a_range_that_is_forgotten() -> None:
     rounds, pending = Rounds(), Pending(ORDERS, stops=True)
     other = Pending(ORDERS, stops=True)

@@ -7,9 +7,9 @@ import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.records.columns import Columns, Headers, decoded, encoded
-from appliance.replicator.transform.ranges import ROWS_AT_ONCE, Range
+from appliance.replicator.transform.ranges import ROWS_AT_ONCE, WEIGHT_MAX, Range
 from appliance.replicator.transform.rows import Confirmed, RowReader, RowWriter
-from appliance.transform.model.statement import END, OPAQUE, OUTCOME, RANGE
+from appliance.transform.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE
 
 _GIVEN = (RANGE, "offset", "timestamp", "key", "value", OPAQUE, END)
 _BOUND = 6 * 2**20
@@ -22,8 +22,8 @@ def range_of(values: Sequence[bytes | None], headers: Headers = (), first: int =
     return Range(("orders", 0), first, end, tuple(encoded(columns, 0, 2**30, end)), 2**20)
 
 
-def rows_of(ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
-    writer = RowWriter(_GIVEN, "")
+def rows_of(ranges: Sequence[Range], weight: int = 1) -> Iterator[pa.RecordBatch]:
+    writer = RowWriter(_GIVEN, "", weight)
     for number, each in enumerate(ranges):
         for batch in each.batches:
             yield from writer.add(number, each, batch)
@@ -37,9 +37,16 @@ def returned(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.drop_columns([END]).append_column(OUTCOME, pa.array(outcomes, pa.int64()))
 
 
-def read(ranges: Sequence[Range], batches: Sequence[pa.RecordBatch]) -> list[Confirmed]:
+def with_outcome(rows: pa.RecordBatch, at: int, outcome: int | None) -> pa.RecordBatch:
+    """The rows with another outcome at an offset."""
+    given = zip(rows.column("offset").to_pylist(), rows.column(OUTCOME).to_pylist(), strict=True)
+    outcomes = [outcome if offset == at else before for offset, before in given]
+    return rows.set_column(rows.schema.get_field_index(OUTCOME), OUTCOME, pa.array(outcomes, pa.int64()))
+
+
+def read(ranges: Sequence[Range], batches: Sequence[pa.RecordBatch], weight: int = 1) -> list[Confirmed]:
     bounds = [{"start": each.start, "end": each.end, "codec": 0, "limit": each.limit} for each in ranges]
-    reader = RowReader(bounds, stops=True)
+    reader = RowReader(bounds, stops=True, weight=weight)
     return [confirmed for batch in batches for confirmed in reader.read(batch)]
 
 
@@ -94,9 +101,26 @@ def test_an_end_mark_that_is_changed_is_refused() -> None:
 def test_case_501_no_record_after_the_one_that_stops_a_range_is_written() -> None:
     whole = range_of([b"x"] * (3 * ROWS_AT_ONCE))
     batches = [returned(rows) for rows in rows_of([whole])]
-    outcomes = [None if offset == 100 else 1 for offset in batches[0].column("offset").to_pylist()]
-    place = batches[0].schema.get_field_index(OUTCOME)
-    batches[0] = batches[0].set_column(place, OUTCOME, pa.array(outcomes, pa.int64()))
+    batches[0] = with_outcome(batches[0], 100, None)
     (confirmed,) = read([whole], batches)
     assert confirmed.failed == [100]
     assert [offset for offset, _, _ in records_of(confirmed)] == list(range(100))
+
+
+def test_a_range_with_a_record_that_has_grown_is_told_so_and_the_next_one_is_whole() -> None:
+    ranges = [range_of([b"x"] * (2 * ROWS_AT_ONCE)), range_of([b"y"], first=9_000)]
+    batches = [returned(rows) for rows in rows_of(ranges)]
+    batches[0] = with_outcome(batches[0], 100, GROWN)
+    first, second = read(ranges, batches)
+    assert (first.grown, first.batches, first.failed) == (True, (), ())
+    assert (second.grown, [value for _, value, _ in records_of(second)]) == (False, [b"y"])
+
+
+def test_a_record_that_has_grown_beyond_the_largest_room_fails() -> None:
+    ranges = [range_of([b"x"] * 3)]
+    batches = [returned(rows) for rows in rows_of(ranges, WEIGHT_MAX)]
+    assert sum(rows.num_rows for rows in batches) == 3 * WEIGHT_MAX + 1
+    batches = [with_outcome(rows, 1, GROWN) for rows in batches]
+    (confirmed,) = read(ranges, batches, WEIGHT_MAX)
+    assert (confirmed.grown, confirmed.failed) == (False, [1])
+    assert [offset for offset, _, _ in records_of(confirmed)] == [0]
