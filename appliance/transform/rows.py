@@ -62,9 +62,9 @@ def headers_of(rows: pa.ListArray) -> list[Headers]:
     return found
 
 
-def opaque(headers: Headers) -> bytes | None:
-    """Headers as bytes that only this Python reads; None if there are none."""
-    return marshal.dumps([*headers]) if headers else None
+def opaque(headers: Headers) -> bytes:
+    """Headers as bytes that only this Python reads."""
+    return marshal.dumps([*headers])
 
 
 def from_opaque(data: bytes | None) -> Headers:

@@ -52,6 +52,12 @@ class Columns:
         return self.rows(inside[0], inside[-1] + 1) if inside else Columns()
 
     @property
+    def size(self) -> int:
+        """The bytes of all keys, values and headers."""
+        headers = chain.from_iterable(chain.from_iterable(filter(None, self.headers)))
+        return sum(map(len, filter(None, chain(self.keys, self.values, headers))))
+
+    @property
     def sizes(self) -> list[int]:
         """The most bytes that each record takes in a batch that is not compressed."""
         return [

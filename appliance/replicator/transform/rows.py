@@ -65,15 +65,15 @@ class RowWriter:
         same |= {"timestamp_type": int(batch.append_time), ROOM: self._weight * ROOM_BYTES}
         for begin in range(0, len(columns), ROWS_AT_ONCE):
             some = columns.rows(begin, begin + ROWS_AT_ONCE)
-            if sum(sizes := some.sizes) <= ROW_BYTES * len(some) and self._weight == 1:
+            if self._weight == 1 and some.size <= ROW_BYTES * len(some):
                 self._extend(same, some)
                 yield from self._full()
             else:
-                yield from self._large(same, some, sizes)
+                yield from self._large(same, some)
 
-    def _large(self, same: Mapping[str, Any], some: Columns, sizes: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def _large(self, same: Mapping[str, Any], some: Columns) -> Iterator[pa.RecordBatch]:
         """Add records that count as several rows."""
-        for at, size in enumerate(sizes):
+        for at, size in enumerate(some.sizes):
             self._extend(same, some.rows(at, at + 1))
             yield from self._full()
             for _ in range(1, max(self._weight, 1 + size // ROW_BYTES)):
@@ -90,7 +90,7 @@ class RowWriter:
         }
         for name, held in self._lists.items():
             if name == OPAQUE:
-                held.extend(map(opaque, some.headers))
+                held.extend([opaque(headers) if headers else None for headers in some.headers])
             else:
                 held.extend(own[name] if name in own else [same.get(name)] * len(some))
         self._count += len(some)
@@ -186,7 +186,7 @@ class RowReader:
             some = self._passed(some, kept)
         for held, more in zip(_lists(self._held), _lists(some), strict=True):
             held.extend(more)
-        self._size += sum(some.sizes)
+        self._size += some.size
         if self._size > BATCH_BYTES:
             self._write(bounds, len(self._held) - 1)
 
