@@ -65,6 +65,7 @@ _JOINS = ("Concat", "ConcatWs", "StaticInvoke")
 a ``StaticInvoke`` itself."""
 
 _HASHED = f"{SALT} is hashed alone, so that nothing shows it: sha2(concat({SALT}, ...), 256)"
+_STARRED = f"the star takes {SALT} along, and {SALT} is hashed alone: name the columns, or write * EXCEPT ({SALT})"
 
 _TIMES = ("DateType$", "TimestampType$", "TimestampNTZType$")
 _ANOTHER_TIME = "the constant means another time each day: write the time itself"
@@ -106,6 +107,7 @@ class _Check:
         self._catalyst = catalyst
         self._statement = statement
         self._has_star = False
+        self._salt: int | None = None
 
     def spark(self, step: Any) -> Any:
         """The result of a step of Spark's; its error is the statement's."""
@@ -158,7 +160,7 @@ class _Check:
                     self._function(node)
                 case "Alias":
                     self._alias(node)
-                case "UnresolvedStar":
+                case "UnresolvedStar" | "UnresolvedStarExceptOrReplace":
                     self._has_star = True
                 case "Literal":
                     self._literal(node)
@@ -192,18 +194,31 @@ class _Check:
 
     def analysed(self, plan: Any, base: Any) -> None:
         """Check what Spark's analysis has made of it."""
+        ids = {attribute.name(): attribute.exprId().id() for attribute in self._catalyst.items(base.output())}
+        self._salt = ids.get(SALT)
         for node in plans(self._catalyst, plan, base):
             if (name := class_of(node)) not in ("Project", "Filter", "SubqueryAlias"):
                 raise self.refused(node, f"{_PLANS.get(name, f'{name} is not known here')}; {_FORM}")
             for expression in self._expressions(node):
-                self._analysed_expression(expression, within_hash=False)
+                # A star passes the salt on as it is, without a new name. Nothing is made of it there.
+                if not (name == "Project" and self._has_star and self._is_salt(expression)):
+                    self._analysed_expression(expression, within_hash=False)
+
+    def _is_salt(self, node: Any) -> bool:
+        """True for the salt itself, by its id: a column of the statement's own that is called salt has another."""
+        return class_of(node) == "AttributeReference" and node.exprId().id() == self._salt
+
+    def _salt_refused(self, node: Any) -> StatementRefused:
+        """The refusal of the salt. The place of one that a star has taken along is the expression around the star."""
+        first, last = self._catalyst.place(node) or (0, -1)
+        return self.refused(node, _STARRED if "*" in self._statement.text[first : last + 1] else _HASHED)
 
     def _analysed_expression(self, node: Any, within_hash: bool) -> None:
         name = class_of(node)
         if CLASSES.fullmatch(name):
             raise self.refused(node, refusal(_snake(name), "") or f"{name} is not known here")
-        if name == "AttributeReference" and node.name().lower() == SALT and not (within_hash or self._has_star):
-            raise self.refused(node, _HASHED)
+        if not within_hash and self._is_salt(node):
+            raise self._salt_refused(node)
         if name == "AesEncrypt":
             self._encryption(node)
         if name == "Cast":

@@ -229,11 +229,62 @@ def test_the_salt_is_hashed_alone(session: SparkSession, expression: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("SELECT salt AS value FROM (SELECT * FROM records)", "salt"),
+        ("SELECT r.SALT AS value FROM (SELECT * FROM records) AS r", "r.SALT"),
+        ("SELECT s AS value FROM (SELECT *, salt AS s FROM records)", "salt"),
+        ("SELECT s AS value FROM (SELECT salt AS s FROM records)", "salt"),
+        ("SELECT * FROM (SELECT salt AS salt, value FROM records)", "salt"),
+        ("SELECT upper(salt) AS value FROM (SELECT * FROM records)", "salt"),
+        ("SELECT * FROM records WHERE salt > 'm'", "salt"),
+        ("SELECT * EXCEPT (value), salt AS value FROM records", "salt"),
+        ("SELECT to_json(struct(*)) AS value FROM records", "struct(*)"),
+        ("SELECT to_json(struct(r.*)) AS value FROM records AS r", "struct(r.*)"),
+        ("SELECT to_json(struct(* EXCEPT (key))) AS value FROM records", "struct(* EXCEPT (key))"),
+        ("SELECT string(s.salt) AS value FROM (SELECT struct(*) AS s FROM records)", "struct(*)"),
+        ("SELECT concat_ws('', array(*)) AS value FROM (SELECT topic, salt FROM records)", "array(*)"),
+        ("SELECT concat(*) AS value FROM (SELECT topic, salt FROM records)", "concat(*)"),
+        ("SELECT * FROM records WHERE to_json(struct(*)) > 'm'", "struct(*)"),
+    ],
+)
+def test_case_500_a_star_passes_the_salt_on_and_puts_it_into_nothing(
+    session: SparkSession, text: str, marked: str
+) -> None:
+    reason, line, marks = refused(session, text, salted=True)
+    assert line[marks.index("^") : len(marks)] == marked
+    assert "salt is hashed alone" in reason
+    assert ("the star takes salt along" in reason and "name the columns" in reason) == ("*" in marked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT to_json(struct(*)) AS value FROM records",
+        "SELECT to_json(struct(r.* EXCEPT (key))) AS value FROM records AS r WHERE to_json(struct(*)) > 'm'",
+        "SELECT concat_ws('', array(*)) AS value FROM (SELECT topic, string(key) AS k FROM records)",
+        "SELECT to_json(struct(*)) AS value FROM (SELECT string(value) AS salt, 'g' AS unit FROM records)",
+    ],
+)
+def test_a_star_that_takes_no_salt_along_may_stand_in_an_expression(session: SparkSession, text: str) -> None:
+    check(session, Statement(text), salted=False)
+    own = text.replace("FROM records", "FROM (SELECT * EXCEPT (salt) FROM records)")
+    check(session, Statement(own), salted=True)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT * FROM records",
         "SELECT key, value, headers FROM records WHERE topic = 'orders' AND string(value) RLIKE 'x'",
         "SELECT r.value FROM (SELECT * FROM records WHERE key IS NOT NULL) AS r WHERE r.offset % 2 = 0;",
+        "SELECT * FROM records WHERE topic = 'orders'",
+        "SELECT s.* FROM (SELECT r.* FROM records AS r) AS s",
+        "SELECT * EXCEPT (key) FROM records",
+        "FROM records |> SET key = value",
+        "SELECT * EXCEPT (key), sha2(concat(salt, string(key)), 256) AS key FROM records",
+        "SELECT sha2(concat(salt, k), 256) AS key FROM (SELECT *, string(key) AS k FROM records)",
+        "SELECT sha2(concat_ws('-', *), 256) AS key FROM (SELECT salt, topic FROM records)",
         "SELECT value, offset FROM records -- a comment",
         "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records",
         "SELECT hmac(salt, key, 'SHA256') AS key FROM records",
