@@ -1,7 +1,7 @@
 """The checks of a statement: of what the parser has read, and of what Spark's analysis has made of it. Nothing runs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,8 @@ _STARRED = f"the star takes {SALT} along, and {SALT} is hashed alone: name the c
 _TIMES = ("DateType$", "TimestampType$", "TimestampNTZType$")
 _ANOTHER_TIME = "the constant means another time each day: write the time itself"
 
+_Place = tuple[int, int]
+
 _FORM = "expected SELECT key, value, headers FROM records WHERE ...: projections and filters alone"
 _AS = re.compile(r"\bAS\b", re.IGNORECASE)
 
@@ -106,7 +108,9 @@ class _Check:
     def __init__(self, catalyst: Catalyst, statement: Statement) -> None:
         self._catalyst = catalyst
         self._statement = statement
-        self._has_star = False
+        self._stars: list[_Place] = []
+        self._salts: list[_Place] = []
+        self._hashes: list[_Place] = []
         self._salt: int | None = None
 
     def spark(self, step: Any) -> Any:
@@ -161,7 +165,10 @@ class _Check:
                 case "Alias":
                     self._alias(node)
                 case "UnresolvedStar" | "UnresolvedStarExceptOrReplace":
-                    self._has_star = True
+                    self._stars.append(self._catalyst.place(node) or (-1, -1))
+                case "UnresolvedAttribute":
+                    if (place := self._catalyst.place(node)) and node.nameParts().last().lower() == SALT:
+                        self._salts.append(place)
                 case "Literal":
                     self._literal(node)
                 case _ if name in _EXPRESSIONS:
@@ -177,6 +184,8 @@ class _Check:
             raise self.refused(node, f"Spark SQL has no function {name}")
         if reason := refusal(name, found.get()._1().getGroup()):
             raise self.refused(node, reason)
+        if name.capitalize() in _HASHES and (place := self._catalyst.place(node)):
+            self._hashes.append(place)
 
     def _literal(self, node: Any) -> None:
         """The parser has computed what ``TIMESTAMP 'now'`` is, so that its text alone shows it."""
@@ -201,33 +210,44 @@ class _Check:
                 raise self.refused(node, f"{_PLANS.get(name, f'{name} is not known here')}; {_FORM}")
             for expression in self._expressions(node):
                 # A star passes the salt on as it is, without a new name. Nothing is made of it there.
-                if not (name == "Project" and self._has_star and self._is_salt(expression)):
-                    self._analysed_expression(expression, within_hash=False)
+                if not (name == "Project" and self._stars and self._is_salt(expression)):
+                    self._analysed_expression(expression, (), within_hash=False)
 
     def _is_salt(self, node: Any) -> bool:
         """True for the salt itself, by its id: a column of the statement's own that is called salt has another."""
         return class_of(node) == "AttributeReference" and node.exprId().id() == self._salt
 
-    def _salt_refused(self, node: Any) -> StatementRefused:
-        """The refusal of the salt. The place of one that a star has taken along is the expression around the star."""
-        first, last = self._catalyst.place(node) or (0, -1)
-        return self.refused(node, _STARRED if "*" in self._statement.text[first : last + 1] else _HASHED)
+    def _salt_refused(self, above: Sequence[Any]) -> StatementRefused:
+        """The refusal of the salt below these expressions. Spark's analysis gives an attribute the place of another."""
+        places = (place for node in reversed(above) if (place := self._catalyst.place(node)))
+        around = next(places, (0, len(self._statement.text)))
+        hashes = [place for place in self._hashes if _is_within(place, around) and place != around]
+        written = [
+            place
+            for place in self._salts
+            if _is_within(place, around) and not any(_is_within(place, each) for each in hashes)
+        ]
+        if written:
+            return self._statement.refused(_HASHED, *written[-1])
+        if above and any(_is_within(place, around) for place in self._stars):
+            return self._statement.refused(_STARRED, *around)
+        return self._statement.refused(_HASHED, *(around if above else ()))
 
-    def _analysed_expression(self, node: Any, within_hash: bool) -> None:
+    def _analysed_expression(self, node: Any, above: Sequence[Any], within_hash: bool) -> None:
         name = class_of(node)
         if CLASSES.fullmatch(name):
             raise self.refused(node, refusal(_snake(name), "") or f"{name} is not known here")
         if not within_hash and self._is_salt(node):
-            raise self._salt_refused(node)
+            raise self._salt_refused(above)
         if name == "AesEncrypt":
             self._encryption(node)
         if name == "Cast":
             self._cast(node)
         within_hash = name in _HASHES or (within_hash and (name in _JOINS or self._is_text_cast(node)))
         for child in self._catalyst.children(node):
-            self._analysed_expression(child, within_hash)
+            self._analysed_expression(child, (*above, node), within_hash)
         if self._catalyst.is_a(node, "expressions.RuntimeReplaceable"):
-            self._analysed_expression(node.replacement(), within_hash)
+            self._analysed_expression(node.replacement(), (*above, node), within_hash)
         if not node.deterministic():
             raise self.refused(node, f"{node.prettyName()} may give another value when the record is copied again")
 
@@ -286,6 +306,10 @@ def plans(catalyst: Catalyst, plan: Any, base: Any) -> Iterator[Any]:
         if len(children) != 1:
             return
         (plan,) = children
+
+
+def _is_within(place: _Place, around: _Place) -> bool:
+    return around[0] <= place[0] and place[1] <= around[1]
 
 
 def _snake(name: str) -> str:

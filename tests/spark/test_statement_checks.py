@@ -246,15 +246,32 @@ def test_the_salt_is_hashed_alone(session: SparkSession, expression: str) -> Non
         ("SELECT concat_ws('', array(*)) AS value FROM (SELECT topic, salt FROM records)", "array(*)"),
         ("SELECT concat(*) AS value FROM (SELECT topic, salt FROM records)", "concat(*)"),
         ("SELECT * FROM records WHERE to_json(struct(*)) > 'm'", "struct(*)"),
+        ("SELECT * FROM records WHERE topic = 'a' AND `salt` > topic", "`salt`"),
+        ("SELECT key, to_json(struct(topic, *)) AS value FROM records WHERE topic = 'a'", "struct(topic, *)"),
+        ("SELECT to_json(struct(sha2(salt, 256) AS h, *)) AS value FROM records", "struct(sha2(salt, 256) AS h, *)"),
     ],
 )
 def test_case_500_a_star_passes_the_salt_on_and_puts_it_into_nothing(
     session: SparkSession, text: str, marked: str
 ) -> None:
     reason, line, marks = refused(session, text, salted=True)
-    assert line[marks.index("^") : len(marks)] == marked
+    assert line[marks.index("^") :][: marks.count("^")] == marked
     assert "salt is hashed alone" in reason
     assert ("the star takes salt along" in reason and "name the columns" in reason) == ("*" in marked)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("SELECT sha2(salt, 256) AS key, concat(topic, r.salt) AS value FROM records AS r", "r.salt"),
+        ("SELECT string(2 * length(salt)) AS value FROM records", "salt"),
+        ("SELECT key, salt FROM records", "salt"),
+    ],
+)
+def test_a_refusal_of_the_salt_shows_where_it_stands(session: SparkSession, text: str, marked: str) -> None:
+    reason, line, marks = refused(session, text, salted=True)
+    assert "salt is hashed alone" in reason
+    assert line[marks.index("^") :][: marks.count("^")] == marked
 
 
 @pytest.mark.parametrize(
