@@ -64,6 +64,9 @@ _JOINS = ("Concat", "ConcatWs", "StaticInvoke")
 """The functions between a hash and the salt: none that could fail, because Spark would log its arguments. Hmac is
 a ``StaticInvoke`` itself."""
 
+_ALGORITHM = 2
+"""The argument of Hmac that Spark shows in an error, because it knows no such algorithm."""
+
 _HASHED = f"{SALT} is hashed alone, so that nothing shows it: sha2(concat({SALT}, ...), 256)"
 _STARRED = f"the star takes {SALT} along, and {SALT} is hashed alone: name the columns, or write * EXCEPT ({SALT})"
 
@@ -244,8 +247,9 @@ class _Check:
         if name == "Cast":
             self._cast(node)
         within_hash = name in _HASHES or (within_hash and (name in _JOINS or self._is_text_cast(node)))
-        for child in self._catalyst.children(node):
-            self._analysed_expression(child, (*above, node), within_hash)
+        for number, child in enumerate(self._catalyst.children(node)):
+            is_algorithm = name == "Hmac" and number == _ALGORITHM
+            self._analysed_expression(child, (*above, node), within_hash and not is_algorithm)
         if self._catalyst.is_a(node, "expressions.RuntimeReplaceable"):
             self._analysed_expression(node.replacement(), (*above, node), within_hash)
         if not node.deterministic():

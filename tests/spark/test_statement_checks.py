@@ -218,6 +218,8 @@ def test_the_result_has_the_columns_and_types_of_a_record(session: SparkSession,
         "md5(salt)",
         "sha2(string(length(salt)), 256)",
         "if(salt > 'm', 'a', 'b')",
+        "hmac(key, salt, salt)",
+        "hmac(salt, key, concat('SHA', salt))",
     ],
 )
 def test_the_salt_is_hashed_alone(session: SparkSession, expression: str) -> None:
