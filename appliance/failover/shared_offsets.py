@@ -27,7 +27,6 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
-from appliance.link.model.claims import Copy
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
@@ -141,8 +140,8 @@ class _Links:
         Raises:
             ApplianceError: the cluster does not answer; everything is as before.
         """
-        cluster_id = (await self.cluster.metadata([])).cluster_id
         await self.registry.refresh()
+        here = await self.cluster.metadata(sorted({topic for topic, _ in wanted}))
         links = {
             name: self.links.get(name) or OffsetMaps(self.cluster, self.naming.of_link(name), settled=self.settled)
             for name in self.registry.sharing
@@ -151,11 +150,9 @@ class _Links:
         for name, maps in links.items():
             read = await maps.refresh(wanted)
             failures |= {f"{what} of {name}": error for what, error in read.items()}
-        self.cluster_id, self.links = cluster_id, links
-        self.writing = {
-            name: _writing(maps, self.registry.claims_of(name), self.registry.topics_told(name))
-            for name, maps in links.items()
-        }
+        self.cluster_id, self.links = here.cluster_id, links
+        ids = {topic.name: topic.id for topic in here.topics.values()}
+        self.writing = {name: _writing(maps, self.registry, ids) for name, maps in links.items()}
         return failures
 
     def of_identical_names(self, topic: str) -> Iterable[OffsetMaps]:
@@ -164,21 +161,30 @@ class _Links:
 
 
 class _Writing(NamedTuple):
-    """The topics that a link writes: its ``copies``, and with identical names all that ``begins`` may take."""
+    """The topics that a link writes, or has written: its ``copies``, and with identical names all that ``begins`` may
+    take.
+    """
 
     copies: frozenset[str]
     begins: Collection[LinkTopics]
 
     def may_take(self, topic: str) -> bool:
-        """True if the link writes to a topic, or may begin to."""
+        """True if the link writes to a topic, has written there, or may begin to."""
         return topic in self.copies or any(topics.may_take(topic) for topics in self.begins)
 
 
-def _writing(maps: OffsetMaps, claims: Collection[Copy], told: Collection[LinkTopics]) -> _Writing:
-    """The topics that a link with these claims writes; one without a position may have identical names."""
+def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _Writing:
+    """The topics that a link writes, by the registry; one without a position may have identical names.
+
+    A copy that it has given up counts until a topic of its name has another of these ids.
+    """
+    claims, told = registry.claims_of(maps.name), registry.topics_told(maps.name)
+    copies = {copy for (copy, _), claim in claims.items() if not claim.written}
+    given_up = registry.given_up_by(maps.name)
+    copies |= {copy for copy, copy_id in given_up if not is_another(copy_id, ids.get(copy, NOWHERE))}
     positions = list(maps.positions())
     same = any((topic, held.destination_id) in claims for (topic, _), held in positions)
-    return _Writing(frozenset(copy for copy, _ in claims), told if same or not positions else ())
+    return _Writing(frozenset(copies), told if same or not positions else ())
 
 
 def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID) -> str:

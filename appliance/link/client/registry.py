@@ -6,7 +6,8 @@ the end; then it claims unclaimed copies. So one of two links is always first. I
 claim, the second is void, and withdrawn: each claim keeps its rank.
 
 A link that shares copies tells the others which topics it copies by one record of its own, in the transaction of the
-first claim that relies on it, or before. The replicator rewrites it when its settings have changed.
+first claim that relies on it, or before. The replicator rewrites it when its settings have changed. When it gives a
+shared copy up, it leaves the copy's id in the same transaction: its records stay there.
 """
 
 import time
@@ -28,7 +29,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
-from appliance.link.model.claim_changes import Changes, Claimant
+from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
 from appliance.link.model.claims import (
     Adopted,
     Claim,
@@ -36,7 +37,6 @@ from appliance.link.model.claims import (
     decode_claim,
     deletion_of,
     encode_claim,
-    given_up,
     holding,
     told_topics,
     topics_of,
@@ -116,11 +116,17 @@ class Registry:
     def sharing(self) -> set[str]:
         """The links that share copies, or would: one may have told its topics before it has a copy."""
         held = (claim for copy in self._holders for claim in self.holders(copy))
-        return {claim.link for claim in held if claim.shares} | self._told.keys()
+        written = (claim for held in self._holders.values() for claim in held.values() if claim.written)
+        return {claim.link for claim in held if claim.shares} | {claim.link for claim in written} | self._told.keys()
 
     def claims_of(self, link: str) -> dict[Copy, Claim]:
         """The claims of a link that hold."""
         return {copy: claim for copy in self._holders for claim in self.holders(copy) if claim.link == link}
+
+    def given_up_by(self, link: str) -> set[Copy]:
+        """The shared copies that a link has given up: its records are still there."""
+        memories = ((name, held[link]) for (name, _), held in self._holders.items() if link in held)
+        return {(name, topic_id) for name, memory in memories for topic_id in memory.written}
 
     def topics_told(self, link: str) -> frozenset[LinkTopics]:
         """The topics that a link with shared copies may copy, as far as it tells them."""
@@ -172,15 +178,11 @@ class Registry:
         """Take the link's claims back on copies of these names; with ``deletion`` all, and say that it was deleted.
 
         The ACLs that it has made stay, and are remembered: should it take a topic of that name back, they follow again.
+        So are shared copies, in which its records stay, until the link is deleted.
         """
 
         async def wanted() -> Changes:
-            held = {copy for copy, links in self._holders.items() if self.link in links}
-            held -= {deletion_of(self.link), *(given_up(name) for name, _ in held)}
-            taken_back = [copy for copy in held if deletion or copy[0] in copies]
-            changes: Changes = {(copy, self.link): None for copy in taken_back}
-            for name in {name for name, _ in taken_back if self.acls.get(name)}:
-                changes[given_up(name), self.link] = Claim(self.link, _now(), acls=self.acls[name])
+            changes = withdrawals(self.link, None if deletion else copies, self._holders, _now())
             if deletion and self.link in self._told:
                 changes[topics_of(self.link), self.link] = None
             if deletion and not self.deletion:

@@ -1,10 +1,11 @@
-"""The changes of the registry by which a link claims copies, and tells which topics it copies."""
+"""The changes of the registry by which a link claims copies or gives them up, and tells which topics it copies."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.kafka.client.acls import AccessControlEntry
-from appliance.link.model.claims import Claim, Copy, holding, topics_of
+from appliance.link.model.claims import Claim, Copy, deletion_of, given_up, holding, topics_of
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 
 Changes = dict[tuple[Copy, str], Claim | None]
@@ -30,12 +31,19 @@ class Claimant:
         return own.shares is self.shares
 
     def claims(self, copies: Iterable[Copy], holders: Holders, now: int, *, take_over: bool) -> Changes:
-        """Claims on unclaimed copies, and on those that others share; with ``take_over`` on all, of nobody else."""
+        """Claims on unclaimed copies, and on those that others share; with ``take_over`` on all, of nobody else.
+
+        A claim takes the place of what the link remembers of that copy since it gave it up.
+        """
         wanted: Changes = {}
         for copy in copies:
             held = holders.get(copy, {})
             if not take_over and self.is_settled(holding(held.values())):
                 continue
+            memory = holders.get(given_up(copy[0]), {}).get(self.link)
+            if memory and copy[1] in memory.written:
+                kept = memory.written - {copy[1]}
+                wanted[given_up(copy[0]), self.link] = _memory(self.link, now, memory.acls, kept)
             if not take_over and held:
                 wanted[copy, self.link] = self._as_now(held.get(self.link) or Claim(self.link, now))
                 continue
@@ -61,6 +69,41 @@ class Claimant:
 
     def _as_now(self, claim: Claim) -> Claim:
         return replace(claim, shares=self.shares, recorded=self.shares, topics=None)
+
+
+def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now: int) -> Changes:
+    """The withdrawal of a link's claims on copies of these names; None: of all, as the link is deleted.
+
+    It remembers the ACLs that it has made, and the shared copies in which its records stay; these only until it is
+    deleted.
+    """
+    own = {copy: held[link] for copy, held in holders.items() if link in held and copy != deletion_of(link)}
+    acls: dict[str, frozenset[AccessControlEntry]] = {}
+    written: dict[str, frozenset[uuid.UUID]] = {}
+    left: dict[Copy, Claim] = {}
+    for copy, claim in own.items():
+        name, topic_id = copy
+        acls[name] = acls.get(name, frozenset()) | claim.acls
+        written[name] = written.get(name, frozenset()) | claim.written
+        if copy != given_up(name) and (names is None or name in names):
+            left[copy] = claim
+            written[name] |= {topic_id} if claim.shares else set()
+    changes: Changes = {(copy, link): None for copy in left}
+    ended = {copy[0] for copy, claim in own.items() if claim.written and names is None}
+    for name in ended | {name for name, _ in left}:
+        memory = _memory(link, now, acls[name], frozenset() if names is None else written[name])
+        if memory or given_up(name) in own:
+            changes[given_up(name), link] = memory
+    return changes
+
+
+def _memory(link: str, now: int, acls: frozenset[AccessControlEntry], written: frozenset[uuid.UUID]) -> Claim | None:
+    """What a link remembers of copies of one name that it gave up; None if that is nothing.
+
+    With shared copies it looks to other releases like the claim of one more: so they count the link there, too.
+    """
+    shared = bool(written)
+    return Claim(link, now, acls=acls, shares=shared, recorded=shared, written=written) if acls or written else None
 
 
 def _tells_by_itself(claim: Claim) -> bool:

@@ -39,7 +39,8 @@ class Claim:
     its ``why``, is empty except in the claim that records a link's deletion. A link that ``shares`` the copy lets other
     links that do so write there too. It copies the topics in its record, under ``topics_of``, if the claim is
     ``recorded``; ``topics`` are those of that record, and of claims by releases without it. ``adopted`` are the
-    partitions that this link has not begun itself; releases without adoptions ignore them.
+    partitions that this link has not begun itself; releases without adoptions ignore them. ``written`` are the ids of
+    shared copies that the link has given up, under ``given_up``; other releases take that for a shared copy.
     """
 
     link: str
@@ -53,6 +54,7 @@ class Claim:
     adopted: tuple[Adopted, ...] = ()
     recorded: bool = False
     topics: LinkTopics | None = None
+    written: frozenset[uuid.UUID] = frozenset()
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -67,7 +69,7 @@ def told_topics(record: Claim | None, claims: Iterable[Claim]) -> frozenset[Link
     A claim that does not rely on the record is of an older release, which may have run since: what it tells counts too.
     One that tells nothing, or relies on a record that is missing, may be of any topic.
     """
-    telling = [claim for claim in claims if claim.shares and not (claim.recorded and record)]
+    telling = [claim for claim in claims if claim.shares and not (claim.recorded and record) and not claim.written]
     return frozenset(each.topics or ALL_TOPICS for each in ([record, *telling] if record else telling))
 
 
@@ -88,8 +90,9 @@ def topics_of(link: str) -> Copy:
 
 
 def given_up(copy: str) -> Copy:
-    """The key, in place of a copy's, under which a link remembers the ACLs that it has made on what it gave up.
+    """The key, in place of a copy's, under which a link remembers what it has left on copies that it gave up.
 
+    That are the ACLs that it has made, and the ids of the shared copies in which its records stay.
     No topic has this id. A release that does not know it takes it for the claim of a missing copy.
     """
     return copy, uuid.UUID(int=1)
@@ -124,6 +127,7 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             tuple(Adopted(*map(int, each)) for each in value.get("adopted", ())),
             bool(value.get("recorded", False)),
             _topics(value) if "regex" in value else None,
+            frozenset(map(uuid.UUID, value.get("written", ()))),
         )
         return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -143,6 +147,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     value |= {"excluded": claim.topics.excluded} if claim.topics and claim.topics.excluded else {}
     value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
     value |= {"adopted": claim.adopted} if claim.adopted else {}
+    value |= {"written": sorted(each.hex for each in claim.written)} if claim.written else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 

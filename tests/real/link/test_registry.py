@@ -155,6 +155,20 @@ async def test_a_link_that_is_killed_at_any_await_tells_its_old_topics_or_its_ne
             assert await link.told() == {wanted}, f"seed {seed}"
 
 
+async def test_a_shared_copy_is_given_up_and_remembered_in_one_transaction(pair: Pair) -> None:
+    async with sharing(pair) as link:
+        await link.look(LinkTopics("orders.*"))
+        registry = Registry(link.destination, link.link)
+        before = end(pair.grape, REGISTRY, 0)
+        await registry.give_up(link.copies)
+        assert end(pair.grape, REGISTRY, 0) - before == 3 + 3 + 1
+        assert registry.given_up_by(link.link) == {*link.copies.items()}
+        await link.look(LinkTopics("orders.*"))
+        await registry.refresh()
+        assert registry.given_up_by(link.link) == set()
+        assert registry.claims_of(link.link).keys() == {*link.copies.items()}
+
+
 async def test_a_link_that_is_deleted_takes_its_record_back_with_its_claims(pair: Pair) -> None:
     topic = pair.topic("orders")
     pair.make_copy(topic, 1)

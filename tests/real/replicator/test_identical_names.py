@@ -17,6 +17,8 @@ from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransac
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.step import Verdict
 from appliance.errors import LinkRefused
+from appliance.failover.operation import Choice
+from appliance.failover.removal import remove_topics
 from appliance.failover.shared_offsets import SharedOffsets
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits
@@ -27,9 +29,12 @@ from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import key_and_value
 from appliance.link.client.checkpoint_log import read_records
+from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import LinkRecord
+from appliance.link.model.claims import Claim
 from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault
+from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
 from appliance.link.model.translation import Translation
@@ -44,7 +49,7 @@ from testbed.cluster import Cluster
 from tests.conftest import plain, plans
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine, Pair
-from tests.support.failing_back import failed_back, promoted, states
+from tests.support.failing_back import command, failed_back, promoted, states
 from tests.support.mesh import Mesh, copy_all, until_decided
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
@@ -282,6 +287,60 @@ async def test_case_363_topics_that_a_link_no_longer_takes_keep_no_group_from_mo
     assert before.offset is None
     assert f"has no position of {topic}-0 yet" in before.reason
     assert (after.offset, after.reason) == (3, "")
+
+
+@pytest.mark.parametrize("case", ["no longer matched", "excluded"])
+async def test_case_369_a_group_is_not_moved_past_records_of_a_link_that_has_given_the_topic_up(
+    two: Mesh, case: str
+) -> None:
+    # The claim of a removed topic was gone, and then the regex: nobody accounted for what the link had copied.
+    topic, other = two.topic("orders"), two.topic("payments")
+    for cluster, name in (("grape", topic), ("grape", other), ("orange", other)):
+        two.produce(cluster, name, 5)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+        two.produce("orange", topic, 5)
+        await copy_all(engines)
+        await until_decided(engines)
+        forth, back = engines
+        before = await translated(forth, topic, 0)
+        async with command(back.pair, Choice(yes=True, topic=topic)) as running:
+            await remove_topics(running)
+        narrowed = replace(back.pair.naming, included=re.compile(f"payments-{two.tag}"))
+        excluding = replace(back.pair.naming, excluded=re.compile(topic))
+        await discovery(back, excluding if case == "excluded" else narrowed).look()
+        after = await translated(forth, topic, 0)
+        found = await translated(forth, other, 0)
+    assert (before.offset, found.offset) == (0, 0)
+    assert after.offset is None
+    assert after.reason == f"{back.pair.naming.replicator} has no position of {topic}-0 yet"
+
+
+async def test_a_copy_that_was_given_up_keeps_a_group_from_moving_until_it_is_made_anew_or_the_link_is_deleted(
+    two: Mesh,
+) -> None:
+    topic = two.topic("orders")
+    two.produce("orange", topic, 5)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+        await until_decided(engines)
+        forth, _ = engines
+        link = f"replicator-gone-{two.tag}"
+        registry = Registry(forth.source, link, shares=True, topics=LinkTopics("nothing"))
+        now = (await forth.source.metadata([topic])).topics[topic].id
+        places: list[Translation] = []
+        for topic_id in (uuid.uuid4(), now):
+            assert await registry.claim({topic: topic_id}) == {}
+            await registry.give_up([topic])
+            places.append(await translated(forth, topic, 3))
+        await registry.give_up((), Claim(link, 1, deleted_by="me"))
+        places.append(await translated(forth, topic, 3))
+    assert [place.offset for place in places] == [3, None, 3]
+    assert places[1].reason == f"{link} has no position of {topic}-0 yet"
 
 
 def discovery(engine: Engine, naming: Naming) -> TopicDiscovery:

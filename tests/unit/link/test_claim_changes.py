@@ -5,9 +5,19 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.records.records import key_and_value
-from appliance.link.model.claim_changes import Changes, Claimant
-from appliance.link.model.claims import Claim, Copy, decode_claim, encode_claim, given_up, told_topics, topics_of
+from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
+from appliance.link.model.claims import (
+    Claim,
+    Copy,
+    decode_claim,
+    deletion_of,
+    encode_claim,
+    given_up,
+    told_topics,
+    topics_of,
+)
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 
 LINK, OTHER = "replicator-orange", "replicator-lime"
@@ -117,3 +127,60 @@ def test_a_record_comes_back_as_it_was_and_older_releases_take_it_for_the_claim_
     assert value.items() >= {"version": 1, "since": NOW, "rank": 3, "shares": True, "regex": topics.regex}.items()
     assert value["left_out"] == []
     assert sharing(topics).tells(replace(RECORD, topics=topics), {}, NOW, renews=True) == {}
+
+
+ACLS = frozenset({AccessControlEntry(AclPermission.ALLOW, "User:ann", "*", AclOperation.READ)})
+MEMORY = given_up("orders-0")
+
+
+def left(*copies: int, **fields: object) -> Claim:
+    """What the link remembers of shared copies that it gave up."""
+    ids = frozenset(copy(number)[1] for number in copies)
+    return replace(Claim(LINK, NOW, shares=True, recorded=True, written=ids), **fields)
+
+
+def test_a_shared_copy_that_is_given_up_is_remembered_in_place_of_its_claim() -> None:
+    claims = of_link([RELYING, RELYING])
+    assert withdrawals(LINK, ["orders-0"], claims, NOW) == {(copy(0), LINK): None, (MEMORY, LINK): left(0)}
+    alone = of_link([replace(RELYING, shares=False)])
+    assert withdrawals(LINK, ["orders-0"], alone, NOW) == {(copy(0), LINK): None}
+    assert withdrawals(LINK, ["payments"], claims, NOW) == {}
+
+
+def test_what_was_given_up_before_stays_remembered_beside_it() -> None:
+    anew = "orders-0", uuid.uuid4()
+    claims = {MEMORY: {LINK: left(0, acls=ACLS)}, anew: {LINK: RELYING}}
+    both = left(0, acls=ACLS, written=frozenset({copy(0)[1], anew[1]}))
+    assert withdrawals(LINK, ["orders-0"], claims, NOW) == {(anew, LINK): None, (MEMORY, LINK): both}
+
+
+@pytest.mark.parametrize(("acls", "kept"), [(frozenset(), None), (ACLS, Claim(LINK, NOW, acls=ACLS))])
+def test_a_new_claim_of_a_copy_and_the_deletion_of_the_link_end_what_is_remembered_of_it(
+    acls: frozenset[AccessControlEntry], kept: Claim | None
+) -> None:
+    holders = {MEMORY: {LINK: left(0, acls=acls), OTHER: left(0, link=OTHER)}}
+    claimed = sharing().claims([copy(0)], holders, NOW, take_over=False)
+    assert claimed == {(MEMORY, LINK): kept, (copy(0), LINK): Claim(LINK, NOW, shares=True, recorded=True)}
+    anew = "orders-0", uuid.uuid4()
+    assert (MEMORY, LINK) not in sharing().claims([anew], holders, NOW, take_over=True)
+    deleted = holders | {deletion_of(LINK): {LINK: Claim(LINK, NOW, deleted_by="me")}}
+    assert withdrawals(LINK, None, deleted, NOW) == {(MEMORY, LINK): kept}
+    assert withdrawals(LINK, None, {MEMORY: {LINK: kept}} if kept else {}, NOW) == {}
+
+
+def test_what_is_remembered_comes_back_as_it_was_and_older_releases_take_it_for_the_claim_of_a_shared_copy() -> None:
+    record = encode_claim(MEMORY, LINK, left(0, 1), NOW)
+    assert decode_claim(record) == (MEMORY, LINK, left(0, 1))
+    value = json.loads(key_and_value(record.body)[1] or b"")
+    assert value == {
+        "version": 1,
+        "since": NOW,
+        "left_out": [],
+        "rank": -1,
+        "shares": True,
+        "recorded": True,
+        "written": [copy(0)[1].hex, copy(1)[1].hex],
+    }
+    assert sharing().tells(RECORD, {MEMORY: {LINK: left(0)}}, NOW, renews=True) == {}
+    assert told_topics(RECORD, [left(0)]) == {FIRST}
+    assert told_topics(None, [left(0)]) == set()
