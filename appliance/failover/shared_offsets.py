@@ -174,17 +174,20 @@ class _Writing(NamedTuple):
 
 
 def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _Writing:
-    """The topics that a link writes, by the registry; one without a position may have identical names.
+    """The topics that a link writes, by the registry.
 
-    A copy that it has given up counts until a topic of its name has another of these ids.
+    It may have identical names unless it claims copies with other names. A copy that it has given up counts until a
+    topic of its name has another of these ids.
     """
     claims, told = registry.claims_of(maps.name), registry.topics_told(maps.name)
     copies = {copy for (copy, _), claim in claims.items() if not claim.written}
     given_up = registry.given_up_by(maps.name)
     copies |= {copy for copy, copy_id in given_up if not is_another(copy_id, ids.get(copy, NOWHERE))}
-    positions = list(maps.positions())
-    same = any((topic, held.destination_id) in claims for (topic, _), held in positions)
-    return _Writing(frozenset(copies), told if same or not positions else ())
+    names = {copy_id: copy for copy, copy_id in claims if copy_id != NOWHERE}
+    pairs = {(topic, names.get(held.destination_id)) for (topic, _), held in maps.positions()}
+    same = any(topic == copy for topic, copy in pairs)
+    renamed = any(copy not in (None, topic) for topic, copy in pairs)
+    return _Writing(frozenset(copies), told if same or not renamed else ())
 
 
 def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID) -> str:

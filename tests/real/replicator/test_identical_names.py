@@ -318,6 +318,26 @@ async def test_case_369_a_group_is_not_moved_past_records_of_a_link_that_has_giv
     assert after.reason == f"{back.pair.naming.replicator} has no position of {topic}-0 yet"
 
 
+async def test_case_370_a_group_is_not_moved_past_records_of_a_link_whose_only_copy_was_taken_over(two: Mesh) -> None:
+    # A link that claims none of its positions' copies was taken for one without identical names.
+    topic = two.topic("orders")
+    two.produce("grape", topic, 5)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.prepare()
+        await copy_all(engines)
+        two.produce("orange", topic, 5)
+        await copy_all(engines)
+        await until_decided(engines)
+        forth, _ = engines
+        before = await translated(forth, topic, 0)
+        taker = Registry(forth.source, f"replicator-taker-{two.tag}")
+        copy_id = (await forth.source.metadata([topic])).topics[topic].id
+        assert await taker.claim({topic: copy_id}, take_over=True) == {}
+        after = await translated(forth, topic, 0)
+    assert (before.offset, after.offset, after.reason) == (0, 0, "")
+
+
 async def test_a_copy_that_was_given_up_keeps_a_group_from_moving_until_it_is_made_anew_or_the_link_is_deleted(
     two: Mesh,
 ) -> None:
