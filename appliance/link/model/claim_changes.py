@@ -33,7 +33,8 @@ class Claimant:
     def claims(self, copies: Iterable[Copy], holders: Holders, now: int, *, take_over: bool) -> Changes:
         """Claims on unclaimed copies, and on those that others share; with ``take_over`` on all, of nobody else.
 
-        A claim takes the place of what the link remembers of that copy since it gave it up.
+        A claim takes the place of what the link remembers of that copy since it gave it up. Of a shared copy that is
+        taken over, the registry remembers the links whose records stay in it.
         """
         wanted: Changes = {}
         for copy in copies:
@@ -48,6 +49,10 @@ class Claimant:
                 wanted[copy, self.link] = self._as_now(held.get(self.link) or Claim(self.link, now))
                 continue
             wanted |= {(copy, link): None for link in held}
+            for link in (link for link, claim in held.items() if claim.shares and link != self.link):
+                key = given_up(copy[0]), link
+                before = wanted.get(key) or holders.get(key[0], {}).get(link) or Claim(link, now)
+                wanted[key] = _memory(link, now, before.acls, before.written | {copy[1]})
             acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in held.values()))
             wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls))
         return wanted

@@ -184,3 +184,15 @@ def test_what_is_remembered_comes_back_as_it_was_and_older_releases_take_it_for_
     assert sharing().tells(RECORD, {MEMORY: {LINK: left(0)}}, NOW, renews=True) == {}
     assert told_topics(RECORD, [left(0)]) == {FIRST}
     assert told_topics(None, [left(0)]) == set()
+
+
+def test_case_371_a_shared_copy_that_is_taken_over_is_remembered_for_the_links_whose_records_stay_in_it() -> None:
+    sole = Claim("replicator-plum", NOW, rank=2)
+    holders = {
+        copy(0): {LINK: RELYING, OTHER: replace(RELYING, link=OTHER), "replicator-plum": sole},
+        MEMORY: {OTHER: left(3, acls=ACLS, link=OTHER)},
+    }
+    changes = sharing().claims([copy(0)], holders, NOW, take_over=True)
+    both = left(0, acls=ACLS, link=OTHER, written=frozenset({copy(0)[1], copy(3)[1]}))
+    assert changes.pop((copy(0), LINK)) is not None
+    assert changes == {(copy(0), OTHER): None, (copy(0), "replicator-plum"): None, (MEMORY, OTHER): both}
