@@ -13,8 +13,7 @@ async def test_case_502_records_that_sql_makes_much_larger_pass_within_the_memor
 ) -> None:
     statement = "SELECT repeat(string(value), int(string(key))) AS value FROM records"
     async with running_sql(tmp_path, statement) as sql:
-        for times in (1_500, 100_000):
-            count = 60_000_000 // (times * 20)
+        for times, count in ((1_500, 2_000), (100_000, 10)):
             values: list[bytes | None] = [b"%020d" % number for number in range(count)]
             (outcome,) = await sql.service.transform([range_of(values, key=b"%d" % times)])
             assert values_of(outcome) == [(value or b"") * times for value in values]
