@@ -84,7 +84,7 @@ SUITES = (
     _suite(
         "spark",
         16,
-        4,
+        5,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *FIVE_FILES_AT_ONCE,
     ),
@@ -97,8 +97,8 @@ SUITES = (
     ),
     _suite(
         "console",
-        4,
-        4,
+        3,
+        2,
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
@@ -116,7 +116,7 @@ SUITES = (
     _suite(
         "faults",
         20,
-        4,
+        3,
         "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES",
         load=Load.SLEEPS,
     ),
@@ -137,7 +137,7 @@ SUITES = (
         programs=True,
         load=Load.WAITS,
     ),
-    _suite("containers", 11, 8, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
+    _suite("containers", 9, 5, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

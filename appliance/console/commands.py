@@ -60,10 +60,9 @@ class CommandRun:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._read(process.stdout, keep=True), name=f"{name} stdout")
                 group.create_task(self._read(process.stderr, keep=False), name=f"{name} stderr")
-            self.exit_code = await process.wait()
+            await process.wait()
         finally:
-            if process.returncode is None:
-                self.exit_code = await _stopped(process)
+            self.exit_code = await _stopped(process) if process.returncode is None else process.returncode
             self.ended = now()
 
     async def _read(self, stream: asyncio.StreamReader | None, *, keep: bool) -> None:
@@ -88,13 +87,16 @@ async def _line_of(stream: asyncio.StreamReader) -> bytes:
 
 
 async def _stopped(process: asyncio.subprocess.Process) -> int:
+    """The exit code of a process, once it is stopped.
+
+    In a task that is being cancelled, ``asyncio.timeout`` of Python 3.11.2 never times out (case 503).
+    """
     process.terminate()
-    try:
-        async with asyncio.timeout(_END_SECONDS):
-            return await process.wait()
-    except TimeoutError:
+    ending = asyncio.create_task(process.wait(), name="command's end")
+    await asyncio.wait([ending], timeout=_END_SECONDS)
+    if not ending.done():
         process.kill()
-        return await process.wait()
+    return await ending
 
 
 class Commands:

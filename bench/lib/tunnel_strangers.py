@@ -5,8 +5,9 @@ prints the number of its hellos, and reads no answer.
 """
 
 import contextlib
+import os
 import socket
-import ssl
+import struct
 import sys
 import time
 
@@ -15,15 +16,28 @@ STRANGER = "127.0.0.9"
 _DEADLINE = 5.0
 
 
+_FFDHE8192 = 0x0104
+_GROUPS, _SIGNATURES, _VERSIONS, _KEY_SHARE = 10, 13, 43, 51
+_KEY_BYTES = 1024
+
+
 def hello() -> bytes:
-    """A ClientHello that offers ffdhe8192."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.set_ecdh_curve("ffdhe8192")
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    with contextlib.suppress(ssl.SSLWantReadError):
-        context.wrap_bio(incoming, outgoing).do_handshake()
-    return outgoing.read()
+    """A ClientHello that offers ffdhe8192, with a key share of it (RFC 8446, 4.1.2); not every Python can make one."""
+    share = struct.pack(">HH", _FFDHE8192, _KEY_BYTES) + bytes([1]) * _KEY_BYTES
+    extensions = b"".join(
+        struct.pack(">HH", kind, len(content)) + content
+        for kind, content in (
+            (_GROUPS, struct.pack(">HH", 2, _FFDHE8192)),
+            (_SIGNATURES, struct.pack(">HHHH", 6, 0x0403, 0x0804, 0x0401)),
+            (_VERSIONS, struct.pack(">BH", 2, 0x0304)),
+            (_KEY_SHARE, struct.pack(">H", len(share)) + share),
+        )
+    )
+    session = bytes([32]) + os.urandom(32)
+    body = b"\3\3" + os.urandom(32) + session + struct.pack(">HHBB", 2, 0x1301, 1, 0)
+    body += struct.pack(">H", len(extensions)) + extensions
+    message = b"\1" + len(body).to_bytes(3, "big") + body
+    return struct.pack(">BHH", 22, 0x0301, len(message)) + message
 
 
 def flood(host: str, port: int, seconds: float) -> int:

@@ -36,6 +36,7 @@ async def test_case_277_of_many_lines_the_last_ones_are_shown_with_the_number_of
 
 
 async def test_case_278_a_command_that_ignores_the_end_does_not_keep_the_control_center(program: Program) -> None:
+    """Case 503: on Python 3.11.2 it was not killed, and had no exit code."""
     program(
         "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready')\nwhile True: signal.pause()\n"
     )
@@ -44,7 +45,7 @@ async def test_case_278_a_command_that_ignores_the_end_does_not_keep_the_control
     while not (commands.last and commands.last.lines):
         await asyncio.sleep(0.01)
     await commands.close()
-    assert (commands.running, commands.last.exit_code) == (False, -9)
+    assert (commands.running, commands.last.exit_code, [*commands.last.lines]) == (False, -9, ["ready"])
 
 
 async def test_case_279_one_topic_that_is_not_stopped_any_more_keeps_no_other_from_being_tried_again(
