@@ -71,7 +71,8 @@ class Rounds:
     """The pending ranges of one task's lanes, and the round that its job has now.
 
     ``weight`` is the number of rows that each record of the next round counts as, at least: it grows with what the SQL
-    makes of records, and stays. ``given_weight`` is that of the present round.
+    makes of records, and halves after each round that had room, so that one large record does not slow all later ones.
+    ``given_weight`` is that of the present round.
     """
 
     weight: int = 1
@@ -99,6 +100,8 @@ class Rounds:
         """The ranges of the next round, of this attempt; the attempt before it has ended, whatever it says later."""
         self._divide()
         pieces = self._doubted.popleft() if self._doubted else self._gather()
+        if self.weight == self.given_weight:  # the round before had room
+            self.weight = max(1, self.weight // 2)
         self._attempt, self._given, self.given_weight = attempt, dict(enumerate(pieces)), self.weight
         return [piece.range for piece in pieces]
 
@@ -118,7 +121,7 @@ class Rounds:
         """The SQL has made more of a range's records than they had room for: it is asked for again, with more."""
         if piece := self._taken(attempt, number):
             self.weight = max(self.weight, min(_GROWTH * self.given_weight, WEIGHT_MAX))
-            self._doubted.append([piece])
+            self._doubted.appendleft([piece])
 
     def damaged(self, attempt: int, number: int, offset: int, reason: str) -> None:
         """The bytes of a range cannot be read from an offset on."""

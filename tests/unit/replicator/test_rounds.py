@@ -136,8 +136,8 @@ def test_a_range_that_has_no_room_for_what_the_sql_makes_of_it_is_asked_for_agai
     assert [rounds.take(1), rounds.given_weight] == [[ORDERS, ORDERS], 1]
     rounds.grown(1, 0)
     rounds.grown(1, 1)
-    for attempt in (2, 3):
-        assert [rounds.take(attempt), rounds.given_weight] == [[ORDERS], 8]
+    for attempt, weight in ((2, 8), (3, 4)):
+        assert [rounds.take(attempt), rounds.given_weight] == [[ORDERS], weight]
         rounds.confirm(attempt, 0, ())
     assert [one.open for one in pending] == [0, 0]
     assert not rounds.ready
@@ -147,7 +147,31 @@ def test_a_range_that_has_no_room_for_what_the_sql_makes_of_it_is_asked_for_agai
         rounds.take(attempt)
         weights.append(rounds.given_weight)
         rounds.grown(attempt, 0)
-    assert weights == [8, 64, 512, 2000]
+    assert weights == [2, 16, 128, 1024]
+
+
+def test_case_504_after_a_record_that_grew_the_next_ones_soon_count_as_one_row_again() -> None:
+    rounds, weights = Rounds(), []
+    for attempt in range(6):
+        if not rounds.ready:
+            rounds.add([Pending(ORDERS, stops=True)])
+        rounds.take(attempt)
+        weights.append(rounds.given_weight)
+        if attempt == 0:
+            rounds.grown(attempt, 0)
+        else:
+            rounds.confirm(attempt, 0, ())
+    assert weights == [1, 8, 4, 2, 1, 1]
+
+
+def test_the_most_that_a_record_counts_as_is_as_many_rows_as_spark_takes_at_once() -> None:
+    rounds, weights = Rounds(), []
+    rounds.add([Pending(ORDERS, stops=True)])
+    for attempt in range(5):
+        rounds.take(attempt)
+        weights.append(rounds.given_weight)
+        rounds.grown(attempt, 0)
+    assert weights == [1, 8, 64, 512, 2000]
 
 
 def test_nobody_waits_for_a_range_that_is_forgotten() -> None:
