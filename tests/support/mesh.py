@@ -116,6 +116,13 @@ async def copy_all(engines: Sequence[Engine]) -> None:
         await asyncio.gather(*running)
 
 
+async def begin(engines: Sequence[Engine]) -> None:
+    """Prepare links that have just started, and copy all that there is."""
+    for engine in engines:
+        await engine.prepare()
+    await copy_all(engines)
+
+
 async def until_decided(engines: Sequence[Engine]) -> None:
     """Wait until no transaction is open in the links' positions: a commit is answered before it can be read."""
     for engine in engines:

@@ -103,7 +103,7 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
 
 
 def _memory(link: str, now: int, acls: frozenset[AccessControlEntry], written: frozenset[uuid.UUID]) -> Claim | None:
-    """What a link remembers of copies of one name that it gave up; None if that is nothing.
+    """The record of the copies of one name that a link gave up; None if nothing of them is to be remembered.
 
     With shared copies it looks to other releases like the claim of one more: so they count the link there, too.
     """

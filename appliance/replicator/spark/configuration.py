@@ -9,14 +9,15 @@ from appliance.replicator.transform.ranges import ROWS_AT_ONCE
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.values import EngineSettings
 
+_DIRECT_MEGABYTES = 64
+_DIRECT = "-XX:MaxDirectMemorySize={}m"
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:MaxDirectMemorySize=64m")
+JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", _DIRECT.format(_DIRECT_MEGABYTES))
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
-_DIRECT_MEGABYTES = 64
 _ROWS_MEGABYTES = 48
-"""Direct memory for the rows of each task: ``ROWS_AT_ONCE`` of them, with their room, and Arrow doubles its buffers."""
+"""More direct memory for the rows of each task: ``ROWS_AT_ONCE`` of them, with room, and Arrow doubles its buffers."""
 
 _LATER = "-XX:CompileThresholdScaling=10"
 """With SQL, the compilers wait until code has run often: otherwise they take as long as a million records do."""
@@ -92,7 +93,7 @@ def configuration(
         passed: further settings, as ``passed_conf`` has checked them.
         transforms: the records pass SQL.
     """
-    direct = f"-XX:MaxDirectMemorySize={_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count}m"
+    direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count)  # the last one counts
     sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [_LATER, direct, "-Dappliance.tasks=off"]
     options = sql if transforms else JAVA_OPTIONS
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'

@@ -21,7 +21,7 @@ from appliance.replicator.discovery import TopicDiscovery
 from testbed.cluster import Cluster
 from tests.support.engine import Engine
 from tests.support.failing_back import command
-from tests.support.mesh import Mesh, copy_all, until_decided
+from tests.support.mesh import Mesh, begin, copy_all, until_decided
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
 
@@ -95,9 +95,7 @@ async def test_case_362_a_link_of_other_topics_keeps_no_group_from_moving(two: M
         topic = mesh.topic("orders")
         mesh.produce("orange", topic, 5)
         async with mesh.engines() as engines:
-            for engine in engines:
-                await engine.prepare()
-            await copy_all(engines)
+            await begin(engines)
             await until_decided(engines)
     async with two.engines() as (forth, _):
         found = await translated(forth, topic, 3)
@@ -111,17 +109,13 @@ async def test_case_363_topics_that_a_link_no_longer_takes_keep_no_group_from_mo
     other.produce("orange", other.topic("orders"), 5)
     both = [replace(link.naming, included=re.compile(f".*({two.tag}|{other.tag})")) for link in other.links]
     async with other.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+        await begin(engines)
         for engine, naming in zip(engines, both, strict=True):
             await discovery(engine, naming).look()
         topic = two.topic("orders")
         two.produce("orange", topic, 5)
         async with two.engines() as ours:
-            for engine in ours:
-                await engine.prepare()
-            await copy_all(ours)
+            await begin(ours)
             await until_decided([*engines, *ours])
             before = await translated(ours[0], topic, 3)
             for engine, naming in zip(engines, both, strict=True):
@@ -142,9 +136,7 @@ async def test_case_369_a_group_is_not_moved_past_records_of_a_link_that_has_giv
     for cluster, name in (("grape", topic), ("grape", other), ("orange", other)):
         two.produce(cluster, name, 5)
     async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+        await begin(engines)
         two.produce("orange", topic, 5)
         await copy_all(engines)
         await until_decided(engines)
@@ -167,9 +159,7 @@ async def test_case_370_a_group_is_not_moved_past_records_of_a_link_whose_only_c
     topic = two.topic("orders")
     two.produce("grape", topic, 5)
     async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+        await begin(engines)
         two.produce("orange", topic, 5)
         await copy_all(engines)
         await until_decided(engines)
@@ -189,9 +179,7 @@ async def test_a_copy_that_was_given_up_keeps_a_group_from_moving_until_it_is_ma
     topic = two.topic("orders")
     two.produce("orange", topic, 5)
     async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+        await begin(engines)
         await until_decided(engines)
         forth, _ = engines
         link = f"replicator-gone-{two.tag}"
