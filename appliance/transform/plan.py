@@ -14,6 +14,7 @@ Spark does not look into ``TryEval``, so that it neither moves a condition nor e
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, spark_reason
@@ -32,6 +33,7 @@ from appliance.transform.model.statement import (
     ROOM,
     SALT,
     SESSION,
+    TEXTS,
     TIMESTAMP,
     Statement,
 )
@@ -46,13 +48,10 @@ _OUTCOME = f"if(spark_partition_id() < 0, NULL, coalesce({END}, if({_GROWN}, {GR
 column that needs the partition, while it would otherwise compute the layers for the filter, and once more for the rest.
 """
 
-_SIZED = "key", "value"
 _BYTES = "coalesce(octet_length(%s), 0)"
 _HEADER_BYTES = (
     "coalesce(aggregate(%s, 0L, (n, h) -> n + 32 + octet_length(h.key) + coalesce(octet_length(h.value), 0)), 0)"
 )
-
-_CAST = "CAST(_x AS BINARY)"
 
 _HEADERS = f"""transform(
     coalesce(CAST(_x AS {HEADERS_TYPE}), CAST(array() AS {HEADERS_TYPE})),
@@ -128,9 +127,9 @@ def needed(session: Any, statement: Statement, salted: bool) -> Needed:
     layers = _Outcomes(session, statement, _no_records(session, salted))
     changed = layers.outputs()
     stays = [OPAQUE if name == "headers" else name for name in OUTPUTS if name not in changed]
-    seen = [name for name in COLUMNS if name in {"offset", "timestamp"} | layers.used | {*stays}]
+    seen = [TEXTS.get(name, name) for name in COLUMNS if name in {"offset", "timestamp"} | layers.used | {*stays}]
     opaque = [OPAQUE] * (OPAQUE in stays)
-    outputs = [OPAQUE if opaque and name == "headers" else name for name in OUTPUTS]
+    outputs = [OPAQUE if opaque and name == "headers" else TEXTS.get(name, name) for name in OUTPUTS]
     given = RANGE, *seen, *opaque, *[SALT] * salted, *[ROOM] * bool(changed), END
     return Needed(given, (RANGE, "offset", "timestamp", *outputs, OUTCOME))
 
@@ -141,17 +140,21 @@ def contents(session: Any, statement: Statement, records: Any, names: Sequence[s
     Key, value and headers of a record that it fails on, or that has no room for them, are null. ``records`` are a
     DataFrame of the columns that are ``needed``. A statement that saw another one would fail.
     """
-    absent = {name: kind for name, kind in COLUMNS.items() if name not in records.columns}
+    texts = {name: text for name, text in TEXTS.items() if text in records.columns}
+    absent = {name: kind for name, kind in COLUMNS.items() if name not in {*records.columns, *texts}}
     guards = [f"CAST(raise_error('{name} is absent') AS {kind}) AS `{name}`" for name, kind in absent.items()]
-    layers = _Outcomes(session, statement, records.selectExpr(*(f"`{name}`" for name in records.columns), *guards))
-    columns, last = layers.outputs(), layers.last
-    grown = _grown(columns, [name for name in _SIZED if name not in absent])
+    given = [f"`{name}`" for name in records.columns] + [
+        f"CAST({text} AS BINARY) AS {name}" for name, text in texts.items()
+    ]
+    layers = _Outcomes(session, statement, records.selectExpr(*given, *guards), texts)
+    columns, last = {TEXTS.get(name, name): column for name, column in layers.outputs().items()}, layers.last
+    grown = _grown(columns, list(texts.values()))
     frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")
 
     def column(name: str) -> str:
         if name == OUTCOME:
             return _OUTCOME % layers.kept()
-        if name not in (*OUTPUTS, OPAQUE):
+        if name not in ("headers", OPAQUE, *TEXTS.values()):
             return f"`{name}`"
         if name in columns:
             return f"if({_GROWN}, NULL, {columns[name]})"
@@ -194,7 +197,10 @@ class _Layers:
     layers see.
     """
 
-    def __init__(self, session: Any, statement: Statement, records: Any) -> None:
+    def __init__(
+        self, session: Any, statement: Statement, records: Any, texts: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._texts = texts
         for name, value in SESSION.items():
             session.conf.set(name, value)
         self._catalyst = Catalyst(session)
@@ -217,8 +223,9 @@ class _Layers:
         given = self._catalyst.items(self._plan.projectList() if is_project else self._plan.output())
         values = {each.name().lower(): self._bound(_value(each), below) for each in given}
         own = {attribute.exprId().id(): attribute.name() for attribute in self._catalyst.items(self._base.output())}
+        cast = "CAST(_x AS STRING)" if self._texts else "CAST(_x AS BINARY)"
         changed = {
-            name: self._catalyst.expression(_HEADERS if name == "headers" else _CAST, {"_x": value})
+            name: self._catalyst.expression(_HEADERS if name == "headers" else cast, {"_x": value})
             for name, value in values.items()
             if name in OUTPUTS and not (class_of(value) == _ATTRIBUTE and own.get(value.exprId().id()) == name)
         }
@@ -260,6 +267,9 @@ class _Layers:
 
     def _layer(self, conditions: Sequence[Any], values: Sequence[Any]) -> list[str]:
         """Add a layer; returns the columns, as SQL, of its values."""
+        conditions, values = (
+            [self._catalyst.replaced(each, self._text) for each in some] for some in (conditions, values)
+        )
         for node in (node for each in (*conditions, *values) for node in self._catalyst.below(each)):
             if class_of(node) in _NAMED:
                 self.used.add(node.name().lower())
@@ -267,6 +277,14 @@ class _Layers:
         before, self.last = self.last, f"{_LAYER}{self._count}"
         applied = {f"_condition{number}": condition for number, condition in enumerate(conditions)}
         return self._add(before, applied, {f"_c{number}": value for number, value in enumerate(values)})
+
+    def _text(self, node: Any) -> Any:
+        """The column with the same bytes as a string, for a key or a value that is cast to one; None for others."""
+        if class_of(node) != "Cast" or not class_of(node.dataType()).startswith("StringType"):
+            return None
+        (child,) = self._catalyst.children(node)
+        text = self._texts.get(child.name().lower()) if class_of(child) in _NAMED else None
+        return self._catalyst.expression(text, {}) if text else None
 
     def _add(self, _: str, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
         if conditions:

@@ -3,14 +3,14 @@
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
 """
 
-import marshal
 from collections.abc import Sequence
 from itertools import accumulate, chain
 
 import pyarrow as pa
 
-from appliance.kafka.records.columns import Headers
-from appliance.transform.model.statement import END, OPAQUE, RANGE, ROOM, SALT
+from appliance.transform.model.statement import END, OPAQUE, RANGE, ROOM, SALT, TEXTS
+
+Headers = Sequence[tuple[bytes, bytes | None]]
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -30,6 +30,7 @@ SCHEMA = pa.schema(
 """The columns of a record that a statement sees."""
 
 _TYPES = {field.name: field.type for field in SCHEMA} | {RANGE: pa.int32(), OPAQUE: pa.binary(), ROOM: pa.int64()}
+_TYPES |= dict.fromkeys(TEXTS.values(), pa.string())
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
@@ -60,14 +61,3 @@ def headers_of(rows: pa.ListArray) -> list[Headers]:
         found.append(pairs[at : at + length])
         at += length
     return found
-
-
-def opaque(headers: Headers) -> bytes:
-    """Headers as bytes that only this Python reads."""
-    return marshal.dumps([*headers])
-
-
-def from_opaque(data: bytes | None) -> Headers:
-    """The headers that ``opaque`` has made bytes of: nothing but Spark's own Java has had them since."""
-    headers: Headers = marshal.loads(data) if data else ()
-    return headers

@@ -6,11 +6,15 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
-from appliance.transform.model.statement import COLUMNS, GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, Statement
+from appliance.transform.model.statement import COLUMNS, GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, TEXTS, Statement
 from appliance.transform.plan import contents, failure, needed, outcomes, transformed
 from tests.support.spark_sql import Row, end, records, session
 
 __all__ = ["session"]
+
+
+KEY, VALUE = TEXTS.values()
+AS_TEXTS = [f"CAST({name} AS STRING) AS {text}" for name, text in TEXTS.items()]
 
 
 def run(session: SparkSession, text: str, *rows: Row, salt: str | None = None) -> list[Any]:
@@ -134,32 +138,35 @@ def test_a_replicator_gets_what_is_kept_alone_and_the_ends_of_ranges(session: Sp
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        ("TABLE records", {"key", "value", OPAQUE}),
-        ("SELECT value AS key FROM records", {"value", OPAQUE}),
+        ("TABLE records", {KEY, VALUE, OPAQUE}),
+        ("SELECT value AS key FROM records", {VALUE, OPAQUE}),
+        ("SELECT string(key) AS value, binary(string(value)) AS key FROM records", {KEY, VALUE, OPAQUE}),
         ("SELECT NULL AS key, binary(Topic) AS value FROM records", {"topic", OPAQUE}),
-        ("SELECT * FROM records WHERE exists(HEADERS, h -> h.key = 'h')", {"key", "value", "headers", OPAQUE}),
-        ("SELECT filter(headers, h -> h.key <> 'h') AS headers FROM records", {"key", "value", "headers"}),
+        ("SELECT * FROM records WHERE exists(HEADERS, h -> h.key = 'h')", {KEY, VALUE, "headers", OPAQUE}),
+        ("SELECT filter(headers, h -> h.key <> 'h') AS headers FROM records", {KEY, VALUE, "headers"}),
         (
             "SELECT key FROM (SELECT key, partition AS p FROM records) AS s WHERE p = 3",
-            {"key", "value", "partition", OPAQUE},
+            {KEY, VALUE, "partition", OPAQUE},
         ),
-        ("SELECT string(timestamp) AS value FROM records WHERE timestamp_type = 0", {"key", "timestamp_type", OPAQUE}),
-        ("SELECT string(10 / offset) AS value FROM records WHERE offset <> 1", {"key", OPAQUE}),
+        ("SELECT string(timestamp) AS value FROM records WHERE timestamp_type = 0", {KEY, "timestamp_type", OPAQUE}),
+        ("SELECT string(10 / offset) AS value FROM records WHERE offset <> 1", {KEY, OPAQUE}),
     ],
 )
 def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, text: str, seen: set[str]) -> None:
-    rows = [Row(b"k", b"v", [("h", b"1"), ("g", None)], "orders", partition, partition) for partition in (0, 1, 3)]
+    rows = [
+        Row(b"k", b"v\xff\0", [("h", b"1"), ("g", None)], "orders", partition, partition) for partition in (0, 1, 3)
+    ]
     whole, wanted = records(session, [*rows, end(2)]), needed(session, Statement(text), salted=False)
     assert {*wanted.given} - {RANGE, "offset", "timestamp", "_end", ROOM} == seen
-    more = f"0 AS {RANGE}", f"binary(string(offset)) AS {OPAQUE}", f"100 AS {ROOM}"
+    more = f"0 AS {RANGE}", f"binary(string(offset)) AS {OPAQUE}", f"100 AS {ROOM}", *AS_TEXTS
     given = whole.selectExpr("*", *more).select(*wanted.given)
     made = contents(session, Statement(text), given, wanted.returned)
-    out = made.collect()
+    out = made.withColumns({name: made[name].cast("binary") for name in (KEY, VALUE)}).collect()
     expected = [row for row in outcomes(session, Statement(text), whole).collect() if row[KEPT] is not False]
     assert [row[OUTCOME] for row in out] == [2 if row._end is not None else row[KEPT] for row in expected]
     assert made._jdf.queryExecution().executedPlan().toString().count("tryeval") <= 1
     kept = [(row, other) for row, other in zip(out, expected, strict=True) if other[KEPT]]
-    assert [(row.offset, row.timestamp, row.key, row.value) for row, _ in kept] == [
+    assert [(row.offset, row.timestamp, row[KEY], row[VALUE]) for row, _ in kept] == [
         (row.offset, row.timestamp, row.key, row.value) for _, row in kept
     ]
     if OPAQUE in seen:
@@ -171,7 +178,7 @@ def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, t
 def test_a_column_that_is_not_given_is_never_taken_for_null(session: SparkSession) -> None:
     given = records(session, [Row()]).selectExpr("offset", "timestamp", f"100 AS {ROOM}", "_end")
     statement = Statement("SELECT string(topic IS NULL) AS value FROM records")
-    (row,) = contents(session, statement, given, ["value", OUTCOME]).collect()
+    (row,) = contents(session, statement, given, [VALUE, OUTCOME]).collect()
     assert row[OUTCOME] is None
 
 
@@ -187,12 +194,12 @@ def test_a_column_that_is_not_given_is_never_taken_for_null(session: SparkSessio
 def test_a_record_that_grows_beyond_its_room_comes_out_without_content(session: SparkSession, output: str) -> None:
     rows = [Row(b"abcd", b"12345" * 5), Row(b"ab", b"1"), end(2)]
     wanted = needed(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), salted=False)
-    more = f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", f"if(length(key) = 4, 100, 100000) AS {ROOM}"
+    more = f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", f"if(length(key) = 4, 100, 100000) AS {ROOM}", *AS_TEXTS
     given = records(session, rows).selectExpr("*", *more).select(*wanted.given)
     out = contents(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), given, wanted.returned)
     large, small, mark = out.collect()
     assert (large[OUTCOME], small[OUTCOME], mark[OUTCOME]) == (GROWN, 1, 2)
-    assert (large.key, large.value, large[wanted.returned[5]]) == (None, None, None)
+    assert (large[KEY], large[VALUE], large[wanted.returned[5]]) == (None, None, None)
 
 
 def test_a_timestamp_is_one_of_sparks_and_stays_to_the_millisecond(session: SparkSession) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from appliance.errors import ApplianceError
-from appliance.kafka.records.columns import Columns, decoded, encoded
+from appliance.kafka.records.records import key_and_value
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import spark_jvm
 from appliance.replicator.spark.transform_jobs import Sql, run_jobs
@@ -20,21 +20,20 @@ from appliance.settings.secret import Secret
 from appliance.transform.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.processes import family, runs
+from tests.support.record_batches import outgoing_of, record, records_of
 from tests.support.spark_context import forget_context, hide_gateway
 
 
 def range_of(values: Sequence[bytes | None], first: int = 0, partition: int = 0, key: bytes = b"key") -> Range:
     """A range of records with these values, one after the other."""
-    offsets, nothing = list(range(first, first + len(values))), [()] * len(values)
-    columns = Columns(offsets, [1000 + at for at in offsets], [key] * len(values), list(values), [*nothing])
     end = first + len(values)
-    return Range(("orders", partition), first, end, tuple(encoded(columns, 0, 10**6, end)), 10**6)
+    records = [record(first + at, value, key=key, timestamp=1000 + first + at) for at, value in enumerate(values)]
+    return Range(("orders", partition), first, end, outgoing_of(records, end), 10**6)
 
 
 def values_of(outcome: Outcome) -> list[bytes | None]:
     """The values of the records that came out."""
-    batches = outcome.batches
-    return [value for batch in batches for value in decoded(batch.data, batch.first_offset, batch.runs).values]
+    return [key_and_value(each.body)[1] for each in records_of(outcome.batches)]
 
 
 @dataclass(slots=True)

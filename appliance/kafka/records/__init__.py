@@ -4,7 +4,7 @@
 - ``committed``: the batches of a Fetch that a read_committed reader may see.
 - ``ended_transactions``: the committed transactions of a stretch of a log.
 - ``outgoing``, ``rebuild``: each batch raw where possible, rebuilt where not.
-- ``columns``: the records of batches as columns, and columns as batches.
+- ``arrays``: the records of many batches at once, as arrays.
 - ``records``, ``varint``: the records in a batch.
 - ``legacy``: messages of magic 0 and 1 turned into a batch.
 - ``lz4``: LZ4 frames block by block.

@@ -11,11 +11,13 @@ A batch goes raw, its records neither decompressed nor decoded, unless
 Consecutive rebuilt records become one batch, since a Produce takes one a partition.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, verify
+from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, split, verify
 from appliance.kafka.records.rebuild import Runs, rebuild, within
+from appliance.kafka.records.records import Record, unpack
 
 TINY_RECORDS = 32
 """Number of records up to which rebuilding costs less than a Produce of its own."""
@@ -42,6 +44,26 @@ class Outgoing:
     raw: bool
     runs: Runs = ()
     append_time: bool = False
+
+
+def record_at(batch: Outgoing, offset: int) -> Record:
+    """The record of a batch with this source offset.
+
+    Raises:
+        BatchCorrupt: the records do not decompress, or do not fit their lengths or their count.
+    """
+    (whole,) = split(batch.data)
+    runs = batch.runs or ((batch.first_offset, batch.records),)
+    offsets = itertools.chain.from_iterable(range(first, first + length) for first, length in runs)
+    return next(
+        record._replace(offset=at) for at, record in zip(offsets, unpack(whole, 0), strict=True) if at == offset
+    )
+
+
+def codec_of(data: bytes | memoryview) -> int:
+    """The codec of a batch, as in its attributes."""
+    (batch,) = split(data)
+    return batch.header.attributes & CODEC_MASK
 
 
 def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:

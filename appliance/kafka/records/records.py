@@ -61,7 +61,7 @@ def unpack(batch: Batch, position: int) -> list[Record]:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or the header's count.
     """
     header = batch.header
-    payload = _decompress(batch)
+    payload = decompressed(batch)
     append_time = bool(header.attributes & LOG_APPEND_TIME)
     records: list[Record] = []
     at = 0
@@ -221,7 +221,12 @@ def _encoded(record: Record, delta: int, base: int) -> bytes:
     return varint(len(lead) + len(record.body)) + lead + record.body
 
 
-def _decompress(batch: Batch) -> bytes:
+def decompressed(batch: Batch) -> bytes:
+    """The bytes of a batch's records, uncompressed.
+
+    Raises:
+        BatchCorrupt: they do not decompress.
+    """
     header = batch.header
     codec_bits = header.attributes & CODEC_MASK
     decompress = _DECOMPRESS.get(codec_bits)

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from appliance.kafka.records.columns import decoded
-from appliance.kafka.records.records import Record, body_of
+from appliance.kafka.records.outgoing import record_at
 from appliance.replicator.spark.spark_error import spark_error
 from appliance.replicator.spark.transform_jobs import JobFailed
 from appliance.replicator.transform.ends import sink, source
@@ -56,9 +55,7 @@ class TransformPlan:
     def reason(self, record: Range) -> str:
         """See ``Sql``."""
         (batch,) = record.batches
-        columns = decoded(batch.data, batch.first_offset, batch.runs).within(record.start, record.end)
-        body = body_of(columns.keys[0], columns.values[0], columns.headers[0])
-        alone = Record(record.start, columns.timestamps[0], body)
+        alone = record_at(batch, record.start)
         try:
             with self._one:
                 evaluation = self._evaluation = self._evaluation or Evaluation(

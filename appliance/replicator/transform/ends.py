@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from appliance.errors import BatchCorrupt
 from appliance.replicator.transform.messages import LEAD, Fields, decode, decode_ranges, encode, encode_done
-from appliance.replicator.transform.rows import RowReader, RowWriter
+from appliance.replicator.transform.row_reader import RowReader
+from appliance.replicator.transform.row_writer import RangeDamaged, RowWriter
 from appliance.runtime.bind import short_path
 from appliance.settings.secret import Secret
 
@@ -32,15 +32,15 @@ def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Ite
         except (EOFError, ConnectionError):
             return
         rows = RowWriter(columns, salt.reveal(), fields["weight"])
-        for number, each in enumerate(decode_ranges(fields, data)):
-            for batch in each.batches:
-                try:
+        try:
+            for number, each in enumerate(decode_ranges(fields, data)):
+                for batch in each.batches:
                     yield from rows.add(number, each, batch)
-                except BatchCorrupt as error:
-                    lane.sendall(encode({"damaged": number, "offset": batch.first_offset, "reason": str(error)}))
-                    raise
-            yield from rows.mark(number, each)
-        yield from rows.rest()
+                yield from rows.mark(number, each)
+            yield from rows.rest()
+        except RangeDamaged as error:
+            lane.sendall(encode({"damaged": error.number, "offset": error.offset, "reason": str(error)}))
+            raise
 
 
 def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

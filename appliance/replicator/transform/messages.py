@@ -28,8 +28,7 @@ from itertools import chain
 from typing import Any
 
 from appliance.errors import PeerError
-from appliance.kafka.records.columns import codec_of
-from appliance.kafka.records.outgoing import Outgoing
+from appliance.kafka.records.outgoing import Outgoing, codec_of
 from appliance.replicator.transform.ranges import Range
 
 LEAD = struct.Struct(">II")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from appliance.errors import PartitionStopped
-from appliance.kafka.records.columns import decoded
-from appliance.kafka.records.records import Record, body_of
+from appliance.kafka.records.outgoing import record_at
+from appliance.kafka.records.records import Record, body_of, fields_of
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk, DeadLetter
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
@@ -84,11 +84,12 @@ def _chunk(chunk: Chunk, outcome: Outcome) -> Chunk:
 def _dead_letter(chunk: Chunk, failure: Failure) -> DeadLetter:
     """The record that failed, with the reason and its place as headers."""
     (batch,) = [each for each in chunk.batches if each.first_offset <= failure.offset < each.next_offset]
-    record = decoded(batch.data, batch.first_offset, batch.runs).within(failure.offset, failure.offset + 1)
+    record = record_at(batch, failure.offset)
+    key, value, headers = fields_of(record.body)
     said = {REASON: failure.reason, TOPIC: chunk.replica.source_topic, PARTITION: str(chunk.replica.partition)}
     more = [(name.encode(), text.encode()) for name, text in {**said, OFFSET: str(failure.offset)}.items()]
-    body = body_of(record.keys[0], record.values[0], [*record.headers[0], *more])
-    return DeadLetter(failure.offset, Record(0, record.timestamps[0], body))
+    body = body_of(key, value, [*headers, *more])
+    return DeadLetter(failure.offset, Record(0, record.timestamp, body))
 
 
 def _reason(replica: Replica, failure: Failure) -> PartitionStopped:

@@ -22,6 +22,10 @@ RANGE = "_range"
 OPAQUE = "_headers"
 """The column with a record's headers as bytes, for a statement that leaves them as they are."""
 
+TEXTS = {"key": "_key", "value": "_value"}
+"""The columns with a record's key and value as strings of the same bytes, whatever they are: Spark copies no string to
+read it, and each binary."""
+
 ROOM = "_room"
 """The column with the bytes by which a record may grow."""
 
@@ -54,7 +58,7 @@ COLUMNS = {
 """The columns of the rows with their types, of which a statement does not see ``END``; a link with a salt has ``SALT``
 too, a STRING. Timestamps are in milliseconds, because Kafka takes some that are no TIMESTAMP."""
 
-INTERNAL = {END: COLUMNS[END], RANGE: "INT", OPAQUE: "BINARY", ROOM: "BIGINT"}
+INTERNAL = {END: COLUMNS[END], RANGE: "INT", OPAQUE: "BINARY", ROOM: "BIGINT"} | dict.fromkeys(TEXTS.values(), "STRING")
 """The columns that no statement sees, with their types."""
 
 TIMESTAMP = "timestamp_millis(timestamp)"

@@ -6,20 +6,22 @@ import pyarrow as pa
 import pytest
 
 from appliance.errors import PeerError
-from appliance.kafka.records.columns import Columns, Headers, decoded, encoded
+from appliance.kafka.records.records import fields_of
 from appliance.replicator.transform.ranges import ROWS_AT_ONCE, WEIGHT_MAX, Range
-from appliance.replicator.transform.rows import Confirmed, RowReader, RowWriter
-from appliance.transform.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE
+from appliance.replicator.transform.row_reader import Confirmed, RowReader
+from appliance.replicator.transform.row_writer import RowWriter
+from appliance.transform.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE, TEXTS
+from tests.support.record_batches import Headers, outgoing_of, record, records_of
 
-_GIVEN = (RANGE, "offset", "timestamp", "key", "value", OPAQUE, END)
+_GIVEN = (RANGE, "offset", "timestamp", *TEXTS.values(), OPAQUE, END)
 _BOUND = 6 * 2**20
 """The bytes of ``ROWS_AT_ONCE`` rows of 2 kB, and of one batch of records before and after them."""
 
 
 def range_of(values: Sequence[bytes | None], headers: Headers = (), first: int = 0) -> Range:
-    offsets, end = list(range(first, first + len(values))), first + len(values)
-    columns = Columns(offsets, [1000] * len(values), [None] * len(values), list(values), [headers] * len(values))
-    return Range(("orders", 0), first, end, tuple(encoded(columns, 0, 2**30, end)), 2**20)
+    end = first + len(values)
+    records = [record(first + at, value, headers=headers) for at, value in enumerate(values)]
+    return Range(("orders", 0), first, end, outgoing_of(records, end), 2**20)
 
 
 def rows_of(ranges: Sequence[Range], weight: int = 1) -> Iterator[pa.RecordBatch]:
@@ -50,20 +52,18 @@ def read(ranges: Sequence[Range], batches: Sequence[pa.RecordBatch], weight: int
     return [confirmed for batch in batches for confirmed in reader.read(batch)]
 
 
-def records_of(confirmed: Confirmed) -> list[tuple[int, bytes | None, list[tuple[bytes, bytes | None]]]]:
-    read_back = [decoded(batch.data, batch.first_offset, batch.runs) for batch in confirmed.batches]
-    return [
-        (offset, value, list(headers))
-        for each in read_back
-        for offset, value, headers in zip(each.offsets, each.values, each.headers, strict=True)
-    ]
+def records_in(confirmed: Confirmed) -> list[tuple[int, bytes | None, list[tuple[bytes, bytes | None]]]]:
+    found = [(each.offset, *fields_of(each.body)) for each in records_of(confirmed.batches)]
+    return [(offset, value, headers) for offset, _, value, headers in found]
 
 
 @pytest.mark.parametrize("size", [0, 500, 2_500, 100_000, 2_000_000])
 def test_no_rows_that_spark_gathers_are_larger_than_it_may_hold(size: int) -> None:
     count = min(3 * ROWS_AT_ONCE, 40_000_000 // (size + 1))
     batches = rows_of([range_of([bytes(size)] * count)])
-    sizes = [len(value or b"") for rows in batches for value in rows.column("value").to_pylist()]
+    sizes = [
+        len(value or b"") for rows in batches for value in rows.column(TEXTS["value"]).view(pa.binary()).to_pylist()
+    ]
     held = (sum(sizes[at : at + ROWS_AT_ONCE]) for at in range(0, len(sizes), 100))
     assert max(held) <= max(_BOUND, size)
 
@@ -76,9 +76,9 @@ def test_ranges_come_back_with_their_large_records_and_headers_that_are_no_text(
         range_of([b"z"] * 5_000, first=20),
     ]
     first, nothing, last = read(ranges, [returned(rows) for rows in rows_of(ranges)])
-    assert records_of(first) == [(at, value, headers) for at, value in enumerate([b"a", bytes(70_000), b"c", None])]
+    assert records_in(first) == [(at, value, headers) for at, value in enumerate([b"a", bytes(70_000), b"c", None])]
     assert (first.number, nothing.number, nothing.batches, last.number) == (0, 1, [], 2)
-    assert [offset for offset, _, _ in records_of(last)] == list(range(20, 5_020))
+    assert [offset for offset, _, _ in records_in(last)] == list(range(20, 5_020))
 
 
 @pytest.mark.parametrize("column", [RANGE, "offset"])
@@ -104,7 +104,7 @@ def test_case_501_no_record_after_the_one_that_stops_a_range_is_written() -> Non
     batches[0] = with_outcome(batches[0], 100, None)
     (confirmed,) = read([whole], batches)
     assert confirmed.failed == [100]
-    assert [offset for offset, _, _ in records_of(confirmed)] == list(range(100))
+    assert [offset for offset, _, _ in records_in(confirmed)] == list(range(100))
 
 
 def test_a_range_with_a_record_that_has_grown_is_told_so_and_the_next_one_is_whole() -> None:
@@ -113,7 +113,7 @@ def test_a_range_with_a_record_that_has_grown_is_told_so_and_the_next_one_is_who
     batches[0] = with_outcome(batches[0], 100, GROWN)
     first, second = read(ranges, batches)
     assert (first.grown, first.batches, first.failed) == (True, (), ())
-    assert (second.grown, [value for _, value, _ in records_of(second)]) == (False, [b"y"])
+    assert (second.grown, [value for _, value, _ in records_in(second)]) == (False, [b"y"])
 
 
 def test_a_record_that_has_grown_beyond_the_largest_room_fails() -> None:
@@ -123,4 +123,4 @@ def test_a_record_that_has_grown_beyond_the_largest_room_fails() -> None:
     batches = [with_outcome(rows, 1, GROWN) for rows in batches]
     (confirmed,) = read(ranges, batches, WEIGHT_MAX)
     assert (confirmed.grown, confirmed.failed) == (False, [1])
-    assert [offset for offset, _, _ in records_of(confirmed)] == [0]
+    assert [offset for offset, _, _ in records_in(confirmed)] == [0]

@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 
 from appliance.kafka.client.configs import WriteLimits
-from appliance.kafka.records.columns import Columns, encoded
 from appliance.kafka.records.records import fields_of
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -19,15 +18,17 @@ from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.write.dead_letters import dead_letters
 from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.replicator.write.transformation import Transformation
+from tests.support.record_batches import outgoing_of, record
 
 ORDERS, BILLS = (Replica(name, 0, f"{name}.copy", uuid.uuid4(), uuid.uuid4()) for name in ("orders", "bills"))
 
 
 def chunk(replica: Replica, first: int, count: int) -> Chunk:
-    offsets = list(range(first, first + count))
-    keys, headers = [b"key %d" % offset for offset in offsets], [[(b"own", b"%d" % offset)] for offset in offsets]
-    columns = Columns(offsets, [1000 + offset for offset in offsets], [*keys], [*keys], [*headers])
-    return Chunk(replica, tuple(encoded(columns, 0, 10**6, first + count)), first + count, 3)
+    made = [
+        record(at, b"key %d" % at, key=b"key %d" % at, timestamp=1000 + at, headers=[(b"own", b"%d" % at)])
+        for at in range(first, first + count)
+    ]
+    return Chunk(replica, outgoing_of(made, first + count), first + count, 3)
 
 
 @dataclass

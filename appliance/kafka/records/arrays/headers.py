@@ -1,0 +1,114 @@
+"""Headers of many records at once. In a record they are::
+
+count varint | name length varint, name, value length varint (-1: null), value | ...
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from appliance.kafka.records.arrays import varints
+from appliance.kafka.records.arrays.decoding import Fields, Places, RecordMisfit, binary, nullable, read, require
+from appliance.kafka.records.arrays.encoding import bounds, given, integers, joined, written_sizes
+from appliance.kafka.records.arrays.varints import Bytes, Integers
+from appliance.kafka.records.varint import read_varint
+
+_MANY = 32
+"""Headers of a record from which on they are read one by one."""
+
+_HEADER_BYTES = 2
+"""A header takes at least so many."""
+
+
+def header_lists(made: Fields, rows: Integers) -> pa.ListArray:
+    """The headers of each record, for ``rows`` that have each record once, in order; empty in other rows.
+
+    Raises:
+        RecordMisfit: they do not fit their record's length.
+    """
+    counts, names, values = _headers(made)
+    flat = np.arange(len(names.begins))
+    keys = binary(made.data, Places(names.begins, names.ends, np.zeros(len(flat), np.bool_)), flat)
+    structs = pa.StructArray.from_arrays(
+        [keys.view(pa.string()), binary(made.data, values, flat)], names=["key", "value"]
+    )
+    lengths = np.zeros(len(rows), np.int64)
+    lengths[rows >= 0] = counts
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), structs)
+
+
+def opaque_headers(made: Fields, rows: Integers) -> pa.BinaryArray:
+    """The bytes of each record's headers, as in the record; null for a record that has none, as in ``binary``.
+
+    Raises:
+        RecordMisfit: as ``header_lists``.
+    """
+    begins, ends = made.headers.begins, made.headers.ends
+    nulls = (ends - begins == 1) & (made.data[begins] == 0)
+    if not nulls.all():
+        _headers(made)
+    return binary(made.data, Places(begins, ends, nulls), rows)
+
+
+def _headers(made: Fields) -> tuple[Integers, Places, Places]:
+    """The number of each record's headers, and the places of all names and values."""
+    data, ends = made.data, made.headers.ends
+    counts, at = read(data, made.headers.begins)
+    require((counts >= 0) & (at <= ends) & (counts <= (ends - at) // _HEADER_BYTES))
+    first, total = np.cumsum(counts) - counts, int(counts.sum())
+    names, values = ([np.zeros(total, np.int64), np.zeros(total, np.int64)] for _ in range(2))
+    nulls = np.zeros(total, np.bool_)
+    for record in np.flatnonzero(counts >= _MANY).tolist():
+        found = np.array(_one_by_one(data, int(at[record]), int(ends[record]), int(counts[record]), record))
+        own = slice(first[record], first[record] + counts[record])
+        names[0][own], names[1][own], values[0][own], values[1][own], nulls[own] = found.T
+        at[record] = found[-1][3]
+    number, left = 0, np.flatnonzero((counts > 0) & (counts < _MANY))
+    while len(left):
+        try:
+            name = nullable(data, at[left], ends[left])
+            value = nullable(data, name.ends, ends[left])
+        except RecordMisfit as error:
+            raise RecordMisfit(int(left[error.at])) from error
+        to = first[left] + number
+        names[0][to], names[1][to], values[0][to], values[1][to] = name.begins, name.ends, value.begins, value.ends
+        nulls[to], at[left] = value.nulls, value.ends
+        number += 1
+        left = left[counts[left] > number]
+    require(at == ends)
+    return counts, Places(names[0], names[1], np.zeros(total, np.bool_)), Places(values[0], values[1], nulls)
+
+
+def _one_by_one(data: Bytes, at: int, end: int, count: int, record: int) -> list[tuple[int, int, int, int, bool]]:
+    """The places of one record's names and values."""
+    view, found = data.data, []
+    for _ in range(count):
+        size, begin = read_varint(view, at)
+        name_end = begin + max(size, 0)
+        if size < -1 or name_end > end:
+            raise RecordMisfit(record)
+        size, value_begin = read_varint(view, name_end)
+        at = value_begin + max(size, 0)
+        if size < -1 or at > end:
+            raise RecordMisfit(record)
+        found.append((begin, name_end, value_begin, at, size < 0))
+    return found
+
+
+def header_bytes(lists: pa.ListArray) -> pa.BinaryArray:
+    """Headers as in a record, for lists of a name and a value each; null where a list is null or empty."""
+    counts = integers(pc.list_value_length(lists).fill_null(0))
+    flat = lists.flatten()
+    names, values = flat.field(0).cast(pa.binary()), flat.field(1)
+    headers = joined(
+        varints.written(written_sizes(names)), given(names), varints.written(written_sizes(values)), given(values)
+    )
+    begins = np.array(bounds(headers) if len(headers) else [0], np.int32)
+    ends = begins[np.concatenate([[0], np.cumsum(counts)])]
+    lists_joined = pa.BinaryArray.from_buffers(
+        pa.binary(),
+        len(counts),
+        [None, pa.py_buffer(ends), headers.buffers()[2] or pa.py_buffer(b"")],
+    )
+    whole = joined(varints.written(counts), lists_joined)
+    return pc.if_else(pa.array(counts > 0), whole, pa.scalar(None, pa.binary()))
