@@ -22,6 +22,9 @@ _ROWS_MEGABYTES = 48
 _LATER = "-XX:CompileThresholdScaling=10"
 """With SQL, the compilers wait until code has run often: otherwise they take as long as a million records do."""
 
+_UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""With SQL, Arrow does not check each access to rows: a Python process of ours, of this release, has written them."""
+
 LOG_FILE = files("appliance.replicator.spark").joinpath("log4j2.properties")
 
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024)}
@@ -94,7 +97,12 @@ def configuration(
         transforms: the records pass SQL.
     """
     direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count)  # the last one counts
-    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [_LATER, direct, "-Dappliance.tasks=off"]
+    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [
+        _LATER,
+        _UNCHECKED,
+        direct,
+        "-Dappliance.tasks=off",
+    ]
     options = sql if transforms else JAVA_OPTIONS
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {

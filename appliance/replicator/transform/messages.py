@@ -29,6 +29,7 @@ from typing import Any
 
 from appliance.errors import PeerError
 from appliance.kafka.records.outgoing import Outgoing, codec_of
+from appliance.kafka.records.rebuild import Runs
 from appliance.replicator.transform.ranges import Range
 
 LEAD = struct.Struct(">II")
@@ -60,10 +61,13 @@ def decode(head: bytes) -> Fields:
 
 def encode_ranges(ranges: Sequence[Range], weight: int = 1) -> bytes:
     """The ranges with their batches, for the source."""
-    described = [_described(each) | {"batches": [_batch_fields(batch) for batch in each.batches]} for each in ranges]
-    return encode(
-        {"ranges": described, "weight": weight}, b"".join(part for each in ranges for part in _parts(each.batches))
-    )
+    runs = [[_run_bytes(batch.runs) for batch in each.batches] for each in ranges]
+    described = [
+        _described(each) | {"batches": _described_batches(each.batches, own)}
+        for each, own in zip(ranges, runs, strict=True)
+    ]
+    parts = (_bytes(each.batches, own) for each, own in zip(ranges, runs, strict=True))
+    return encode({"ranges": described, "weight": weight}, b"".join(parts))
 
 
 def encode_bounds(ranges: Sequence[Range], *, stops: bool, weight: int) -> bytes:
@@ -81,10 +85,12 @@ def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
     return ranges
 
 
-def encode_done(number: int, batches: Sequence[Outgoing], failed: Sequence[int], grown: bool) -> bytes:
-    """The outcome of a range."""
-    said = {"done": number, "failed": failed, "grown": grown, "batches": [_batch_fields(batch) for batch in batches]}
-    return encode(said, b"".join(_parts(batches)))
+def encode_done(
+    number: int, batches: Sequence[Outgoing], runs: Sequence[bytes], failed: Sequence[int], grown: bool
+) -> bytes:
+    """The outcome of a range; ``runs`` are those of the batches, as in a message."""
+    said = {"done": number, "failed": failed, "grown": grown, "batches": _described_batches(batches, runs)}
+    return encode(said, _bytes(batches, runs))
 
 
 def decode_batches(
@@ -102,10 +108,13 @@ def decode_batches(
     return tuple(batches), at
 
 
-def _parts(batches: Sequence[Outgoing]) -> list[bytes | memoryview]:
+def _run_bytes(runs: Runs) -> bytes:
+    return array("q", chain.from_iterable(runs)).tobytes()
+
+
+def _bytes(batches: Sequence[Outgoing], runs: Sequence[bytes]) -> bytes:
     """The bytes of the batches, each followed by those of its runs."""
-    runs = (array("q", chain.from_iterable(batch.runs)).tobytes() for batch in batches)
-    return [part for batch, after in zip(batches, runs, strict=True) for part in (batch.data, after)]
+    return b"".join(chain.from_iterable(zip((batch.data for batch in batches), runs, strict=True)))
 
 
 def _described(each: Range) -> Fields:
@@ -117,6 +126,11 @@ def _codec(each: Range) -> int:
     return codec_of(each.batches[0].data) if each.batches else 0
 
 
-def _batch_fields(batch: Outgoing) -> list[Any]:
-    counts = [len(batch.data), batch.records, batch.first_offset, batch.next_offset, batch.max_timestamp]
-    return [*counts, batch.raw, batch.append_time, len(batch.runs)]
+def _described_batches(batches: Sequence[Outgoing], runs: Sequence[bytes]) -> list[list[Any]]:
+    return [
+        [
+            *(len(batch.data), batch.records, batch.first_offset, batch.next_offset, batch.max_timestamp),
+            *(batch.raw, batch.append_time, len(own) // _RUN_BYTES),
+        ]
+        for batch, own in zip(batches, runs, strict=True)
+    ]

@@ -15,7 +15,6 @@ from appliance.kafka.records.arrays.encoding import Columns, batches, cuts
 from appliance.kafka.records.arrays.headers import header_bytes
 from appliance.kafka.records.arrays.varints import Booleans, Integers
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.kafka.records.rebuild import Runs
 from appliance.replicator.transform.ranges import WEIGHT_MAX
 from appliance.transform.model.statement import FILLER, GROWN, MARK, OPAQUE, OUTCOME, PASSES, RANGE, TEXTS
 
@@ -31,11 +30,13 @@ def _none() -> Integers:
 class Confirmed(NamedTuple):
     """A range whose mark has arrived: its number, its batches, and the offsets of the records that the SQL fails on.
 
-    If it has ``grown``, the SQL makes more of one of its records than there is room for, and it has no batches.
+    ``runs`` are the batches', as in a message. If it has ``grown``, the SQL makes more of one of its records than there
+    is room for, and it has no batches.
     """
 
     number: int
     batches: Sequence[Outgoing]
+    runs: Sequence[bytes]
     failed: Sequence[int]
     grown: bool = False
 
@@ -71,7 +72,7 @@ class RowReader:
         self._number = 0
         self._last = -1
         self._held: pa.RecordBatch | None = None
-        self._written: list[Outgoing] = []
+        self._written: list[tuple[Outgoing, bytes]] = []
         self._failed: list[int] = []
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Confirmed]:
@@ -139,8 +140,8 @@ class RowReader:
         first = int(kept[begins[-1]]) if len(begins) > 1 else begin
         return _Section(number, kept[kept < first], begins[:-1], failed[failed < first], held=slice(first, stop))
 
-    def _batches(self, columns: Columns, sections: Sequence[_Section]) -> Iterator[Outgoing]:
-        """The batches of these sections, in order."""
+    def _batches(self, columns: Columns, sections: Sequence[_Section]) -> Iterator[tuple[Outgoing, bytes]]:
+        """The batches of these sections with their runs, in order."""
         kept = np.concatenate([section.kept for section in sections])
         firsts = np.cumsum([0, *(len(section.kept) for section in sections)]).tolist()
         begins = [first + at for first, section in zip(firsts, sections, strict=False) for at in section.begins]
@@ -152,8 +153,7 @@ class RowReader:
         made = batches(chosen, begins, codecs)
         for data, first, end, after in zip(made, begins, ends, following, strict=True):
             offsets, newest = chosen.offsets[first:end], int(chosen.timestamps[first:end].max())
-            runs = _runs(offsets)
-            yield Outgoing(data, end - first, int(offsets[0]), after, newest, raw=False, runs=runs)
+            yield Outgoing(data, end - first, int(offsets[0]), after, newest, raw=False), _runs(offsets)
 
     def _following(self, offsets: Integers, section: _Section) -> list[int]:
         """The source offset that follows each batch of a section."""
@@ -166,8 +166,8 @@ class RowReader:
         written, failed = self._written, self._failed
         self._number, self._written, self._failed = self._number + 1, [], []
         if section.grown:
-            return Confirmed(section.number, (), (), grown=True)
-        return Confirmed(section.number, written, failed)
+            return Confirmed(section.number, (), (), (), grown=True)
+        return Confirmed(section.number, [batch for batch, _ in written], [runs for _, runs in written], failed)
 
 
 def _integers(rows: pa.RecordBatch, name: str) -> Integers:
@@ -185,10 +185,9 @@ def _columns(rows: pa.RecordBatch) -> Columns:
     return Columns(offsets, timestamps, keys, values, headers)
 
 
-def _runs(offsets: Integers) -> Runs:
-    """The runs of ascending offsets; none if there is only one."""
+def _runs(offsets: Integers) -> bytes:
+    """The runs of ascending offsets, as in a message; none if there is only one."""
     begins = np.concatenate([[0], np.flatnonzero(np.diff(offsets) != 1) + 1])
     if len(begins) == 1:
-        return ()
-    lengths = np.diff([*begins, len(offsets)])
-    return tuple(zip(offsets[begins].tolist(), lengths.tolist(), strict=True))
+        return b""
+    return np.stack([offsets[begins], np.diff(np.append(begins, len(offsets)))], axis=1).tobytes()

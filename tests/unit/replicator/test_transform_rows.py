@@ -7,6 +7,7 @@ import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.records.records import fields_of
+from appliance.replicator.transform.messages import LEAD, decode, decode_batches, encode_done
 from appliance.replicator.transform.ranges import ROWS_AT_ONCE, WEIGHT_MAX, Range
 from appliance.replicator.transform.row_reader import Confirmed, RowReader
 from appliance.replicator.transform.row_writer import RowWriter
@@ -53,7 +54,11 @@ def read(ranges: Sequence[Range], batches: Sequence[pa.RecordBatch], weight: int
 
 
 def records_in(confirmed: Confirmed) -> list[tuple[int, bytes | None, list[tuple[bytes, bytes | None]]]]:
-    found = [(each.offset, *fields_of(each.body)) for each in records_of(confirmed.batches)]
+    message = encode_done(*confirmed)
+    head, _ = LEAD.unpack_from(message)
+    data = memoryview(message)[LEAD.size :]
+    batches, _ = decode_batches(decode(bytes(data[:head]))["batches"], data[head:])
+    found = [(each.offset, *fields_of(each.body)) for each in records_of(batches)]
     return [(offset, value, headers) for offset, _, value, headers in found]
 
 
