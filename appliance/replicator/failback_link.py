@@ -35,8 +35,6 @@ from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap
 
 _STOPS = frozenset({"PartitionStopped", "GapFound"})
-_TAKEN = frozenset({"Fenced", "Superseded"})
-
 BEGUN = "begun"
 """A detail of the state: the link in reverse has its first positions."""
 
@@ -55,7 +53,7 @@ class ReverseLink:
     """The link in reverse for one run of the command, with the number ``generation``.
 
     ``checkpoints`` are those of its lanes, as far as they were read; ``faults`` are the open problems of its lanes, by
-    subject.
+    subject. ``began`` is in milliseconds: a lane that copies takes the name by which the run has fenced it for its own.
     """
 
     operation: Operation
@@ -63,6 +61,7 @@ class ReverseLink:
     generation: int = 1
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
     faults: dict[str, Notice] = field(default_factory=dict)
+    began: int = field(default_factory=lambda: _now())
 
     @property
     def naming(self) -> Naming:
@@ -184,7 +183,7 @@ class ReverseLink:
         return lanes_of(map(reversed_replica, replicas), self._layout)
 
     def _owner(self) -> Owner:
-        return Owner(self.run, "failback", socket.gethostname(), _now(), self.generation)
+        return Owner(self.run, "failback", socket.gethostname(), self.began, self.generation)
 
     def _lane(self, index: int) -> Lane:
         timeout = self.operation.settings.engine.transaction_timeout
@@ -229,7 +228,7 @@ class ReverseLink:
             LinkRefused: either is not the case.
         """
         for fault in self.faults.values():
-            if fault.kind in _TAKEN:
+            if fault.kind == "Fenced":
                 raise LinkRefused(f"another failback of this link has taken over: {fault.fault}")
             if fault.kind == "CopyShortened":
                 lost = "the source has lost what was copied back: run this again, it copies that once more"

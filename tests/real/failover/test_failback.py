@@ -11,7 +11,10 @@ from confluent_kafka import Producer
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import LinkStates
 from appliance.failover.operation import Choice
+from appliance.kafka.client.transactions import Producer as TransactionalProducer
 from appliance.link.model.copy_states import CopyState
+from appliance.replicator.write import lane
+from appliance.replicator.write.lane import Lane
 from appliance.transform.model.statement import Statement
 from appliance.verify.verification import Verification
 from tests.support.engine import Pair
@@ -131,6 +134,35 @@ async def test_case_96_of_two_failbacks_at_once_one_goes_on_and_one_says_so(pair
         assert await states(pair, topic) == {CopyState.ACTIVE}
         logs.check(there, there)
         await copied(engine)
+        logs.check(there, there)
+
+
+async def test_case_540_a_failback_whose_lane_is_fenced_before_it_left_its_name_does_not_take_itself_for_another(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The name that the same run had left when it fenced the lane was another one: it ended with Superseded (case 96).
+    monkeypatch.setattr(lane, "_NAME_PATIENCE", 0.5)
+    topic, starts, take_id = pair.topic("fenced"), 0, Lane._take_id
+    logs = Logs(pair, topic)
+
+    async def and_fence(self: Lane) -> TransactionalProducer:
+        nonlocal starts
+        producer = await take_id(self)
+        starts += self._owner.worker == "failback"
+        if starts == 2 and self._owner.worker == "failback":
+            await take_id(self)  # as the later of two failbacks does, which leaves its name some moments later
+        return producer
+
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        there = logs.at_copy()
+        monkeypatch.setattr(Lane, "_take_id", and_fence)
+        report = await failed_back(pair)
+        assert [each.copied_back for each in report.partitions] == [10]
+        assert starts > 2
         logs.check(there, there)
 
 
