@@ -4,6 +4,7 @@
 - ``child_process``: programs that the kernel ends with the process that started them.
 - ``command``: a command of ``bin/appliance``, as its room declares it.
 - ``bind``: the error of an unavailable port, as one line that names the setting to change; sockets' short names.
+- ``ending``: a bounded wait for the end of something, which holds in a task that is being cancelled too.
 - ``http``: a small server for pages that are read with GET.
 - ``log``: one line for each log record, for people or for machines.
 """

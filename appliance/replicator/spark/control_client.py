@@ -17,6 +17,7 @@ from appliance.replicator.spark.assignment import (
     encode_report,
 )
 from appliance.replicator.spark.control_connection import Stream, dialled, read_line
+from appliance.runtime.ending import ends_within
 from appliance.settings.target import Target
 
 _DIAL_SECONDS = 20.0
@@ -73,9 +74,8 @@ class ControlClient:
     async def close(self) -> None:
         """End the connection once everything is sent, or nobody reads it."""
         self._writer.close()
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_FLUSH_SECONDS):
-                await self._writer.wait_closed()
+        with contextlib.suppress(OSError):
+            await ends_within(_FLUSH_SECONDS, self._writer.wait_closed())
 
 
 @contextlib.asynccontextmanager

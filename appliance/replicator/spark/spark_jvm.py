@@ -20,6 +20,7 @@ import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.replicator.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
 from appliance.runtime.child_process import killed_with_parent
+from appliance.runtime.ending import ends_within
 from appliance.settings.values import EngineSettings
 
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
@@ -168,10 +169,7 @@ def _short(descriptor: int) -> Path:
 
 async def ended(process: asyncio.subprocess.Process) -> None:
     """Wait for the end of a process that was asked to end; kill it after ten seconds."""
-    try:
-        async with asyncio.timeout(_STOP_PATIENCE):
-            await process.wait()
-    except TimeoutError:
+    if not await ends_within(_STOP_PATIENCE, process.wait()):
         process.kill()
         await process.wait()
 

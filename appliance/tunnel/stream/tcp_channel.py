@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import cast
 
 from appliance.errors import Unreachable
+from appliance.runtime.ending import ends_within
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.memory import READ_BUDGET, READ_SIZE_MAX, memory_of, moved_by
 
@@ -118,11 +119,10 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         self.send_eof()
         self._lost = True
         self.resume()
-        with contextlib.suppress(TimeoutError, OSError):
+        with contextlib.suppress(OSError):
             if not self._transport.is_closing():
                 self._transport.write_eof()
-            async with asyncio.timeout(seconds):
-                await self._peer_done.wait()
+            await ends_within(seconds, self._peer_done.wait())
         self._transport.abort()
 
     def reset(self) -> None:
