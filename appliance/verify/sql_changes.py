@@ -9,7 +9,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.link_sql import SqlChange, history
 from appliance.link.model.naming import Naming
-from appliance.verify.model.report import CopyState, PartitionResult
+from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult
 
 _DOUBTFUL = frozenset({CopyState.BEHIND, CopyState.DIFFERS})
 _CHANGED = "the link's SQL was changed while this was compared: run this again"
@@ -44,6 +44,8 @@ def _is_in_doubt(result: PartitionResult, before: Sequence[SqlChange], after: Se
     if result.partition is None or not is_doubtful(result):
         return False
     changed = changed_from(before, after, (result.topic, result.partition))
+    if result.compared == NEWEST_RECORDS:  # what changed may be a key's newest record, compared by an older one
+        return changed is not None
     compared_to = result.source.end if result.source and result.state is CopyState.BEHIND else result.differs_at
     return changed is not None and (compared_to is None or compared_to >= changed)
 

@@ -89,3 +89,10 @@ async def test_keys_that_the_destination_was_not_asked_for_or_has_let_go_are_nam
 async def test_empty_partitions_are_equal_with_no_records() -> None:
     found = await verdict([], [])
     assert (found.state, found.records) == (CopyState.EQUAL, 0)
+
+
+async def test_case_542_the_source_offset_of_a_difference_says_nothing_of_the_offset_of_its_cause() -> None:
+    # What the SQL leaves out may be the newest record of a key, which is then compared by an older one.
+    newer: Written = (NOW + 60, b"key 3", b"of newer SQL", [])
+    found = await verdict(HISTORY, [*HISTORY, newer])
+    assert (found.state, found.differs_at) == (CopyState.DIFFERS, 45)

@@ -1,7 +1,9 @@
 """Results of a verification during which the link's SQL was changed."""
 
+from dataclasses import replace
+
 from appliance.link.model.link_sql import LinkSql, SqlChange
-from appliance.verify.model.report import CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
 from appliance.verify.sql_changes import changed_from, without_doubtful
 
 ORDERS = ("orders", 0)
@@ -34,3 +36,14 @@ def test_a_difference_before_the_offset_where_the_sql_changed_stays_one() -> Non
     for found in (FOUND, BEHIND):
         assert without_doubtful([found], [], [change(1, "SELECT 1", 61)]) == [found]
         assert without_doubtful([found], [], []) == [found]
+
+
+def test_case_542_a_key_that_only_newer_sql_has_copied_again_is_no_difference_of_its_older_record() -> None:
+    # A record at 150, which older SQL leaves out, is copied by that of offset 100 on: the source's newest was at 50.
+    for found in (FOUND, BEHIND):
+        newest = replace(found, compared=NEWEST_RECORDS)
+        (result,) = without_doubtful(
+            [newest], [change(1, "SELECT 1", 0)], [change(1, "SELECT 1", 0), change(2, "", 100)]
+        )
+        assert result.state is CopyState.NOT_COMPARED
+        assert without_doubtful([newest], [change(1, "SELECT 1", 0)], [change(1, "SELECT 1", 0)]) == [newest]
