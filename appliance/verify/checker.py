@@ -78,7 +78,7 @@ class Checker:
                 async with self._newest:  # one table at a time
                     sides = source, destination, job.source.end, terms
                     return await verify_newest_records(
-                        job.replica, *sides, lambda offset: reached(job, offset), lambda: self._has_left_out(job)
+                        job.replica, *sides, lambda offset: reached(job, offset), lambda: self._may_lack_keys(job)
                     )
             ours = Side(source, job.source)
             theirs = Side(destination, job.destination, terms.deadline if job.last else None)
@@ -95,8 +95,8 @@ class Checker:
         made = self._sql.of(job.replica.source, choose) if self._sql else choose
         return Reader(self._source, job.replica.source, purpose, offset, made)
 
-    def _has_left_out(self, job: Job) -> bool:
-        return self._sql is not None and self._sql.has_left_out(job.replica.source)
+    def _may_lack_keys(self, job: Job) -> bool:
+        return self._sql is not None and self._sql.may_lack_keys(job.replica.source)
 
     @property
     def has_sql(self) -> bool:

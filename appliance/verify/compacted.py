@@ -21,12 +21,12 @@ async def verify_newest_records(
     due: int,
     terms: Terms,
     reached: Reached,
-    has_left_out: Callable[[], bool] = lambda: False,
+    may_lack_keys: Callable[[], bool] = lambda: False,
 ) -> PartitionResult:
     """Compare the newest record of each key, where the source's lies before offset ``due``.
 
-    Both readers stand at the start of their logs. ``has_left_out`` says whether the link's SQL has left out some of the
-    records read: then compaction may have taken the only one of a key that was copied.
+    Both readers stand at the start of their logs. ``may_lack_keys`` is true if the link's SQL has left out some of the
+    records read, or changed their keys: then compaction may have taken the only one of a key that was copied.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -38,7 +38,7 @@ async def verify_newest_records(
         share = NewestRecords(low, ALL_KEYS)
         tally += await _compare(share, ours, theirs, due, terms, reached)
         low = share.high
-    state, detail = _outcome(tally, source.position, destination.position, terms.latest, has_left_out())
+    state, detail = _outcome(tally, source.position, destination.position, terms.latest, may_lack_keys())
     differences = [offset for offset in (tally.first_changed, tally.first_absent) if offset is not None]
     return PartitionResult(
         replica.source_topic,
@@ -84,7 +84,7 @@ async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], 
 
 
 def _outcome(
-    tally: Tally, source_start: int, destination_start: int, latest: bool, left_out: bool
+    tally: Tally, source_start: int, destination_start: int, latest: bool, lacks_keys: bool
 ) -> tuple[CopyState, str]:
     """The state and its detail; the starts are the offsets at which the logs begin.
 
@@ -96,12 +96,13 @@ def _outcome(
     changed_amid = tally.first_changed is not None and tally.first_changed < tally.last_equal
     absent_amid = tally.first_absent is not None and tally.first_absent < tally.last_equal and not unasked
     alone = counted(tally.unknown, "key")
-    if tally.unknown and not source_start and not left_out:
+    if tally.unknown and not source_start and not lacks_keys:
         return CopyState.DIFFERS, f"the destination alone has {alone}, from its offset {tally.unknown_at} on"
     if changed_amid or absent_amid:
         return CopyState.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
-    if tally.unknown and left_out:
-        cause = "compaction may have taken their records from the source, where newer ones are left out by the SQL"
+    if tally.unknown and lacks_keys:
+        cause = "compaction may have taken their records from the source"
+        cause += ", where the SQL leaves newer ones out or gives them other keys"
         return (
             CopyState.NOT_COMPARED,
             f"the destination alone has {alone}, from its offset {tally.unknown_at} on: {cause}",

@@ -18,7 +18,7 @@ from appliance.errors import ApplianceError, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.batch import LOG_APPEND_TIME, Batch
-from appliance.kafka.records.records import Record, placed, unpack
+from appliance.kafka.records.records import Record, key_and_value, placed, unpack
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.link_sql import LinkSql, SqlChange, history, salt_digest
@@ -55,16 +55,19 @@ class CopiedBySql:
         self._session = session
         self._evaluations: dict[LinkSql, Evaluation] = {}
         self._one_at_a_time = asyncio.Lock()
-        self._left_out: set[Partition] = set()
+        self._lacking: set[Partition] = set()
 
     @property
     def is_needed(self) -> bool:
         """True if some of the records have passed SQL."""
         return bool(self._changes)
 
-    def has_left_out(self, partition: Partition) -> bool:
-        """True if some of a partition's records that were read so far are left out, or failed."""
-        return partition in self._left_out
+    def may_lack_keys(self, partition: Partition) -> bool:
+        """True if some of a partition's records that were read so far are left out, failed, or have another key.
+
+        Then compaction may have taken the only record of a copied key from the source.
+        """
+        return partition in self._lacking
 
     def of(self, partition: Partition, choose: Choose | None) -> Choose | None:
         """The batches that are to be compared, of those that ``choose`` returns, as the SQL has made them."""
@@ -94,8 +97,9 @@ class CopiedBySql:
             else:
                 kept = some
             made |= {record.offset: record for record in kept}
-        if len(made) < sum(len(records) for _, records in unpacked):
-            self._left_out.add(partition)
+        every = [record for _, records in unpacked for record in records]
+        if any(each.offset not in made or _key(made[each.offset]) != _key(each) for each in every):
+            self._lacking.add(partition)
         left = ([made[record.offset] for record in records if record.offset in made] for _, records in unpacked)
         return [placed(records) for records in left if records]
 
@@ -155,6 +159,10 @@ async def _failback(
     ids = frozenset(each.producer_id for each in (*ends, *marks) if each and each.producer_id >= 0)
     present = [each for each in replicas if each.copy in held]
     return {each.source: ids for each in present if not is_another(held[each.copy].source_id, each.destination_id)}
+
+
+def _key(record: Record) -> bytes | None:
+    return key_and_value(record.body)[0]
 
 
 def _runs(
