@@ -11,7 +11,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body_of, fields_of
 from appliance.settings.secret import Secret
 from appliance.transform.catalyst import SPARK_ERRORS, spark_reason
-from appliance.transform.model.statement import KEPT, SALT, Statement
+from appliance.transform.model.statement import KEPT, NO_REASON, SALT, Statement
 from appliance.transform.plan import check, failure, outcomes
 from appliance.transform.rows import SCHEMA, headers_array, headers_of
 
@@ -56,7 +56,8 @@ class Evaluation:
 
     def reason(self, partition: Partition, record: Record, timestamp_type: int) -> str:
         """The reason that the statement fails on a record, in a line."""
-        return failure(self._session, self._statement, self._rows(partition, [record], timestamp_type))
+        rows = self._rows(partition, [record], timestamp_type)
+        return failure(self._session, self._statement, rows) or NO_REASON
 
     def _rows(self, partition: Partition, records: Sequence[Record], timestamp_type: int) -> Any:
         count, fields = len(records), [fields_of(record.body) for record in records]

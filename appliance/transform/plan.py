@@ -31,6 +31,7 @@ from appliance.transform.model.statement import (
     OUTPUTS,
     RANGE,
     ROOM,
+    ROOM_MAX,
     SALT,
     SESSION,
     TEXTS,
@@ -95,19 +96,23 @@ def transformed(session: Any, statement: Statement, records: Any) -> Any:
 
 
 def outcomes(session: Any, statement: Statement, records: Any) -> Any:
-    """The same, but one row for each of ``records``, with the column ``KEPT``; a record that fails ends nothing."""
+    """The same, but one row for each of ``records``, with the column ``KEPT``; a record that fails ends nothing, and
+    neither does one that the statement makes larger than ``contents`` ever has room for.
+    """
     layers = _Outcomes(session, statement, records)
     columns, last = layers.outputs(), layers.last
+    grown = _grown(columns, [name for name in _SIZED if name in layers.used or name not in columns], str(ROOM_MAX))
+    frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")
 
     def column(name: str) -> str:
         if name not in OUTPUTS or not last:
             return f"`{name}`"
         if name in columns:
-            return f"if({last} IS NULL, `{name}`, {columns[name]})"
+            return f"if({last} IS NULL OR {_GROWN}, `{name}`, {columns[name]})"
         return f"if({last} IS NOT NULL AND {last}.row IS NULL, NULL, `{name}`)"
 
     chosen = [f"{column(name)} AS `{name}`" for name in records.columns if name != SALT]
-    return layers.frame().selectExpr(*chosen, f"{layers.kept()} AS {KEPT}")
+    return frame.selectExpr(*chosen, f"if({_GROWN}, NULL, {layers.kept()}) AS {KEPT}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +169,13 @@ def contents(session: Any, statement: Statement, records: Any, names: Sequence[s
     return rows.filter(f"{OUTCOME} IS NULL OR {OUTCOME} <> {LEFT_OUT}")
 
 
-def _grown(columns: Mapping[str, str], given: Sequence[str]) -> str:
+def _grown(columns: Mapping[str, str], given: Sequence[str], room: str = ROOM) -> str:
     """SQL that is true where the outputs in ``columns`` are larger than key and value, if ``given``, and the room."""
     if not columns:
         return "false"
     after = [(_HEADER_BYTES if name == "headers" else _BYTES) % each for name, each in columns.items()]
     before = [_BYTES % f"`{name}`" for name in given]
-    return f"{' + '.join(after)} > {' + '.join([*before, ROOM])}"
+    return f"{' + '.join(after)} > {' + '.join([*before, room])}"
 
 
 def failure(session: Any, statement: Statement, record: Any) -> str:

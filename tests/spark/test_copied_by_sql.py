@@ -78,3 +78,17 @@ async def test_case_543_a_key_that_newer_records_of_the_source_no_longer_show_ma
         assert choose is not None
         await choose([batch(7, b"paid")])
         assert sql.may_lack_keys(ORDERS) is may_lack
+
+
+async def test_case_544_a_record_for_which_there_was_no_room_has_failed_in_a_verification_too(
+    session: SparkSession,
+) -> None:
+    # It was a dead letter, and a verification expected it in the copy: a right copy differed.
+    growing = LinkSql(1, "SELECT repeat(string(value), 8192000) AS value FROM records")
+    choose = CopiedBySql([SqlChange(growing, "run", 1, 0)], SALT, session).of(ORDERS, None)
+    assert choose is not None
+    (made,) = await choose([batch(0, b"a", b"ab", b"")])
+    assert [(record.offset, len(key_and_value(record.body)[1] or b"")) for record in unpack(made, 0)] == [
+        (0, 8_192_000),
+        (2, 0),
+    ]

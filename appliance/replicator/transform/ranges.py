@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
+from appliance.transform.model.statement import ROOM_MAX
 
 ROWS_AT_ONCE = 2_000
 """Rows that Spark gets at once, and sends at once. It has no other bound: to look at their bytes before each row would
@@ -21,8 +22,8 @@ ROW_BYTES = 2 * 1024
 ROOM_BYTES = 2 * ROW_BYTES
 """Bytes by which it may grow, for each of them."""
 
-WEIGHT_MAX = ROWS_AT_ONCE
-"""The most rows that each record of a round counts as."""
+WEIGHT_MAX = ROOM_MAX // ROOM_BYTES
+"""The most rows that each record of a round counts as: as many as Spark gets at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,15 @@ from appliance.replicator.transform.messages import (
     encode_bounds,
     encode_ranges,
 )
-from appliance.replicator.transform.ranges import ROOM_BYTES, WEIGHT_MAX, Failure, Outcome, Range
+from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.transform.rounds import Pending, Rounds
 from appliance.replicator.transform.stream import read_message
 from appliance.runtime.bind import short_path
+from appliance.transform.model.statement import NO_REASON
 
 SUBJECT = "SQL in flight"
 """The subject under which its problems are logged."""
 
-
-_NO_REASON = f"Spark gives no reason: it may make over {WEIGHT_MAX * ROOM_BYTES // 10**6} MB of it"
 
 _ENDED = OSError, asyncio.IncompleteReadError, PeerError
 """A job that ends at any point: what it has not confirmed is asked for again."""
@@ -208,4 +207,4 @@ class TransformService:
             topic, partition = asked.alone.partition
             place = said["topic"], said["partition"], said["offset"]
             if (topic, partition, asked.alone.start) == place and not asked.reason.done():
-                asked.reason.set_result(said["reason"] or _NO_REASON)
+                asked.reason.set_result(said["reason"] or NO_REASON)

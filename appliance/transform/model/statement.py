@@ -29,9 +29,16 @@ read it, and each binary."""
 ROOM = "_room"
 """The column with the bytes by which a record may grow."""
 
+ROOM_MAX = 8_192_000
+"""The most bytes by which a record may grow."""
+
+NO_REASON = f"Spark gives no reason: it may make over {ROOM_MAX // 10**6} MB of it"
+"""The reason of a record that fails for none of Spark's."""
+
 KEPT = "_kept"
 """The column of ``outcomes``: true for a record that the statement keeps, false for one that it leaves out, whose key,
-value and headers are then null, and null for one that it fails on, which is unchanged, and for the end of a range."""
+value and headers are then null, and null for one that it fails on, or makes too large, which is unchanged, and for the
+end of a range."""
 
 OUTCOME = "_outcome"
 """The column of ``contents``: ``PASSES`` for a record that the statement keeps, null for one that it fails on,
