@@ -220,10 +220,8 @@ class _Taking:
             if isinstance(position, Position)
             else None
         )
-        if cut is None or counted.lane != self.lane:  # another lane has taken it since if it counts less
-            if now is None or now.layout <= counted.layout or now.records >= counted.records:
-                return False
-            return self._begin(partition, entry, now, state.again.pop(partition).found, forgotten=True)
+        if cut is None or counted.lane != self.lane:
+            return now is not None and self._taken_over(partition, entry, counted, now)
         if kind == "gap" or cut.covers(entry):
             if kind == "position":
                 found = now or (unsettled.found or counted)._replace(forgotten=True, layout=self.known.layout)
@@ -231,6 +229,20 @@ class _Taking:
             return cut.covers(entry)
         del state.again[partition]
         return self._begin(partition, entry, now, self._goes_on_from(counted, unsettled, entry, cut))
+
+    def _taken_over(self, partition: Partition, entry: Entry, counted: Known, now: Known) -> bool:
+        """The same for a position in another lane than the one whose log lost its end.
+
+        If it has gone there since, it went on from the position that a start found in what is left of that log.
+        """
+        state = self.state
+        if counted.forgotten or now.layout <= counted.layout:  # it had gone there before
+            if not is_old(counted, now):
+                del state.again[partition]
+            return False
+        unsettled, is_read = state.again.pop(partition), state.lanes[counted.lane].layout >= now.layout
+        found = unsettled.found if is_read and not unsettled.is_unknown else None
+        return self._begin(partition, entry, now, found, forgotten=True)
 
     def _goes_on_from(self, counted: Known, unsettled: Unsettled, entry: Entry, cut: Starts) -> Known | None:
         """The position from which the producer of a new entry has gone on; None if that is unknown."""

@@ -128,6 +128,44 @@ def test_case_497_a_partition_that_goes_to_another_lane_after_its_log_lost_its_e
         assert [(row.kind, row.records) for row in found] == [*gap, (Kind.COPIED, 2)], order
 
 
+def test_case_545_a_partition_that_goes_to_another_lane_with_more_than_was_counted_is_counted_again() -> None:
+    # Only one that counted less was known to have lost some: these rows lacked what was copied again, without a word.
+    for order in ((0, 1), (1, 0)):
+        old, new = ten_copied(), Log(1)
+        state = read_and_cut(old, 7)
+        old.start()
+        held = old.position(copied(replace(copied(START, 25), rebuilt=0), 40))
+        old.add(encode_layout(0, LayoutRecord(1, 2, AT, "me@host"), AT))
+        new.add(encode_layout(1, LayoutRecord(1, 2, AT, "me@host"), AT))
+        old.add(encode_forgotten(PARTITION, old.at))
+        held = new.position(held)
+        new.position(copied(held, 2))
+        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        first = (Kind.GAP, 0) if order[0] == 1 else (Kind.COPIED, 40)
+        assert [(row.kind, row.records) for row in found] == [first, (Kind.COPIED, 2)], order
+
+
+def test_case_546_a_partition_that_had_left_a_lane_before_its_log_lost_its_end_is_counted_once() -> None:
+    # Its second new position in the other lane was taken for one that goes on from what the first had lost.
+    old, new, state = Log(), Log(1), AuditState(TOPIC)
+    old.start()
+    held = old.position(copied(old.position(START), 2))
+    for lane, log in enumerate((old, new)):
+        log.add(encode_layout(lane, LayoutRecord(1, 2, AT, "me@host"), AT))
+    new.position(held)
+    assert [row.records for lane in (0, 1) for row in rows(state, (old, new)[lane].stretch(), lane=lane)] == [2]
+    old.add(encode_forgotten(PARTITION, old.at))
+    assert rows(state, old.stretch(state.lanes[0].read_to)) == []
+    for lane, log in ((1, new), (0, old)):
+        state.lane_cut(lane)
+        log.start()
+    assert rows(state, old.stretch()) == []
+    for records in (3, 4, 5):
+        held = new.position(copied(held, records))
+        read_to = max(0, state.lanes[1].read_to)
+        assert [row.records for row in rows(state, new.stretch(read_to), lane=1)] == [records]
+
+
 @pytest.mark.parametrize("fields", [5, 6, 7, 8, 9])
 def test_the_state_of_an_older_release_is_read_and_all_its_producers_are_known(fields: int) -> None:
     log = ten_copied()
