@@ -133,14 +133,23 @@ class AuditWriter:
         self._state, self._number = state, opened.number
 
     async def _rows_of(self, claim: Claim, state: AuditState, metadata: Metadata, topic: Topic) -> list[AuditRow]:
-        """The rows of a claim whose writer was killed: up to the same offsets, from the state before."""
+        """The rows of a claim whose writer was killed: up to the same offsets, from the state before.
+
+        They are the same as its own, as it may only be suspended: so a log that it found cut is read again here too.
+        """
         state.of_topic(topic.id)
         rows: list[AuditRow] = []
-        behind = {lane for lane, to in claim.lanes.items() if state.lanes.setdefault(lane, LaneKnown()).read_to < to}
+        for lane, to in claim.lanes.items():
+            if state.lanes.setdefault(lane, LaneKnown()).read_to > to:
+                state.lane_cut(lane)
+        behind = {lane for lane, to in claim.lanes.items() if state.lanes[lane].read_to < to}
         while behind:
             async for lane, read, _ in stretches(self._cluster, metadata, topic, state.lanes, sorted(behind)):
                 to = claim.lanes[lane]
-                if read is None or read.following <= state.lanes[lane].read_to:
+                if read is None:
+                    state.lane_cut(lane)
+                    continue
+                if read.following <= state.lanes[lane].read_to:
                     behind.discard(lane)  # the log is shorter than it was
                     continue
                 rows += await self._taken(state, lane, read.before(to), ANY_DAY)
