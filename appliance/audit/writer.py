@@ -171,7 +171,9 @@ class AuditWriter:
         order = [*first, *(lane for lane in range(len(topic.leaders)) if lane not in first)]
         behind: list[int] = []
         self._another_day = False
-        async for lane, read, is_all in stretches(self._cluster, metadata, topic, lanes, order):
+        # First the lost ends: partitions may have gone to other lanes since.
+        found = [each async for each in stretches(self._cluster, metadata, topic, lanes, order)]
+        for lane, read, is_all in sorted(found, key=lambda each: each[1] is not None):
             if read is None:
                 fields = {"lane": lane}
                 log.warning(
