@@ -14,7 +14,6 @@ Spark does not look into ``TryEval``, so that it neither moves a condition nor e
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, spark_reason
@@ -101,7 +100,7 @@ def outcomes(session: Any, statement: Statement, records: Any) -> Any:
     """
     layers = _Outcomes(session, statement, records)
     columns, last = layers.outputs(), layers.last
-    grown = _grown(columns, [name for name in _SIZED if name in layers.used or name not in columns], str(ROOM_MAX))
+    grown = _grown(columns, [name for name in TEXTS if name in layers.used or name not in columns], str(ROOM_MAX))
     frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")
 
     def column(name: str) -> str:
@@ -198,14 +197,14 @@ class _Reading:
 class _Layers:
     """The layers of a statement over its records: a column for each value, and a filter below it.
 
-    ``last`` names the newest layer, empty if the statement changes nothing. ``used`` are the records' columns that the
-    layers see.
+    ``texts`` are the columns that have key and value as strings too, by name; with them outputs are strings. ``last``
+    names the newest layer, empty if the statement changes nothing. ``used`` are the columns that the layers see.
     """
 
     def __init__(
-        self, session: Any, statement: Statement, records: Any, texts: Mapping[str, str] = MappingProxyType({})
+        self, session: Any, statement: Statement, records: Any, texts: Mapping[str, str] | None = None
     ) -> None:
-        self._texts = texts
+        self._texts, self._kind = texts or {}, "BINARY" if texts is None else "STRING"
         for name, value in SESSION.items():
             session.conf.set(name, value)
         self._catalyst = Catalyst(session)
@@ -228,7 +227,7 @@ class _Layers:
         given = self._catalyst.items(self._plan.projectList() if is_project else self._plan.output())
         values = {each.name().lower(): self._bound(_value(each), below) for each in given}
         own = {attribute.exprId().id(): attribute.name() for attribute in self._catalyst.items(self._base.output())}
-        cast = "CAST(_x AS STRING)" if self._texts else "CAST(_x AS BINARY)"
+        cast = f"CAST(_x AS {self._kind})"
         changed = {
             name: self._catalyst.expression(_HEADERS if name == "headers" else cast, {"_x": value})
             for name, value in values.items()
