@@ -5,12 +5,14 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from appliance.errors import ApplianceError
 from appliance.kafka.records.columns import Columns, decoded, encoded
+from appliance.replicator.spark.control_connection import dialled
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import spark_jvm
 from appliance.replicator.spark.transform_jobs import Sql, run_jobs
@@ -90,7 +92,7 @@ async def running_sql(
             made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
             with ThreadPoolExecutor(2) as threads:
                 async with service.serving(socket):
-                    jobs = asyncio.create_task(run_jobs(made, 0, socket, threads), name="jobs")
+                    jobs = asyncio.create_task(run_jobs(made, 0, partial(dialled, socket, ""), threads), name="jobs")
                     try:
                         yield made
                     finally:
