@@ -76,9 +76,8 @@ class Jobs:
         self._jvm.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
         while not (room := self._tasks_in(slots := await self._slots(spark))):
-            cores = f"{slots} core" if slots else "no core"
-            cure = f"is a worker up?{self._needed()}"
-            self._problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us: {cure}"))
+            cores, cure = (f"{slots} core", self._needed()) if slots else ("no core", ": is a worker up?")
+            self._problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us{cure}"))
             await asyncio.sleep(_RETRY)
             if asyncio.get_running_loop().time() > until:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
@@ -90,7 +89,8 @@ class Jobs:
         return room
 
     def _needed(self) -> str:
-        return f"; with SQL each task needs {self._slots_each}" if self._slots_each > 1 else ""
+        """The cores of a task, where they are more than one."""
+        return f"; with SQL in flight each task needs {self._slots_each}" if self._slots_each > 1 else ""
 
     def _tasks_in(self, slots: int) -> int:
         return min(self._engine.task_count, slots // self._slots_each)

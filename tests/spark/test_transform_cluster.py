@@ -1,11 +1,11 @@
 """SQL in flight on a Spark cluster of two hosts: exactly once, in order, whichever host ends in between."""
 
-import asyncio
+import json
 import os
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -16,10 +16,9 @@ from testbed.process import OwnedProcess
 from tests.spark.test_transform import MASKED, masked, partitions_of, produce
 from tests.support.commands import command, command_line, settings_file
 from tests.support.engine import Pair
-from tests.support.patience import PATIENCE
 from tests.support.processes import family, runs
 from tests.support.rows import read_rows, until_rows
-from tests.support.spark_cluster import DAEMON, ENDPOINTS, EXECUTOR
+from tests.support.spark_cluster import DAEMON, ENDPOINTS, LONG, PARTITIONS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -28,16 +27,34 @@ FIRST, SECOND = ENDPOINTS
 
 @dataclass(slots=True)
 class Hosts:
-    """A link's settings, and the Spark workers of both hosts, each with two cores."""
+    """A link's settings, and the Spark workers of both hosts; ``of_hosts`` are the settings of those."""
 
     directory: Path
     env_file: Path
-    workers: dict[str, OwnedProcess]
+    of_hosts: Path
+    parts: AsyncExitStack
+    workers: dict[str, OwnedProcess] = field(default_factory=dict)
 
-    def workers_of(self, host: str) -> list[psutil.Process]:
-        """The Python processes of a host's tasks."""
-        daemons = [process for process in family(self.workers[host].pid) if runs(process, DAEMON)]
-        return [worker for daemon in daemons for worker in daemon.children()]
+    async def start(self, host: str, cores: int) -> None:
+        """Start the worker of a host."""
+        options = "worker", "--cores", str(cores), "--host", host
+        self.workers[host] = await self.start_part(f"{host}-{cores}", *options)
+
+    async def start_part(self, name: str, *options: str) -> OwnedProcess:
+        """Start a part of the Spark cluster."""
+        line = command_line("spark", self.of_hosts, *options)
+        process = await OwnedProcess.start(name, line, self.directory / f"{name}.log", os.environ)
+        self.parts.push_async_callback(process.kill)
+        return process
+
+    def processes(self, host: str) -> list[psutil.Process]:
+        """All processes of a host."""
+        return family(self.workers[host].pid)
+
+    def python(self, host: str) -> set[str]:
+        """The kinds of Spark's Python processes on a host: ends of the SQL's jobs, and ``lanes``."""
+        daemons = [process for process in self.processes(host) if runs(process, DAEMON) and process.children()]
+        return {daemon.environ().get("APPLIANCE_TRANSFORM_END", "lanes") for daemon in daemons}
 
 
 @asynccontextmanager
@@ -53,20 +70,16 @@ async def cluster(pair: Pair, directory: Path, statement: str, **changed: str) -
     env_file = settings_file(pair, directory / "replicator", **common, **own)
     of_hosts = settings_file(pair, directory / "host", **common)
     async with AsyncExitStack() as parts:
-
-        async def start(name: str, *options: str) -> OwnedProcess:
-            line = command_line("spark", of_hosts, *options)
-            process = await OwnedProcess.start(name, line, directory / f"{name}.log", os.environ)
-            parts.push_async_callback(process.kill)
-            return process
-
-        await start("master", "master")
-        workers = {host: await start(host, "worker", "--cores", "2", "--host", host) for host in ENDPOINTS}
-        yield Hosts(directory, env_file, workers)
+        hosts = Hosts(directory, env_file, of_hosts, parts)
+        await hosts.start_part("master", "master")
+        for host in ENDPOINTS:
+            await hosts.start(host, 2)
+        yield hosts
 
 
 @asynccontextmanager
 async def replicating(hosts: Hosts) -> AsyncIterator[OwnedProcess]:
+    """The replicator of the link."""
     line = command_line("replicate", hosts.env_file)
     replicator = await OwnedProcess.start("replicate", line, hosts.directory / "replicate.log", os.environ)
     try:
@@ -75,13 +88,37 @@ async def replicating(hosts: Hosts) -> AsyncIterator[OwnedProcess]:
         await replicator.kill()
 
 
-async def test_records_are_masked_exactly_once_by_two_hosts_though_one_is_killed(pair: Pair, tmp_path: Path) -> None:
-    topic = pair.topic("orders", 4)
+@pytest.mark.release  # needs a Spark cluster, as test_cluster.py
+async def test_records_are_masked_exactly_once_though_hosts_are_killed_and_whichever_has_the_lanes(
+    pair: Pair, tmp_path: Path
+) -> None:
+    topic = pair.topic("orders", PARTITIONS)
     copy = f"{topic}.copy"
-    async with cluster(pair, tmp_path, MASKED, LANES="4") as hosts, replicating(hosts):
-        for partition in range(4):
+    async with cluster(pair, tmp_path, MASKED, LANES=str(PARTITIONS)) as hosts, replicating(hosts) as replicator:
+        for partition in range(PARTITIONS):
             produce(pair, topic, range(2000), partition)
-        for partition in range(4):
+        for partition in range(PARTITIONS):
             await until_rows(pair.grape, copy, 1000, partition)
-        for partition in range(4):
-            assert read_rows(pair.grape, copy, partition) == masked(read_rows(pair.orange, topic, partition))
+        for partition in range(PARTITIONS):
+            produce(pair, topic, range(2000, 30_000), partition)
+        await until_rows(pair.grape, copy, 1001, 0)
+        for process in hosts.processes(FIRST):
+            process.kill()
+        await replicator.wait_for_line(r"cores for 1 of TASKS=2: .*; with SQL in flight each task needs 2", LONG)
+        for partition in range(PARTITIONS):
+            copies = await until_rows(pair.grape, copy, 15_000, partition)
+            assert copies == masked(read_rows(pair.orange, topic, partition))
+        for process in hosts.processes(SECOND):
+            process.kill()
+        await hosts.start(FIRST, 1)
+        await replicator.wait_for_line(r"has 1 core for us; with SQL in flight each task needs 2", LONG)
+        await hosts.start(SECOND, 1)  # from now on the lanes are on one host, and the SQL is on the other
+        for partition in range(PARTITIONS):
+            produce(pair, topic, range(30_000, 32_000), partition)
+        for partition in range(PARTITIONS):
+            copies = await until_rows(pair.grape, copy, 16_000, partition)
+            assert copies == masked(read_rows(pair.orange, topic, partition))
+        assert sorted(sorted(hosts.python(host)) for host in ENDPOINTS) == [["lanes"], ["sink", "source"]]
+    report = json.loads((await command("status", hosts.env_file, "--json")).stdout)
+    counts = [(each["copied"], each["filtered"]) for each in partitions_of(report)]
+    assert counts == [(16_000, 16_000)] * PARTITIONS

@@ -26,7 +26,8 @@ FROM records WHERE CAST(CAST(value AS STRING) AS INT) <> 7
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sql(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningSql]:
-    async with running_sql(tmp_path_factory.mktemp("sql"), DOUBLED) as made:
+    # test_transform.py takes the other way.
+    async with running_sql(tmp_path_factory.mktemp("sql"), DOUBLED, between_hosts=True) as made:
         yield made
 
 
@@ -139,6 +140,15 @@ async def test_each_end_has_processes_of_its_own_which_stay_from_job_to_job(sql:
         ends.append({(end, worker.pid) for end, workers in sql.ends().items() for worker in workers})
     assert {end for end, _ in ends[0]} == {"source", "sink"}
     assert ends[0] == ends[1]
+
+
+@on_one_loop
+async def test_no_event_log_shows_the_token_by_which_jobs_reach_the_lanes(sql: RunningSql) -> None:
+    await sql.service.transform([range_of(numbers(0, 10))])
+    written = b"".join(path.read_bytes() for path in sql.events.rglob("*") if path.is_file())
+    assert b"MapInArrow" in written
+    assert sql.token
+    assert sql.token.encode() not in written
 
 
 def test_a_process_collects_no_garbage_among_what_arrow_has_loaded() -> None:
