@@ -1,10 +1,11 @@
 """SQL in flight on a Spark cluster of two hosts: exactly once, in order, whichever host ends in between."""
 
+import contextlib
 import json
 import os
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,7 +58,7 @@ class Hosts:
         return {daemon.environ().get("APPLIANCE_TRANSFORM_END", "lanes") for daemon in daemons}
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def cluster(pair: Pair, directory: Path, statement: str, **changed: str) -> AsyncIterator[Hosts]:
     """A master and two workers, whose settings do not name the statement."""
     master = f"spark://{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
@@ -77,7 +78,7 @@ async def cluster(pair: Pair, directory: Path, statement: str, **changed: str) -
         yield hosts
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def replicating(hosts: Hosts) -> AsyncIterator[OwnedProcess]:
     """The replicator of the link."""
     line = command_line("replicate", hosts.env_file)
@@ -88,6 +89,15 @@ async def replicating(hosts: Hosts) -> AsyncIterator[OwnedProcess]:
         await replicator.kill()
 
 
+async def all_masked(pair: Pair, topic: str, numbers: range) -> None:
+    """Produce records to each partition, and require that every copy is what the statement makes of its source."""
+    for partition in range(PARTITIONS):
+        produce(pair, topic, numbers, partition)
+    for partition in range(PARTITIONS):
+        copies = await until_rows(pair.grape, f"{topic}.copy", numbers.stop // 2, partition)
+        assert copies == masked(read_rows(pair.orange, topic, partition))
+
+
 @pytest.mark.release  # needs a Spark cluster, as test_cluster.py
 async def test_records_are_masked_exactly_once_though_hosts_are_killed_and_whichever_has_the_lanes(
     pair: Pair, tmp_path: Path
@@ -95,10 +105,7 @@ async def test_records_are_masked_exactly_once_though_hosts_are_killed_and_which
     topic = pair.topic("orders", PARTITIONS)
     copy = f"{topic}.copy"
     async with cluster(pair, tmp_path, MASKED, LANES=str(PARTITIONS)) as hosts, replicating(hosts) as replicator:
-        for partition in range(PARTITIONS):
-            produce(pair, topic, range(2000), partition)
-        for partition in range(PARTITIONS):
-            await until_rows(pair.grape, copy, 1000, partition)
+        await all_masked(pair, topic, range(2000))
         for partition in range(PARTITIONS):
             produce(pair, topic, range(2000, 30_000), partition)
         await until_rows(pair.grape, copy, 1001, 0)
@@ -113,12 +120,27 @@ async def test_records_are_masked_exactly_once_though_hosts_are_killed_and_which
         await hosts.start(FIRST, 1)
         await replicator.wait_for_line(r"has 1 core for us; with SQL in flight each task needs 2", LONG)
         await hosts.start(SECOND, 1)  # from now on the lanes are on one host, and the SQL is on the other
-        for partition in range(PARTITIONS):
-            produce(pair, topic, range(30_000, 32_000), partition)
-        for partition in range(PARTITIONS):
-            copies = await until_rows(pair.grape, copy, 16_000, partition)
-            assert copies == masked(read_rows(pair.orange, topic, partition))
+        await all_masked(pair, topic, range(30_000, 32_000))
         assert sorted(sorted(hosts.python(host)) for host in ENDPOINTS) == [["lanes"], ["sink", "source"]]
     report = json.loads((await command("status", hosts.env_file, "--json")).stdout)
     counts = [(each["copied"], each["filtered"]) for each in partitions_of(report)]
     assert counts == [(16_000, 16_000)] * PARTITIONS
+
+
+@pytest.mark.release  # as the other one
+async def test_the_lanes_and_the_sql_of_a_host_that_falls_silent_go_on_elsewhere_and_it_copies_nothing_twice(
+    pair: Pair, tmp_path: Path
+) -> None:
+    topic = pair.topic("orders", PARTITIONS)
+    async with cluster(pair, tmp_path, MASKED, LANES=str(PARTITIONS)) as hosts, replicating(hosts):
+        await all_masked(pair, topic, range(2000))
+        silent = hosts.processes(FIRST)
+        for process in silent:
+            process.suspend()
+        try:
+            await all_masked(pair, topic, range(2000, 4000))
+        finally:
+            for process in silent:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+        await all_masked(pair, topic, range(4000, 6000))

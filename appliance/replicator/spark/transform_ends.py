@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from io import BufferedRWPair
 from pathlib import Path
 
+from appliance.errors import Unreachable
 from appliance.kafka.client.silence import probe
 from appliance.replicator.spark.address_messages import Question, decode_answer
 from appliance.replicator.spark.assignment import Hello, encode_hello
@@ -49,7 +50,7 @@ def connected(lanes: Lanes, attempt: Attempt) -> Connection:
 
     Raises:
         EOFError: the process has gone.
-        OSError: it cannot be reached.
+        Unreachable, OSError: it or the driver cannot be reached.
     """
     if not isinstance(lanes, LanesOnHosts):
         return Connection(_at_socket(Path(lanes[attempt.task])))
@@ -80,10 +81,11 @@ _kept: dict[LanesOnHosts, BufferedRWPair] = {}
 
 def _address(lanes: LanesOnHosts, question: Question) -> Target | None:
     """The driver's answer."""
-    if kept := _kept.get(lanes):
+    if kept := _kept.pop(lanes, None):
         with contextlib.suppress(OSError, EOFError):
-            return _asked(kept, question)
-        _kept.pop(lanes).close()
+            answer = _asked(kept, question)
+            _kept[lanes] = kept
+            return answer
     with _dialled(lanes.driver, lanes.token) as connection:  # the stream keeps it open
         driver = _kept[lanes] = connection.makefile("rwb")
     return _asked(driver, question)
@@ -99,10 +101,12 @@ def _asked(driver: BufferedRWPair, question: Question) -> Target | None:
 
 def _dialled(at: Target, token: Secret) -> ssl.SSLSocket:
     """A connection between hosts; both ends know the token."""
-    plain = socket.create_connection((at.host, at.port), timeout=DIAL_SECONDS)
     try:
-        probe(plain)
-        return control_tls(token.reveal(), Side.DESTINATION).wrap_socket(plain)
-    except OSError:
-        plain.close()
-        raise
+        with contextlib.ExitStack() as undone:
+            plain = undone.enter_context(socket.create_connection((at.host, at.port), timeout=DIAL_SECONDS))
+            probe(plain)
+            made = control_tls(token.reveal(), Side.DESTINATION).wrap_socket(plain)
+            undone.pop_all()
+            return made
+    except OSError as error:
+        raise Unreachable(f"{socket.gethostname()} does not reach the SQL's lanes by {at}: {error}") from error
