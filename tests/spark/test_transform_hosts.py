@@ -125,6 +125,20 @@ async def test_case_510_an_end_that_waits_for_a_silent_process_is_let_go_once_an
             asking.cancel()
 
 
+async def test_case_511_an_end_that_waits_for_a_silent_process_is_let_go_once_its_job_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Before, it kept its slot as long as the process was silent, and with fewer tasks nobody took that one's place.
+    monkeypatch.setattr(connection, "_ASK_SECONDS", 0.05)
+    async with serving() as silent:
+        waiting = asyncio.create_task(asyncio.to_thread(asked_for_ranges, silent.lanes, of_job(1)))
+        while not silent.service._connections:
+            await asyncio.sleep(0.01)
+        silent.control.stop()
+        with pytest.raises(EOFError):
+            await waiting
+
+
 async def test_the_drivers_connection_to_a_task_ends_when_another_process_has_the_task() -> None:
     async with serving() as silent:
         reader, _ = await silent.control.addresses.dial(TASK, silent.control.token)

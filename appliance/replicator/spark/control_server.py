@@ -97,6 +97,7 @@ class ControlServer(ControlListener):
     def stop(self) -> None:
         """End the job: the tasks finish their transactions; later tasks are stopped at once."""
         self._assignments = None
+        self.addresses.clear()
         for task in self._tasks.values():
             task.stop()
 
@@ -125,7 +126,8 @@ class ControlServer(ControlListener):
 
     def _hear(self, task: int, report: Report | Serving) -> None:
         if isinstance(report, Serving):
-            self.addresses.serves(task, report)
+            if self._assignments is not None:
+                self.addresses.serves(task, report)
         else:
             self._heard(task, report)
 

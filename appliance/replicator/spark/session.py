@@ -82,8 +82,6 @@ class Spark:
             self._context: Any = SparkContext(conf=added, gateway=gateway)
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
-        if level := added.get("spark.log.level", None):
-            self._context.setLogLevel(level)  # the setting alone does not reach executors
         # The thread that waits for Java's accumulators would print a stack trace when Java ends.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
@@ -91,6 +89,8 @@ class Spark:
         slots = engine.task_count * slots_each(transforms=transforms)
         while self.room() < slots and time.monotonic() < until:
             time.sleep(_POLL)
+        if level := added.get("spark.log.level", None):
+            self._context.setLogLevel(level)  # the setting alone does not reach executors
 
     @property
     def ui(self) -> str:

@@ -33,6 +33,11 @@ class TransformAddresses:
         if writer := self._dialled.pop(task, None):
             writer.transport.abort()
 
+    def clear(self) -> None:
+        """No task serves jobs any more: those that run have ended, or may be silent for ever."""
+        for task in list(self._serving):
+            self.gone(task)
+
     def find(self, question: Question) -> Target | None:
         """The address for a job; None if the job has to end."""
         stage, found = self._found.get(question.task, (-1, None))

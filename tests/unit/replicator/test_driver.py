@@ -335,6 +335,7 @@ class Cores(Hanging):
 async def test_cores_that_do_not_do_for_the_tasks_and_the_sql_beside_them_are_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING")
     monkeypatch.setattr(jobs, "_ROOM_PATIENCE", 0.0)
     monkeypatch.setattr(jobs, "_RETRY", 0.01)
     running: Any = Driver(1)
