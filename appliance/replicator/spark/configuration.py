@@ -48,9 +48,6 @@ def slots_each(*, transforms: bool) -> int:
     return 2 if transforms else 1
 
 
-_FEW_WORDS = {"spark.log.level": "WARN", "spark.executor.syncLogLevel.enabled": "true"}
-"""A Spark that is not ours would log a dozen lines for each job of the SQL, on its executors too."""
-
 _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 
 _TRIES = 4
@@ -174,8 +171,6 @@ def submitted_configuration(
         **_MALLOC_OF_EXECUTORS,
         **_event_log(engine.monitoring.event_log),
     }
-    if transforms:
-        defaults |= _FEW_WORDS
     if engine.spark_master.startswith("spark:"):
         defaults["spark.cores.max"] = str(slots_each(transforms=transforms) * engine.task_count)
     kept = {setting: value for setting, value in defaults.items() if setting not in given}

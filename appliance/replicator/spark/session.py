@@ -89,8 +89,6 @@ class Spark:
         slots = engine.task_count * slots_each(transforms=transforms)
         while self.room() < slots and time.monotonic() < until:
             time.sleep(_POLL)
-        if level := added.get("spark.log.level", None):
-            self._context.setLogLevel(level)  # the setting alone does not reach executors
 
     @property
     def ui(self) -> str:
