@@ -36,6 +36,11 @@ class Hosts:
     parts: AsyncExitStack
     workers: dict[str, OwnedProcess] = field(default_factory=dict)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of all parts: what a killed one leaves is in the test's directory."""
+        return {**os.environ, "TMPDIR": str(self.directory)}
+
     async def start(self, host: str, cores: int) -> None:
         """Start the worker of a host."""
         options = "worker", "--cores", str(cores), "--host", host
@@ -44,7 +49,7 @@ class Hosts:
     async def start_part(self, name: str, *options: str) -> OwnedProcess:
         """Start a part of the Spark cluster."""
         line = command_line("spark", self.of_hosts, *options)
-        process = await OwnedProcess.start(name, line, self.directory / f"{name}.log", os.environ)
+        process = await OwnedProcess.start(name, line, self.directory / f"{name}.log", self.environment)
         self.parts.push_async_callback(process.kill)
         return process
 
@@ -82,7 +87,7 @@ async def cluster(pair: Pair, directory: Path, statement: str, **changed: str) -
 async def replicating(hosts: Hosts) -> AsyncIterator[OwnedProcess]:
     """The replicator of the link."""
     line = command_line("replicate", hosts.env_file)
-    replicator = await OwnedProcess.start("replicate", line, hosts.directory / "replicate.log", os.environ)
+    replicator = await OwnedProcess.start("replicate", line, hosts.directory / "replicate.log", hosts.environment)
     try:
         yield replicator
     finally:
