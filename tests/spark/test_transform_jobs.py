@@ -164,3 +164,17 @@ for _ in range(2):
 sys.exit(gc.get_freeze_count() < 100 * len(gc.get_objects()))
 """
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
+
+
+def test_a_sink_whose_lanes_have_gone_takes_all_of_its_input() -> None:
+    code = """
+from appliance.replicator.transform.ends import sink
+
+def gone():
+    raise EOFError
+
+rows = iter([1, 2, 3])
+assert not [*sink(gone, 0, rows)]
+assert not [*rows]
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
