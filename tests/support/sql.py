@@ -25,6 +25,7 @@ from appliance.replicator.transform.ranges import Outcome, Range
 from appliance.replicator.transform.service import TransformService
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
+from appliance.settings.values import EngineSettings
 from appliance.transform.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.processes import family, runs
@@ -97,22 +98,29 @@ async def running_sql(
     made = RunningSql(service, directory / "events")
     way = _between_hosts(service) if between_hosts else _on_this_host(service, directory / "transform-0")
     engine = replace(ENGINE, monitoring=replace(ENGINE.monitoring, event_log=str(made.events)))
+    async with spark_for_sql(directory, engine) as spark:
+        with ThreadPoolExecutor(2) as threads:
+            async with way as (lanes, dial):
+                made.token = lanes.token.reveal() if isinstance(lanes, LanesOnHosts) else ""
+                given = Statement(statement), Secret(salt), lanes
+                made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
+                jobs = asyncio.create_task(run_jobs(made, 0, dial, threads), name="jobs")
+                try:
+                    yield made
+                finally:
+                    jobs.cancel()
+                    await asyncio.gather(jobs, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def spark_for_sql(directory: Path, engine: EngineSettings = ENGINE) -> AsyncIterator[Spark]:
+    """Spark with room for the jobs of SQL."""
     legible = {"spark.eventLog.compress": "false"}
     async with spark_jvm(engine, "sql", directory / "setenv.sh", directory, legible, transforms=True) as jvm:
         spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine, transforms=True)
         hide_gateway()
         try:
-            with ThreadPoolExecutor(2) as threads:
-                async with way as (lanes, dial):
-                    made.token = lanes.token.reveal() if isinstance(lanes, LanesOnHosts) else ""
-                    given = Statement(statement), Secret(salt), lanes
-                    made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
-                    jobs = asyncio.create_task(run_jobs(made, 0, dial, threads), name="jobs")
-                    try:
-                        yield made
-                    finally:
-                        jobs.cancel()
-                        await asyncio.gather(jobs, return_exceptions=True)
+            yield spark
         finally:
             spark.let_go()
             forget_context()
