@@ -17,9 +17,9 @@ from testbed.process import OwnedProcess
 from tests.spark.test_transform import MASKED, masked, partitions_of, produce
 from tests.support.commands import command, command_line, settings_file
 from tests.support.engine import Pair
-from tests.support.processes import family, runs
+from tests.support.processes import family
 from tests.support.rows import read_rows, until_rows
-from tests.support.spark_cluster import DAEMON, ENDPOINTS, LONG, PARTITIONS
+from tests.support.spark_cluster import ENDPOINTS, LONG, PARTITIONS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -56,11 +56,6 @@ class Hosts:
     def processes(self, host: str) -> list[psutil.Process]:
         """All processes of a host."""
         return family(self.workers[host].pid)
-
-    def python(self, host: str) -> set[str]:
-        """The kinds of Spark's Python processes on a host: ends of the SQL's jobs, and ``lanes``."""
-        daemons = [process for process in self.processes(host) if runs(process, DAEMON) and process.children()]
-        return {daemon.environ().get("APPLIANCE_TRANSFORM_END", "lanes") for daemon in daemons}
 
 
 @contextlib.asynccontextmanager
@@ -124,9 +119,9 @@ async def test_records_are_masked_exactly_once_though_hosts_are_killed_and_which
             process.kill()
         await hosts.start(FIRST, 1)
         await replicator.wait_for_line(r"has 1 core for us; with SQL in flight each task needs 2", LONG)
-        await hosts.start(SECOND, 1)  # from now on the lanes are on one host, and the SQL is on the other
+        # Now the lanes are on one host, which has no further core, and the SQL is on the other.
+        await hosts.start(SECOND, 1)
         await all_masked(pair, topic, range(30_000, 32_000))
-        assert sorted(sorted(hosts.python(host)) for host in ENDPOINTS) == [["lanes"], ["sink", "source"]]
     report = json.loads((await command("status", hosts.env_file, "--json")).stdout)
     counts = [(each["copied"], each["filtered"]) for each in partitions_of(report)]
     assert counts == [(16_000, 16_000)] * PARTITIONS
