@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from appliance.errors import ApplianceError, SettingsError
+from appliance.errors import ApplianceError
 from appliance.runtime.command import Command, Run, with_settings
 from appliance.settings.env_file import read_settings, usual_file
 from appliance.settings.role import Role
@@ -291,16 +291,14 @@ async def _java(
     """The JVM of Spark's driver, and the settings on its master: spark-submit's, or else a new one."""
     from appliance.replicator.spark.spark_jvm import spark_jvm
 
+    engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
     if all(os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")):
         from appliance.replicator.spark.submitted import SubmittedJvm
 
-        if settings.transform.wanted:
-            raise SettingsError(["REPLICA_TRANSFORM_SQL_FILE: SQL needs `bin/appliance replicate`, not spark-submit"])
         submitted = SubmittedJvm(os.environ, directory)
-        engine = submitted.take(settings.engine, settings.replicator, env_file, passed)
+        engine = submitted.take(engine, name, env_file, passed, transforms=transforms)
         yield dataclasses.replace(settings, engine=engine), submitted
     else:
-        engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
         async with spark_jvm(engine, name, env_file, directory, passed, transforms=transforms) as jvm:
             yield settings, jvm
 

@@ -31,15 +31,19 @@ from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.offsets_build import tell_what_is_missing
 from appliance.replicator.read.buffer_budget import share
 from appliance.replicator.spark.assignment import Assignment
+from appliance.replicator.spark.configuration import slots_each
 from appliance.replicator.spark.control_client import DriverEndpoint, transform_socket
+from appliance.replicator.spark.control_connection import dialled
 from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
 from appliance.replicator.spark.submitted import SubmittedJvm
 from appliance.replicator.spark.task_reports import TaskReports
-from appliance.replicator.spark.transform_jobs import Sql, run_jobs
+from appliance.replicator.spark.transform_ends import Lanes, LanesOnHosts
+from appliance.replicator.spark.transform_jobs import Dial, Sql, run_jobs
 from appliance.runtime.background import unless_stopped
 from appliance.settings.bound import Bound
+from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
 from appliance.transform.model.statement import Statement
@@ -112,12 +116,10 @@ class Replicator:
         self._loads: Mapping[Partition, int] = {}
         """Bytes copied of each partition, lately if that is known: lanes go to tasks by their load at a job's begin."""
         self._task_of: Sequence[int] = ()
-        self._jobs = Jobs(engine, jvm, stopping, self._control, self._reports, self._problems)
+        each = slots_each(transforms=settings.transform.wanted)
+        self._jobs = Jobs(engine, jvm, stopping, self._control, self._reports, self._problems, each)
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
-        self._sockets = (
-            [transform_socket(at, task) for task in range(engine.task_count)] if isinstance(at, Path) else []
-        )
         self._sql: Sql | None = None
         self._sql_threads = ThreadPoolExecutor(2 * engine.task_count, "sql")
 
@@ -190,13 +192,20 @@ class Replicator:
         transform, engine, entries = self._settings.transform, self._settings.engine, self._jvm.entries
         starting = asyncio.to_thread(Spark, port, secret, engine, entries, transforms=transform.wanted)
         spark = await in_time(starting, _START_PATIENCE)
+        self._control.start()
         if spark.ui:
             log.info("Spark's page", extra={"fields": {"address": spark.ui}})
         if statement is not None:
-            sockets = list(map(str, self._sockets))
-            preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, sockets)
+            preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, self._lanes())
             self._sql = await in_time(preparing, _START_PATIENCE)
         return spark
+
+    def _lanes(self) -> Lanes:
+        """The way of the SQL's jobs to the processes of the tasks."""
+        at, tasks = self._control.address, self._settings.engine.task_count
+        if isinstance(at, Path):
+            return [str(transform_socket(at, task)) for task in range(tasks)]
+        return LanesOnHosts(at, Secret(self._control.token), tasks)
 
     def _repeat_beside(self, step: Callable[[], Awaitable[None]], name: str, seconds: float) -> None:
         async def repeat() -> None:
@@ -236,10 +245,10 @@ class Replicator:
 
     async def _copy(self, spark: Spark) -> None:
         """Run one job after the other."""
-        self._control.start()
-        at = self._control.address
+        at, transform = self._control.address, self._settings.transform
         where = str(at) if isinstance(at, Path) else (at.host, at.port)
-        endpoint = DriverEndpoint(where, self._control.token, self._run, self._link.generation)
+        on_error = str(transform.on_error) if transform.wanted else ""
+        endpoint = DriverEndpoint(where, self._control.token, self._run, self._link.generation, on_error)
         while not self._stopping.is_set() and not self._reports.fenced.is_set():
             if self._reports.layout_changed.is_set() and not await unless_stopped(self._stopping, self._lay_out()):
                 continue
@@ -289,7 +298,14 @@ class Replicator:
     def _sql_jobs(self, tasks: int) -> list[Coroutine[Any, Any, None]]:
         """The SQL's jobs, one after the other for each task; none if records are copied as they are."""
         sql, threads = self._sql, self._sql_threads
-        return [run_jobs(sql, task, self._sockets[task], threads) for task in range(tasks)] if sql else []
+        return [run_jobs(sql, task, self._dial(task), threads) for task in range(tasks)] if sql else []
+
+    def _dial(self, task: int) -> Dial:
+        """The driver's own way to the process of a task."""
+        at, token = self._control.address, self._control.token
+        if isinstance(at, Path):
+            return functools.partial(dialled, transform_socket(at, task), token)
+        return functools.partial(self._control.addresses.dial, task, token)
 
     async def _insist(self, ask: Callable[[], Awaitable[Result]], about: str) -> Result:
         """Ask until there is an answer.

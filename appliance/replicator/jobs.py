@@ -40,7 +40,10 @@ mode there is always room, and the question only detects that Java hangs."""
 
 
 class Jobs:
-    """The jobs of one run; ``tasks`` is the number of tasks of the running one, 0 without one."""
+    """The jobs of one run; ``tasks`` is the number of tasks of the running one, 0 without one.
+
+    Each task needs ``slots_each`` of Spark's slots: with SQL, one for the lanes and one for its short jobs.
+    """
 
     def __init__(
         self,
@@ -50,8 +53,10 @@ class Jobs:
         control: ControlServer,
         reports: TaskReports,
         problems: ProblemLog,
+        slots_each: int = 1,
     ) -> None:
         self.tasks = 0
+        self._slots_each = slots_each
         self._engine = engine
         self._jvm = jvm
         self._stopping = stopping
@@ -70,22 +75,28 @@ class Jobs:
         wanted, master = self._engine.task_count, self._engine.spark_master
         self._jvm.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
-        while not (room := await self._room_now(spark)):
-            self._problems.tell(
-                "executors", ApplianceError(f"SPARK_MASTER={master} has no core for us: is a worker up?")
-            )
+        while not (room := self._tasks_in(slots := await self._slots(spark))):
+            cores, cure = (f"{slots} core", self._needed()) if slots else ("no core", ": is a worker up?")
+            self._problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us{cure}"))
             await asyncio.sleep(_RETRY)
             if asyncio.get_running_loop().time() > until:
-                raise ProcessFailed(f"SPARK_MASTER={master} gave no core for {_ROOM_PATIENCE:g} s")
+                raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
         if room < wanted:
-            few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane"
+            few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane{self._needed()}"
             self._problems.tell("executors", ApplianceError(few))
         else:
             self._problems.over("executors")
         return room
 
-    async def _room_now(self, spark: Spark) -> int:
-        return min(self._engine.task_count, await in_time(asyncio.to_thread(spark.room)))
+    def _needed(self) -> str:
+        """The cores of a task, where they are more than one."""
+        return f"; with SQL in flight each task needs {self._slots_each}" if self._slots_each > 1 else ""
+
+    def _tasks_in(self, slots: int) -> int:
+        return min(self._engine.task_count, slots // self._slots_each)
+
+    async def _slots(self, spark: Spark) -> int:
+        return await in_time(asyncio.to_thread(spark.room))
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
         """Wait until two looks in a row find room for more or fewer tasks than these."""
@@ -94,7 +105,7 @@ class Jobs:
         with contextlib.suppress(ProcessFailed):  # the next question meets it again
             while not (changed and changed_before):
                 await asyncio.sleep(interval)
-                changed_before, changed = changed, await self._room_now(spark) != room
+                changed_before, changed = changed, self._tasks_in(await self._slots(spark)) != room
 
     async def run(
         self, spark: Spark, endpoint: DriverEndpoint, lanes: int, room: int, beside: Sequence[Coroutine[Any, Any, None]]

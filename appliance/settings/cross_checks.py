@@ -29,7 +29,7 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
     if role & Role.REPLICATOR:
         faults += _naming(settings.topics)
         faults += [*file_faults(settings.source), *file_faults(settings.destination), *_spark(settings.engine)]
-        faults += [*login_faults(settings.destination), *transform_faults(settings.transform), *_sql(settings)]
+        faults += [*login_faults(settings.destination), *transform_faults(settings.transform)]
     if role & (Role.DESTINATION | Role.REPLICATOR):
         faults += login_faults(settings.source)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
@@ -150,13 +150,6 @@ def _spark(engine: EngineSettings) -> list[str]:
             "is sent by those who know it; make one with: openssl rand -base64 33"
         )
     return faults
-
-
-def _sql(settings: Settings) -> list[str]:
-    """SQL where it cannot run: its jobs need slots of ours, and reach the lanes' processes on their own host alone."""
-    if not settings.transform.wanted or settings.engine.spark_master == "local[*]":
-        return []
-    return [f"SPARK_MASTER={settings.engine.spark_master}: expected local[*] with REPLICA_TRANSFORM_SQL_FILE"]
 
 
 def _keys(ssh: SshSettings) -> list[str]:

@@ -17,6 +17,8 @@ from appliance.replicator.spark.spark_jvm import LOOPBACK, spark_home
 from bench.lib.running import free_port
 from deploy.prepare import spark_package
 from testbed.process import OwnedProcess
+from tests.spark.test_transform import MASKED, masked
+from tests.spark.test_transform import produce as send
 from tests.support.commands import settings_file
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
@@ -114,6 +116,25 @@ async def test_a_submitted_replicator_copies_exactly_once_on_executors_that_have
         await replicator.wait(PATIENCE)
         _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=PATIENCE)
         assert not alive
+    finally:
+        await replicator.kill()
+
+
+@pytest.mark.release  # needs the package, as the other one
+async def test_records_pass_sql_on_executors_that_have_only_the_package(
+    pair: Pair, tmp_path: Path, cluster: Existing, package: Path
+) -> None:
+    orders = pair.topic("orders")
+    send(pair, orders, range(500))
+    file = tmp_path / "transform.sql"
+    file.write_text(MASKED)
+    own = {"REPLICA_TRANSFORM_SQL_FILE": str(file), "CONSOLE_LISTEN": "127.0.0.1:0"}
+    # A task needs two cores, and the cluster has two.
+    env_file = settings_file(pair, tmp_path, TASKS="1", **own)
+    replicator = await submit(cluster, package, env_file)
+    try:
+        copies = await until_rows(pair.grape, f"{orders}.copy", 250)
+        assert copies == masked(read_rows(pair.orange, orders, 0))
     finally:
         await replicator.kill()
 

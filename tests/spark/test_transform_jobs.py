@@ -26,7 +26,8 @@ FROM records WHERE CAST(CAST(value AS STRING) AS INT) <> 7
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sql(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningSql]:
-    async with running_sql(tmp_path_factory.mktemp("sql"), DOUBLED) as made:
+    # test_transform.py takes the other way.
+    async with running_sql(tmp_path_factory.mktemp("sql"), DOUBLED, between_hosts=True) as made:
         yield made
 
 
@@ -141,13 +142,39 @@ async def test_each_end_has_processes_of_its_own_which_stay_from_job_to_job(sql:
     assert ends[0] == ends[1]
 
 
+@on_one_loop
+async def test_no_event_log_shows_the_token_by_which_jobs_reach_the_lanes(sql: RunningSql) -> None:
+    await sql.service.transform([range_of(numbers(0, 10))])
+    written = b"".join(path.read_bytes() for path in sql.events.rglob("*") if path.is_file())
+    assert b"MapInArrow" in written
+    assert sql.token
+    assert sql.token.encode() not in written
+
+
 def test_a_process_collects_no_garbage_among_what_arrow_has_loaded() -> None:
     code = """
-import contextlib, gc, sys
+import gc, sys
 from appliance.replicator.transform.ends import source
+
+def gone():
+    raise EOFError
+
 for _ in range(2):
-    with contextlib.suppress(OSError):
-        next(source("/nowhere", 0, (), None))
+    assert not [*source(gone, 0, (), None)]
 sys.exit(gc.get_freeze_count() < 100 * len(gc.get_objects()))
+"""
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
+
+
+def test_a_sink_whose_lanes_have_gone_takes_all_of_its_input() -> None:
+    code = """
+from appliance.replicator.transform.ends import sink
+
+def gone():
+    raise EOFError
+
+rows = iter([1, 2, 3])
+assert not [*sink(gone, 0, rows)]
+assert not [*rows]
 """
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0

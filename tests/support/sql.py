@@ -4,19 +4,28 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from appliance.errors import ApplianceError
 from appliance.kafka.records.records import key_and_value
+from appliance.replicator.spark.assignment import Assignment, Hello
+from appliance.replicator.spark.control_client import DriverEndpoint, control_client
+from appliance.replicator.spark.control_connection import dialled
+from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import spark_jvm
-from appliance.replicator.spark.transform_jobs import Sql, run_jobs
+from appliance.replicator.spark.transform_ends import Lanes, LanesOnHosts
+from appliance.replicator.spark.transform_jobs import Dial, Sql, run_jobs
+from appliance.replicator.spark.transform_listener import serving_hosts
 from appliance.replicator.transform.ranges import Outcome, Range
 from appliance.replicator.transform.service import TransformService
 from appliance.settings.secret import Secret
+from appliance.settings.target import Target
+from appliance.settings.values import EngineSettings
 from appliance.transform.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.processes import family, runs
@@ -41,7 +50,9 @@ class RunningSql:
     """The service of one task, and the jobs that it has got."""
 
     service: TransformService
+    events: Path
     jobs: int = 0
+    token: str = ""
     problems: list[str] = field(default_factory=list)
     sql: Sql | None = None
 
@@ -71,30 +82,70 @@ class RunningSql:
 
 @contextlib.asynccontextmanager
 async def running_sql(
-    directory: Path, statement: str, *, stops: bool = True, salt: str = ""
+    directory: Path, statement: str, *, stops: bool = True, salt: str = "", between_hosts: bool = False
 ) -> AsyncIterator[RunningSql]:
-    """A statement, run by Spark for the ranges that the block asks for."""
+    """A statement, run by Spark for the ranges that the block asks for; ``between_hosts`` as in a cluster.
+
+    Spark's event log is in the directory, in text.
+    """
 
     def tell(_: str, error: ApplianceError | None) -> None:
         if error:
             made.problems.append(str(error))
 
-    service, socket = TransformService(stops, tell), directory / "transform-0"
-    made = RunningSql(service)
-    async with spark_jvm(ENGINE, "sql", directory / "setenv.sh", directory, transforms=True) as jvm:
-        spark = await asyncio.to_thread(Spark, *await jvm.gateway(), ENGINE, transforms=True)
+    service = TransformService(stops, tell)
+    made = RunningSql(service, directory / "events")
+    way = _between_hosts(service) if between_hosts else _on_this_host(service, directory / "transform-0")
+    engine = replace(ENGINE, monitoring=replace(ENGINE.monitoring, event_log=str(made.events)))
+    async with spark_for_sql(directory, engine) as spark:
+        with ThreadPoolExecutor(2) as threads:
+            async with way as (lanes, dial):
+                made.token = lanes.token.reveal() if isinstance(lanes, LanesOnHosts) else ""
+                given = Statement(statement), Secret(salt), lanes
+                made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
+                jobs = asyncio.create_task(run_jobs(made, 0, dial, threads), name="jobs")
+                try:
+                    yield made
+                finally:
+                    jobs.cancel()
+                    await asyncio.gather(jobs, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def spark_for_sql(directory: Path, engine: EngineSettings = ENGINE) -> AsyncIterator[Spark]:
+    """Spark with room for the jobs of SQL."""
+    legible = {"spark.eventLog.compress": "false"}
+    async with spark_jvm(engine, "sql", directory / "setenv.sh", directory, legible, transforms=True) as jvm:
+        spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine, transforms=True)
         hide_gateway()
         try:
-            given = Statement(statement), Secret(salt), [str(socket)]
-            made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
-            with ThreadPoolExecutor(2) as threads:
-                async with service.serving(socket):
-                    jobs = asyncio.create_task(run_jobs(made, 0, socket, threads), name="jobs")
-                    try:
-                        yield made
-                    finally:
-                        jobs.cancel()
-                        await asyncio.gather(jobs, return_exceptions=True)
+            yield spark
         finally:
             spark.let_go()
             forget_context()
+
+
+@contextlib.asynccontextmanager
+async def _on_this_host(service: TransformService, socket: Path) -> AsyncIterator[tuple[Lanes, Dial]]:
+    """The way of jobs and of their driver to a service at a socket."""
+    async with service.serving(socket):
+        yield [str(socket)], partial(dialled, socket, "")
+
+
+@contextlib.asynccontextmanager
+async def _between_hosts(service: TransformService) -> AsyncIterator[tuple[Lanes, Dial]]:
+    """The same in a cluster, where the driver says where the service is."""
+    control = ControlServer(Target("127.0.0.1", 0), lambda _: None, lambda *_: None)
+    control.start()
+    try:
+        control.assign([Assignment()])
+        at = control.address
+        assert isinstance(at, Target)
+        endpoint = DriverEndpoint((at.host, at.port), control.token, "run", 1)
+        async with (
+            control_client(endpoint, Hello(0, 0)) as client,
+            serving_hosts(service, 0, client, control.token),
+        ):
+            yield LanesOnHosts(at, Secret(control.token), 1), partial(control.addresses.dial, 0, control.token)
+    finally:
+        await control.close()

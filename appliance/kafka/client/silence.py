@@ -88,12 +88,16 @@ class Sending:
 
 def keep_alive(transport: asyncio.BaseTransport) -> None:
     """Probe a silent peer, and give up one that takes nothing."""
-    connection: socket.socket = transport.get_extra_info("socket")
+    probe(transport.get_extra_info("socket"))
+    give_up_after(transport, 0)
+
+
+def probe(connection: socket.socket) -> None:
+    """Probe a silent peer of a connection."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in _KEEPALIVE.items():
         if hasattr(socket, option):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    give_up_after(transport, 0)
 
 
 def give_up_after(transport: asyncio.BaseTransport, throttled: float) -> None:

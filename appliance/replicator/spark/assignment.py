@@ -6,6 +6,7 @@
     driver -> task    {"lanes", "starts", ...}          the assignment, and each new one
     task   -> driver  {"subject", "fault", "kind"}      a problem; that it is over, when fault is empty
     task   -> driver  {"records", "bytes", ...}         what was copied since then; with 0, that it lives
+    task   -> driver  {"host", "port"}                  where it serves the SQL's jobs of other hosts
     driver -> task    {"stop": true}                    finish the transactions and return
 
 A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark
@@ -14,17 +15,17 @@ an older epoch of a lane is fenced.
 """
 
 import dataclasses
-import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
+from appliance.replicator.spark.address_messages import Question, Serving
+from appliance.replicator.spark.json_lines import decoded, encode_line, fields_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +95,19 @@ Report = Notice | Copied
 STOP = b'{"stop":true}\n'
 
 
-def encode_hello(hello: Hello) -> bytes:
+def encode_hello(hello: Hello | Question) -> bytes:
     """The line."""
-    return _line(dataclasses.asdict(hello))
+    return encode_line(dataclasses.asdict(hello))
 
 
-def decode_hello(line: bytes) -> Hello:
-    """The hello in a line.
+def decode_hello(line: bytes) -> Hello | Question:
+    """The first line of a connection, or a further question.
 
     Raises:
-        PeerError: it holds none.
+        PeerError: it holds neither.
     """
-    return _decoded(Hello, _fields(line), int)
+    fields = fields_of(line)
+    return decoded(Question, fields, int) if "stage" in fields else decoded(Hello, fields, int)
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
@@ -124,7 +126,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
         "layout": assignment.layout,
         "sql": dataclasses.astuple(assignment.sql),
     }
-    return _line({"lanes": lanes, "starts": starts, **rest})
+    return encode_line({"lanes": lanes, "starts": starts, **rest})
 
 
 def decode_assignment(line: bytes) -> Assignment | None:
@@ -135,7 +137,7 @@ def decode_assignment(line: bytes) -> Assignment | None:
     """
     if line == STOP:
         return None
-    fields = _fields(line)
+    fields = fields_of(line)
     try:
         lanes = {
             int(lane): tuple(Replica(s, int(n), d, uuid.UUID(si), uuid.UUID(di)) for s, n, d, si, di in replicas)
@@ -153,42 +155,18 @@ def decode_assignment(line: bytes) -> Assignment | None:
         raise PeerError(f"not an assignment: {error!r}") from error
 
 
-def encode_report(report: Report) -> bytes:
+def encode_report(report: Report | Serving) -> bytes:
     """The line."""
-    return _line(dataclasses.asdict(report))
+    return encode_line(dataclasses.asdict(report))
 
 
-def decode_report(line: bytes) -> Report:
-    """The report in a line.
+def decode_report(line: bytes) -> Report | Serving:
+    """The report in a line, or the task's address.
 
     Raises:
-        PeerError: it holds none.
+        PeerError: it holds neither.
     """
-    fields = _fields(line)
-    return _decoded(Notice, fields, str) if "subject" in fields else _decoded(Copied, fields, int)
-
-
-Message = TypeVar("Message")
-
-
-def _decoded(message: type[Message], fields: Mapping[str, Any], value: type) -> Message:
-    """A message with fields of one type."""
-    names = [each.name for each in dataclasses.fields(message)]  # type: ignore[arg-type]
-    try:
-        return message(**{name: value(fields[name]) for name in names})
-    except (KeyError, ValueError, TypeError) as error:
-        raise PeerError(f"not a {message.__name__.lower()}: {error!r}") from error
-
-
-def _line(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
-
-
-def _fields(line: bytes) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except ValueError as error:
-        raise PeerError(f"not a line of JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise PeerError("not a JSON object")
-    return fields
+    fields = fields_of(line)
+    if "host" in fields:
+        return Serving.of(fields)
+    return decoded(Notice, fields, str) if "subject" in fields else decoded(Copied, fields, int)

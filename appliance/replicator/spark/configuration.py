@@ -1,6 +1,6 @@
 """Spark's configuration: pure, from the settings to what its driver reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -44,6 +44,12 @@ _TRANSFORM = {
     # Java's catalog would make a directory where the replicator was started.
     "spark.sql.catalogImplementation": "in-memory",
 }
+
+
+def slots_each(*, transforms: bool) -> int:
+    """The slots of Spark for each task that copies: with SQL, one more runs its jobs."""
+    return 2 if transforms else 1
+
 
 _PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 
@@ -96,18 +102,11 @@ def configuration(
         passed: further settings, as ``passed_conf`` has checked them.
         transforms: the records pass SQL.
     """
-    direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count)  # the last one counts
-    sql = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER] + [
-        _LATER,
-        _UNCHECKED,
-        direct,
-        "-Dappliance.tasks=off",
-    ]
-    options = sql if transforms else JAVA_OPTIONS
+    options = _java_options(engine, transforms=transforms)
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {
         "spark.app.name": name,
-        "spark.master": _master(engine, 2 if transforms else 1),
+        "spark.master": _master(engine, slots_each(transforms=transforms) * engine.task_count),
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.driver.memory": engine.spark_driver_memory,
@@ -117,8 +116,17 @@ def configuration(
         **_PROCESSES,
     }
     ours = common | _monitoring(engine.monitoring, ui_port) | authentication(engine)
-    cluster = _cluster(engine) if engine.in_a_cluster else {}
+    cluster = _cluster(engine, transforms=transforms) if engine.in_a_cluster else {}
     return merged(ours | cluster | (_TRANSFORM if transforms else {}), passed)
+
+
+def _java_options(engine: EngineSettings, *, transforms: bool) -> Sequence[str]:
+    """Options of a Java in which tasks run."""
+    if not transforms:
+        return JAVA_OPTIONS
+    direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count)  # the last one counts
+    kept = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER]
+    return [*kept, _LATER, _UNCHECKED, direct, "-Dappliance.tasks=off"]
 
 
 def _monitoring(monitoring: MonitoringSettings, ui_port: int) -> dict[str, str]:
@@ -146,7 +154,13 @@ def _event_log(folder: str) -> dict[str, str]:
 
 
 def submitted_configuration(
-    engine: EngineSettings, name: str, env_file: Path, given: Mapping[str, str], passed: Mapping[str, str]
+    engine: EngineSettings,
+    name: str,
+    env_file: Path,
+    given: Mapping[str, str],
+    passed: Mapping[str, str],
+    *,
+    transforms: bool = False,
 ) -> dict[str, str]:
     """The settings to add where ``spark-submit`` has started Java with the ``given`` ones, which count where they may.
 
@@ -161,10 +175,11 @@ def submitted_configuration(
         **_event_log(engine.monitoring.event_log),
     }
     if engine.spark_master.startswith("spark:"):
-        defaults["spark.cores.max"] = str(engine.task_count)
+        defaults["spark.cores.max"] = str(slots_each(transforms=transforms) * engine.task_count)
     kept = {setting: value for setting, value in defaults.items() if setting not in given}
     alone = {"spark.speculation": "false", "spark.dynamicAllocation.enabled": "false"}
-    return kept | dict(passed) | alone | _PROCESSES | _QUIET | {"spark.app.name": name}
+    ours = alone | _PROCESSES | _QUIET | {"spark.app.name": name}
+    return kept | dict(passed) | ours | (_TRANSFORM if transforms else {})
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:
@@ -207,13 +222,13 @@ def properties_text(entries: Mapping[str, str]) -> str:
     return "".join(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in entries.items())
 
 
-def _cluster(engine: EngineSettings) -> dict[str, str]:
+def _cluster(engine: EngineSettings, *, transforms: bool) -> dict[str, str]:
+    options = " ".join(_java_options(engine, transforms=transforms))
     entries = {
-        # As many slots as tasks.
-        "spark.cores.max": str(engine.task_count),
+        "spark.cores.max": str(slots_each(transforms=transforms) * engine.task_count),
         "spark.executor.memory": "512m",
         # Below the executor's own directory, which is removed with its Spark worker.
-        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir=. {' '.join(JAVA_OPTIONS)}",
+        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir=. {options}",
         **_SILENT_HOST,
         **_MALLOC_OF_EXECUTORS,
     }
@@ -227,8 +242,8 @@ def _cluster(engine: EngineSettings) -> dict[str, str]:
     return entries
 
 
-def _master(engine: EngineSettings, jobs: int) -> str:
-    """Spark's master: local mode gets one slot more than it has tasks in all jobs, and retries a failed task."""
+def _master(engine: EngineSettings, slots: int) -> str:
+    """Spark's master: local mode gets one slot more than its tasks need, and retries a failed task."""
     if engine.spark_master == "local[*]":
-        return f"local[{jobs * engine.task_count + 1},{_TRIES}]"
+        return f"local[{slots + 1},{_TRIES}]"
     return engine.spark_master

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import Unreachable
+from appliance.replicator.spark.address_messages import Serving
 from appliance.replicator.spark.assignment import (
     Assignment,
     Hello,
@@ -16,11 +17,10 @@ from appliance.replicator.spark.assignment import (
     encode_hello,
     encode_report,
 )
-from appliance.replicator.spark.control_connection import Stream, dialled, read_line
+from appliance.replicator.spark.control_connection import DIAL_SECONDS, Stream, dialled, read_line
 from appliance.runtime.ending import ends_within
 from appliance.settings.target import Target
 
-_DIAL_SECONDS = 20.0
 _FLUSH_SECONDS = 5.0
 
 
@@ -28,13 +28,15 @@ _FLUSH_SECONDS = 5.0
 class DriverEndpoint:
     """The driver's address for a task: a file, or a host and port, where both ends know the token.
 
-    ``run`` and ``generation`` name the replicator's process, as in ``Owner``.
+    ``run`` and ``generation`` name the replicator's process, as in ``Owner``. ``on_transform_error`` is the reaction to
+    a record that the link's SQL fails on, empty if records are copied as they are: only the driver's host has the SQL.
     """
 
     at: str | tuple[str, int]
     token: str
     run: str
     generation: int
+    on_transform_error: str = ""
 
 
 def transform_socket(control: Path, task: int) -> Path:
@@ -47,6 +49,11 @@ class ControlClient:
 
     def __init__(self, stream: Stream) -> None:
         self._reader, self._writer = stream
+
+    @property
+    def own_host(self) -> str:
+        """The address of this host on the way to the driver, between hosts."""
+        return str(self._writer.get_extra_info("sockname")[0])
 
     async def assignments(self) -> AsyncIterator[Assignment]:
         """The task's assignments, until the driver sends a stop.
@@ -67,8 +74,8 @@ class ControlClient:
                 return
             yield assignment
 
-    def report(self, report: Report) -> None:
-        """Send a report to the driver."""
+    def report(self, report: Report | Serving) -> None:
+        """Send a report or its address to the driver."""
         self._writer.write(encode_report(report))
 
     async def close(self) -> None:
@@ -87,7 +94,7 @@ async def control_client(endpoint: DriverEndpoint, hello: Hello) -> AsyncIterato
     """
     at = Path(endpoint.at) if isinstance(endpoint.at, str) else Target(*endpoint.at)
     try:
-        async with asyncio.timeout(_DIAL_SECONDS):
+        async with asyncio.timeout(DIAL_SECONDS):
             stream = await dialled(at, endpoint.token)
     except OSError as error:
         cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error or 'no answer in time'}"

@@ -30,11 +30,14 @@ REPORT_MAX = 1024 * 1024
 ASSIGNMENT_MAX = 64 * 1024 * 1024
 """Longest line of the driver, in bytes: an assignment names every partition of its lanes."""
 
+DIAL_SECONDS = 20.0
+"""Timeout of a connection, in seconds."""
+
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def listening_socket(at: Path | Target) -> socket.socket:
-    """A listening socket, in the file or on the port, 0 for any.
+def listening_socket(at: Path | Target, subject: str = "SPARK_DRIVER_PORT") -> socket.socket:
+    """A listening socket, in the file or on the port, 0 for any; ``subject`` is what asks for it.
 
     Raises:
         SettingsError: the port is not available.
@@ -45,7 +48,7 @@ def listening_socket(at: Path | Target) -> socket.socket:
             bound.bind(path)
         bound.listen(BACKLOG)
     else:
-        with port_refused("SPARK_DRIVER_PORT", at):
+        with port_refused(subject, at):
             family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
             bound = socket.create_server((at.host, at.port), family=family, backlog=BACKLOG)
     bound.setblocking(False)
@@ -69,7 +72,7 @@ async def accepted(connection: socket.socket, token: str) -> Stream:
 
 
 async def dialled(at: Path | Target, token: str) -> Stream:
-    """A connection to the driver.
+    """A connection to a listener: the driver's, or that of a task's SQL.
 
     Raises:
         OSError: there is none, or the other end does not know the token.
@@ -97,7 +100,7 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
 
 @functools.cache
 def control_tls(token: str, side: Side) -> ssl.SSLContext:
-    """One end's TLS context; the driver is the source, since it listens.
+    """One end's TLS context; the end that listens is the source.
 
     The key derivation is fast, because a random token cannot be guessed.
     """

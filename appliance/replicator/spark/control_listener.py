@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from appliance.errors import PeerError
+from appliance.replicator.spark.address_messages import Question
 from appliance.replicator.spark.assignment import Hello, decode_hello
 from appliance.replicator.spark.control_connection import Stream, accepted, listening_socket, read_line
 from appliance.settings.target import Target
@@ -24,7 +25,7 @@ _BACK_OFF = 0.5
 
 
 class ControlListener:
-    """Accepts connections, and passes each task of this run that says hello to ``serve``.
+    """Accepts connections, and passes each of this run that says hello to ``serve``.
 
     Among too many silent connections, the newest replaces the oldest: a task needs milliseconds, so a stranger that
     holds connections, or opens one after the other, keeps no task out.
@@ -33,6 +34,8 @@ class ControlListener:
         at: a file, which only our user can open, or a port, where TLS requires the ``token``.
         strangers_max: the largest number of silent connections.
         hello_seconds: the timeout of the hello.
+        token: that of the run; a new one if it is empty.
+        subject: what listens, for the log.
     """
 
     def __init__(
@@ -40,11 +43,14 @@ class ControlListener:
         at: Path | Target,
         strangers_max: int = STRANGERS_MAX,
         hello_seconds: float = HELLO_SECONDS,
+        token: str = "",
+        subject: str = "SPARK_DRIVER_PORT",
     ) -> None:
-        self.token = secrets.token_urlsafe(32)
+        self.token = token or secrets.token_urlsafe(32)
         self.strangers_max = strangers_max
         self._at = at
         self._hello_seconds = hello_seconds
+        self._subject = subject
         self._bound: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -60,7 +66,7 @@ class ControlListener:
         host, port, *_ = self._bound.getsockname()
         return Target(str(host), int(port))
 
-    async def serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, hello: Hello | Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Talk to a task; the connection ends with it.
 
         Raises:
@@ -74,7 +80,7 @@ class ControlListener:
         Raises:
             SettingsError: the port cannot be had.
         """
-        self._bound = listening_socket(self._at)
+        self._bound = listening_socket(self._at, self._subject)
         self._accepting = asyncio.create_task(self._accept(self._bound), name="control-listener")
 
     async def close(self) -> None:
@@ -130,7 +136,7 @@ class ControlListener:
         """Log the first refusal of a series."""
         log.log(
             logging.DEBUG if self._warned else logging.WARNING,
-            "a connection to SPARK_DRIVER_PORT that is no task's",
+            f"a connection to {self._subject} that is no task's",
             extra={"fields": {"cause": str(error) or "silence"}},
         )
         self._warned = True
@@ -141,7 +147,9 @@ class ControlListener:
         self._forget(this)
         self._warned = False
 
-    async def _served(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _served(
+        self, hello: Hello | Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             await self.serve(hello, reader, writer)
         except (PeerError, OSError) as error:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.errors import PeerError
+from appliance.replicator.spark.address_messages import Question, Serving
 from appliance.replicator.spark.assignment import STOP, Assignment, Hello, Report, decode_report, encode_assignment
 from appliance.replicator.spark.control_connection import read_line
 from appliance.replicator.spark.control_listener import HELLO_SECONDS, STRANGERS_MAX, ControlListener
+from appliance.replicator.spark.transform_addresses import TransformAddresses
 from appliance.settings.target import Target
 
 log = logging.getLogger("appliance.replicator")
@@ -56,6 +58,8 @@ class _Task:
 class ControlServer(ControlListener):
     """Gives each connecting task the assignment of its number, until a later try of the task connects.
 
+    ``addresses`` are those at which the tasks serve the SQL's jobs; it answers their questions too.
+
     Args:
         begun: called with a task's number when a try of it begins.
         heard: called with a task's number and its report.
@@ -70,6 +74,7 @@ class ControlServer(ControlListener):
         hello_seconds: float = HELLO_SECONDS,
     ) -> None:
         super().__init__(at, strangers_max, hello_seconds)
+        self.addresses = TransformAddresses()
         self._strangers_at_least = strangers_max
         self._begun = begun
         self._heard = heard
@@ -92,11 +97,15 @@ class ControlServer(ControlListener):
     def stop(self) -> None:
         """End the job: the tasks finish their transactions; later tasks are stopped at once."""
         self._assignments = None
+        self.addresses.clear()
         for task in self._tasks.values():
             task.stop()
 
-    async def serve(self, hello: Hello, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, hello: Hello | Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """See ``ControlListener``."""
+        if isinstance(hello, Question):
+            await self.addresses.answer(hello, reader, writer)
+            return
         if self._assignments is None:
             writer.write(STOP)
             return
@@ -108,11 +117,19 @@ class ControlServer(ControlListener):
             self._begun(hello.task)
             task.assign(self._assignments[hello.task])
             while (line := await read_line(reader)) and self._tasks.get(hello.task) is task:
-                self._heard(hello.task, decode_report(line))
+                self._hear(hello.task, decode_report(line))
         finally:
             sending.cancel()
             if self._tasks.get(hello.task) is task:
                 del self._tasks[hello.task]
+                self.addresses.gone(hello.task)
+
+    def _hear(self, task: int, report: Report | Serving) -> None:
+        if isinstance(report, Serving):
+            if self._assignments is not None:
+                self.addresses.serves(task, report)
+        else:
+            self._heard(task, report)
 
     def _admitted(self, hello: Hello, writer: asyncio.StreamWriter) -> _Task:
         """Let a try of a task replace an earlier one, which Spark has given up and which may be silent.
@@ -126,4 +143,5 @@ class ControlServer(ControlListener):
                 raise PeerError(f"task {hello.task} was started anew meanwhile")
             log.warning(f"task {hello.task} was started again by Spark: an earlier try of it is cut off")
             before.writer.transport.abort()
+            self.addresses.gone(hello.task)
         return _Task(hello.attempt, writer)

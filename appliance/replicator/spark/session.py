@@ -21,10 +21,12 @@ from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from appliance.errors import ProcessFailed, SqlRefused
+from appliance.replicator.spark.configuration import slots_each
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_error import spark_error
 from appliance.replicator.spark.spark_jvm import LOOPBACK
+from appliance.replicator.spark.transform_ends import Lanes
 from appliance.replicator.spark.transform_jobs import Sql
 from appliance.replicator.spark.worker import work
 from appliance.settings.secret import Secret
@@ -84,7 +86,8 @@ class Spark:
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
         until = time.monotonic() + _EXECUTORS_PATIENCE
         self._name_stages()
-        while self.room() < engine.task_count and time.monotonic() < until:
+        slots = engine.task_count * slots_each(transforms=transforms)
+        while self.room() < slots and time.monotonic() < until:
             time.sleep(_POLL)
 
     @property
@@ -94,7 +97,7 @@ class Spark:
         return f"http://{LOOPBACK}:{port}" if port else ""
 
     def room(self) -> int:
-        """Number of tasks that can run at once now.
+        """Number of tasks that can run at once now, of all jobs.
 
         Raises:
             ProcessFailed: the application has ended.
@@ -151,8 +154,8 @@ class Spark:
             raise ProcessFailed(spark_error(str(error))) from error
         return result
 
-    def prepare_transform(self, statement: Statement, salt: Secret, sockets: Sequence[str]) -> Sql:
-        """Prepare the SQL for the tasks at these sockets.
+    def prepare_transform(self, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
+        """Prepare the SQL for the tasks at these sockets, or on other hosts.
 
         Raises:
             StatementRefused: the SQL cannot be used.

@@ -59,8 +59,16 @@ class SubmittedJvm:
         finally:
             gateway.close()
 
-    def take(self, engine: EngineSettings, name: str, env_file: Path, passed: Mapping[str, str]) -> EngineSettings:
-        """The settings of the replicator on the master that spark-submit was given.
+    def take(
+        self,
+        engine: EngineSettings,
+        name: str,
+        env_file: Path,
+        passed: Mapping[str, str],
+        *,
+        transforms: bool = False,
+    ) -> EngineSettings:
+        """The settings of the replicator on the master that spark-submit was given; as ``spark_jvm`` takes them.
 
         Raises:
             SettingsError: they do not fit a cluster.
@@ -74,7 +82,7 @@ class SubmittedJvm:
             engine = dataclasses.replace(engine, spark_driver_host=_driver_host(engine))
             if self._given.get("spark.authenticate") != "true":
                 log.warning("spark.authenticate is not true: whoever reaches Spark's ports can run programs there")
-        self.entries = submitted_configuration(engine, name, env_file, self._given, passed)
+        self.entries = submitted_configuration(engine, name, env_file, self._given, passed, transforms=transforms)
         return engine
 
     async def gateway(self) -> tuple[int, str]:

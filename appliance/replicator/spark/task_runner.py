@@ -4,21 +4,19 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass
-from pathlib import Path
 
-from appliance.errors import ApplianceError, SettingsError, Superseded
+from appliance.errors import ApplianceError, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.origins import Origins
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
-from appliance.replicator.model import problem_log
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
 from appliance.replicator.transform.service import TransformService
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
-from appliance.settings.values import EngineSettings, OnTransformError, TransformSettings
+from appliance.settings.values import EngineSettings
 
 _STOP_SECONDS = 10.0
 """Time for a transaction to end after a stop, in seconds: with Spark's end it fits into the 30 that Docker gives.
@@ -39,6 +37,14 @@ class _Running:
     task: asyncio.Task[None]
 
 
+@dataclass(frozen=True, slots=True)
+class Transforming:
+    """SQL in flight: whether a record that it fails on stops its partition, and the way to serve its jobs."""
+
+    stops: bool
+    serving: Callable[[TransformService], contextlib.AbstractAsyncContextManager[None]]
+
+
 class TaskRunner:
     """Copies with the lanes of the newest assignment; made and run once, in one event loop.
 
@@ -49,8 +55,7 @@ class TaskRunner:
         engine: the settings of copying.
         owner: the name that the lanes leave at the destination.
         report: called with the lanes' problems, and periodically with the sums of their copies.
-        transform: the settings of the SQL that the records pass, if there is one.
-        transform_at: the socket at which its jobs reach this task.
+        transforming: the SQL that the records pass, if there is one.
     """
 
     def __init__(
@@ -61,8 +66,7 @@ class TaskRunner:
         engine: EngineSettings,
         owner: Owner,
         report: Callable[[Report], None],
-        transform: TransformSettings | None = None,
-        transform_at: Path = Path(),
+        transforming: Transforming | None = None,
     ) -> None:
         self._source = source
         self._destination = destination
@@ -72,8 +76,8 @@ class TaskRunner:
         self._report = report
         self._origins = Origins(source) if naming.is_identical else None
         self._reader = SourceReader(source, self._tell, self._origins)
-        self._sql = _service(transform, self._tell)
-        self._sql_at = transform_at
+        self._sql = TransformService(transforming.stops, self._tell) if transforming else None
+        self._serving = transforming.serving(self._sql) if transforming and self._sql else contextlib.nullcontext()
         self._ledger = Ledger()
         self._assignment = Assignment()
         self._running: dict[int, _Running] = {}
@@ -87,7 +91,7 @@ class TaskRunner:
             Superseded: another try of this task took a lane: one of the two has to end.
             ApplianceError: the error of the assignments.
         """
-        async with self._sql.serving(self._sql_at) if self._sql else contextlib.nullcontext():
+        async with self._serving:
             await self._run(assignments)
 
     async def _run(self, assignments: AsyncIterator[Assignment]) -> None:
@@ -112,8 +116,6 @@ class TaskRunner:
 
     def _apply(self, assignment: Assignment) -> None:
         """Begin, change and stop lanes; unchanged lanes are not disturbed."""
-        if bool(assignment.sql.text) != (self._sql is not None):
-            raise SettingsError(["REPLICA_TRANSFORM_SQL_FILE has changed while the replicator ran: start it again"])
         before, self._assignment = self._assignment.lanes, assignment
         self._reader.bound(assignment.bytes_per_second)
         if self._origins is not None:
@@ -201,10 +203,3 @@ class TaskRunner:
         copied = self._ledger.take()
         if copied.partitions:
             self._report(Copied.of(copied))
-
-
-def _service(transform: TransformSettings | None, tell: problem_log.Notice) -> TransformService | None:
-    """The SQL's service; None if records are copied as they are."""
-    if transform is None or transform.sql_file is None:
-        return None
-    return TransformService(transform.on_error is OnTransformError.STOP, tell)

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Protocol
 
 from appliance.errors import ProcessFailed
+from appliance.replicator.spark.control_connection import Stream
 from appliance.replicator.transform.messages import decode_ranges, encode
 from appliance.replicator.transform.ranges import Range
 from appliance.replicator.transform.stream import read_message
-from appliance.runtime.bind import short_path
 
 log = logging.getLogger("appliance.replicator")
 
@@ -50,15 +50,18 @@ class Sql(Protocol):
         """The reason for which the SQL fails on a record alone; empty if there is none."""
 
 
-async def run_jobs(sql: Sql, task: int, socket: Path, threads: ThreadPoolExecutor) -> None:
-    """Run the jobs of a task until cancelled, as long as its process listens at its socket.
+Dial = Callable[[], Awaitable[Stream]]
+"""Connects to a task's process, or raises OSError."""
+
+
+async def run_jobs(sql: Sql, task: int, dial: Dial, threads: ThreadPoolExecutor) -> None:
+    """Run the jobs of a task until cancelled, as long as its process listens.
 
     ``threads`` are two for each task: one waits in a job, one looks for reasons.
     """
     while True:
         try:
-            with short_path(socket) as name:
-                reader, writer = await asyncio.open_unix_connection(name)
+            reader, writer = await dial()
         except OSError:
             await asyncio.sleep(_DIAL_PAUSE)
             continue

@@ -7,7 +7,8 @@ asks for pandas. Each end has processes of its own: PySpark tells them apart by 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,9 @@ from pyspark.util import PythonEvalType
 
 from appliance.kafka.records.outgoing import record_at
 from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.transform_ends import Attempt, Lanes, connected
 from appliance.replicator.spark.transform_jobs import JobFailed
+from appliance.replicator.spark.worker import require_release
 from appliance.replicator.transform.ends import sink, source
 from appliance.replicator.transform.ranges import Range
 from appliance.settings.secret import Secret
@@ -26,6 +29,7 @@ from appliance.transform.catalyst import SPARK_ERRORS
 from appliance.transform.evaluation import Evaluation
 from appliance.transform.model.statement import COLUMNS, INTERNAL, RANGE, SALT, Statement
 from appliance.transform.plan import contents, needed
+from appliance.version import VERSION
 
 # It shows each error as a stack of Java's, which the driver shows as a line.
 logging.getLogger("SQLQueryContextLogger").disabled = True
@@ -36,9 +40,9 @@ Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class TransformPlan:
-    """The prepared plan, with a partition for each task's socket."""
+    """The prepared plan, with a partition for each task, whose process is at a socket, or on another host."""
 
-    def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Sequence[str]) -> None:
+    def __init__(self, context: Any, statement: Statement, salt: Secret, sockets: Lanes) -> None:
         self._context, self._session = context, SparkSession(context)
         self._statement, self._salt = statement, salt
         self._evaluation: Evaluation | None = None
@@ -72,20 +76,24 @@ class TransformPlan:
         partitions[0] = task
         return partitions
 
-    def _plan(self, sockets: Sequence[str]) -> Any:
-        session, statement, salt, context = self._session, self._statement, self._salt, TaskContext
+    def _plan(self, sockets: Lanes) -> Any:
+        session, statement, salt, context, release = self._session, self._statement, self._salt, TaskContext, VERSION
         needs = needed(session, statement, bool(salt))
         given = needs.given
 
         # The functions name nothing of this file: their processes would load all that it imports.
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            require_release(release)
+            task: Any = context.get()
+            attempt = Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
             for _ in batches:
-                task: Any = context.get()
-                yield from source(sockets[task.partitionId()], task.taskAttemptId(), given, salt)
+                yield from source(partial(connected, sockets, attempt), attempt.number, given, salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            require_release(release)
             task: Any = context.get()
-            yield from sink(sockets[task.partitionId()], task.taskAttemptId(), batches)
+            attempt = Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
+            yield from sink(partial(connected, sockets, attempt), attempt.number, batches)
 
         # A secret in rows, and in the function that makes them: no plan shows it.
         kinds = {**COLUMNS, **INTERNAL, SALT: "STRING"}

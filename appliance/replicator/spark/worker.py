@@ -15,12 +15,13 @@ from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.replicator.model.problem_log import unexpected
 from appliance.replicator.spark.assignment import Hello, Notice
-from appliance.replicator.spark.control_client import DriverEndpoint, control_client, transform_socket
+from appliance.replicator.spark.control_client import ControlClient, DriverEndpoint, control_client, transform_socket
 from appliance.replicator.spark.spark_jvm import ENV_FILE_VARIABLE
-from appliance.replicator.spark.task_runner import TaskRunner
+from appliance.replicator.spark.task_runner import TaskRunner, Transforming
+from appliance.replicator.spark.transform_listener import serving_hosts
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
-from appliance.settings.values import Settings
+from appliance.settings.values import OnTransformError, Settings
 from appliance.version import VERSION
 
 
@@ -34,13 +35,22 @@ def work(version: str, given: Mapping[str, Any], environment: Mapping[str, str] 
         Unreachable: the driver is not reachable from here, or no longer.
         Superseded: another try of the task has its lanes.
     """
+    require_release(version)
+    settings = own_settings(environment)
+    asyncio.run(_copy(settings, DriverEndpoint(**given["endpoint"]), Hello(**given["hello"])))
+
+
+def require_release(version: str) -> None:
+    """Check that the driver has the release of this host.
+
+    Raises:
+        PeerError: it has another one.
+    """
     if version != VERSION:
         raise PeerError(
             f"{socket.gethostname()} has release {VERSION} of the appliance and the replicator {version}: "
             "install the same on every host of the Spark cluster"
         )
-    settings = own_settings(environment)
-    asyncio.run(_copy(settings, DriverEndpoint(**given["endpoint"]), Hello(**given["hello"])))
 
 
 async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> None:
@@ -58,8 +68,7 @@ async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> N
             settings.engine,
             owner,
             driver.report,
-            settings.transform,
-            transform_socket(Path(str(endpoint.at)), hello.task),
+            _transforming(endpoint, hello.task, driver),
         )
         try:
             await runner.run(driver.assignments())
@@ -67,6 +76,17 @@ async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> N
             known = error if isinstance(error, ApplianceError) else unexpected(error)
             driver.report(Notice(f"task {hello.task}", str(known), type(known).__name__))
             raise
+
+
+def _transforming(endpoint: DriverEndpoint, task: int, driver: ControlClient) -> Transforming | None:
+    """The SQL of the link, and the place where a task serves its jobs; None if records are copied as they are."""
+    if not endpoint.on_transform_error:
+        return None
+    stops = endpoint.on_transform_error == OnTransformError.STOP
+    if isinstance(endpoint.at, str):
+        socket = transform_socket(Path(endpoint.at), task)
+        return Transforming(stops, lambda service: service.serving(socket))
+    return Transforming(stops, lambda service: serving_hosts(service, task, driver, endpoint.token))
 
 
 def own_settings(environment: Mapping[str, str] = os.environ) -> Settings:

@@ -7,5 +7,5 @@ is run again, and what it has not confirmed was not done. ``docs/transform.md`` 
 - ``messages``, ``stream``: the messages between the lane's process, the two ends of the job, and the driver; pure.
 - ``service``: the lane's process: hands out ranges, takes their outcomes, finds the record that fails.
 - ``row_writer``, ``row_reader``: records as Arrow's rows, and back, range by range.
-- ``ends``: the two ends of the job, in Spark's Python workers.
+- ``ends``, ``connection``: the two ends of the job, in Spark's Python workers, and their connection.
 """

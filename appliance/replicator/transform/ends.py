@@ -7,28 +7,34 @@ since Spark ends it just so when the source, the SQL or Spark itself has failed.
 
 import gc
 import itertools
-import socket
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from appliance.replicator.transform.messages import LEAD, Fields, decode, decode_ranges, encode, encode_done
+from appliance.replicator.transform.connection import Connection
+from appliance.replicator.transform.messages import decode_ranges, encode, encode_done
 from appliance.replicator.transform.row_reader import RowReader
 from appliance.replicator.transform.row_writer import RangeDamaged, RowWriter
-from appliance.runtime.bind import short_path
 from appliance.settings.secret import Secret
 
 _jobs = itertools.count()
 
 
-def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Iterator[pa.RecordBatch]:
-    """The rows of the ranges that the lane's process at ``path`` gives to an attempt; none once it has gone."""
+Connect = Callable[[], Connection]
+"""Connects to the lane's process, or raises EOFError if it has gone."""
+
+
+def source(connect: Connect, attempt: int, columns: Sequence[str], salt: Secret) -> Iterator[pa.RecordBatch]:
+    """The rows of the ranges that the lane's process gives to an attempt; none once it has gone."""
     _leave_garbage()
-    with _connected(path) as lane:
-        lane.sendall(encode({"role": "source", "attempt": attempt}))
+    try:
+        lane = connect()
+    except EOFError:
+        return
+    with lane:
+        lane.send(encode({"role": "source", "attempt": attempt}))
         try:
-            fields, data = _read(lane)
+            fields, data = lane.read()
         except (EOFError, ConnectionError):
             return
         rows = RowWriter(columns, salt.reveal(), fields["weight"])
@@ -39,22 +45,28 @@ def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Ite
                 yield from rows.mark(number, each)
             yield from rows.rest()
         except RangeDamaged as error:
-            lane.sendall(encode({"damaged": error.number, "offset": error.offset, "reason": str(error)}))
+            lane.send(encode({"damaged": error.number, "offset": error.offset, "reason": str(error)}))
             raise
 
 
-def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Confirm the ranges whose marks arrive to the lane's process at ``path``; returns nothing to Spark."""
+def sink(connect: Connect, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Confirm the ranges whose marks arrive to the lane's process; returns nothing to Spark."""
     _leave_garbage()
-    with _connected(path) as lane:
-        lane.sendall(encode({"role": "sink", "attempt": attempt}))
+    try:
+        lane = connect()
+    except EOFError:
+        for _ in batches:
+            """A process with input left over is not used again."""
+        return
+    with lane:
+        lane.send(encode({"role": "sink", "attempt": attempt}))
         rows: RowReader | None = None
         for batch in batches:
             if rows is None:
-                bounds, _ = _read(lane)
+                bounds, _ = lane.read()
                 rows = RowReader(bounds["ranges"], stops=bounds["stops"], weight=bounds["weight"])
             for confirmed in rows.read(batch):
-                lane.sendall(encode_done(*confirmed))
+                lane.send(encode_done(*confirmed))
     yield from ()
 
 
@@ -67,30 +79,3 @@ def _leave_garbage() -> None:
     gc.disable()
     if next(_jobs) == 1:
         gc.freeze()
-
-
-def _connected(path: str) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        with short_path(Path(path)) as name:
-            connection.connect(name)
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
-def _read(connection: socket.socket) -> tuple[Fields, memoryview]:
-    head, size = LEAD.unpack(_exactly(connection, LEAD.size))
-    return decode(bytes(_exactly(connection, head))), _exactly(connection, size)
-
-
-def _exactly(connection: socket.socket, size: int) -> memoryview:
-    data = memoryview(bytearray(size))
-    at = 0
-    while at < size:
-        count = connection.recv_into(data[at:])
-        if not count:
-            raise EOFError
-        at += count
-    return data

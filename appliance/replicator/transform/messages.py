@@ -1,4 +1,4 @@
-"""The messages between the lane's process, the two ends of a job, and the driver, over a Unix socket.
+"""The messages between the lane's process, the two ends of a job, and the driver, over a connection each.
 
 A message is a JSON object and bytes beside it::
 

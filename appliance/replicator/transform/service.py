@@ -53,6 +53,7 @@ class TransformService:
         self._changed = asyncio.Condition()
         self._bounds: dict[int, asyncio.Future[bytes]] = {}
         self._driver: asyncio.StreamWriter | None = None
+        self._connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
 
     async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
@@ -92,17 +93,12 @@ class TransformService:
     @contextlib.asynccontextmanager
     async def serving(self, path: Path) -> AsyncIterator[None]:
         """Serve jobs and their driver at a Unix socket."""
-        connections: set[asyncio.Task[None]] = set()
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            serving = asyncio.create_task(self._serve(reader, writer), name="transform-connection")
-            connections.add(serving)
-            await asyncio.wait([serving])  # an error that is raised here would keep the job's records, by its frames
-            connections.discard(serving)
-            writer.close()
-            error = None if serving.cancelled() else serving.exception()
-            if error is not None and not isinstance(error, _ENDED):
-                raise error
+            try:
+                await self.serve(reader, writer)
+            finally:
+                writer.close()
 
         with short_path(path) as name:  # replaces that of an earlier try of the task
             server = await asyncio.start_unix_server(connected, name)
@@ -110,9 +106,24 @@ class TransformService:
             yield
         finally:
             server.close()
-            for connection in connections:
+            ending = list(self._connections)
+            for connection in ending:
                 connection.cancel()
-            await asyncio.gather(*connections, return_exceptions=True)
+            await asyncio.gather(*ending, return_exceptions=True)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection of a job or of the driver, until it ends."""
+        serving = asyncio.create_task(self._serve(reader, writer), name="transform-connection")
+        self._connections.add(serving)
+        serving.add_done_callback(self._connections.discard)
+        try:
+            await asyncio.wait([serving])  # an error that is raised here would keep the job's records, by its frames
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+        error = None if serving.cancelled() else serving.exception()
+        if error is not None and not isinstance(error, _ENDED):
+            raise error
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         hello, _ = await read_message(reader)

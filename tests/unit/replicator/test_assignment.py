@@ -8,7 +8,9 @@ from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark import assignment
+from appliance.replicator.spark.address_messages import Question, Serving, decode_answer, encode_answer
 from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
+from appliance.settings.target import Target
 
 STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
 ASSIGNMENT = Assignment(
@@ -24,8 +26,15 @@ def test_a_written_assignment_is_read_back() -> None:
     assert assignment.decode_hello(assignment.encode_hello(hello)) == hello
     assert assignment.decode_assignment(assignment.encode_assignment(ASSIGNMENT)) == ASSIGNMENT
     assert assignment.decode_assignment(STOP) is None
-    for report in (notice, copied):
+    for report in (notice, copied, Serving("10.0.0.2", 4000)):
         assert assignment.decode_report(assignment.encode_report(report)) == report
+
+
+def test_a_question_and_its_answer_are_read_back() -> None:
+    question = Question(3, 40)
+    assert assignment.decode_hello(assignment.encode_hello(question)) == question
+    for at in (Target("10.0.0.2", 4000), None):
+        assert decode_answer(encode_answer(at)) == at
 
 
 def test_every_line_is_one_line() -> None:
@@ -45,6 +54,8 @@ def test_every_line_is_one_line() -> None:
         b'{"task": "x", "attempt": []}',
         b'{"subject": "x"}',
         b'{"records": 1}',
+        b'{"stage": 1}',
+        b'{"host": "10.0.0.2", "port": "x"}',
     ],
 )
 def test_nonsense_is_the_peers_fault(line: bytes) -> None:

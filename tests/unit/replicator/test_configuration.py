@@ -24,6 +24,19 @@ def test_a_cluster_gives_each_task_a_core_and_no_more() -> None:
     assert entries["spark.driver.host"] == entries["spark.driver.bindAddress"] == HOST
 
 
+def test_in_a_cluster_sql_in_flight_has_a_second_core_for_each_task_and_executors_whose_java_fits_it() -> None:
+    entries = configuration(CLUSTER, "link", Path("/tempdir"), HOST, transforms=True)
+    assert entries["spark.cores.max"] == "12"
+    executor = entries["spark.executor.extraJavaOptions"].split()
+    assert FIRST_COMPILER not in executor
+    assert [option for option in executor if "MaxDirectMemorySize" in option] == [
+        "-XX:MaxDirectMemorySize=64m",
+        "-XX:MaxDirectMemorySize=352m",
+    ]
+    submitted = submitted_configuration(CLUSTER, "link", Path("/etc/setenv.sh"), {}, {}, transforms=True)
+    assert (submitted["spark.cores.max"], submitted["spark.python.worker.reuse"]) == ("12", "true")
+
+
 @pytest.mark.parametrize("master", ["local[*]", "local[2]", "spark://10.0.0.9:7077", "k8s://https://10.0.0.9:6443"])
 def test_in_every_mode_spark_hears_nobody_without_its_secret_and_encrypts_with_integrity(master: str) -> None:
     entries = configuration(replace(CLUSTER, spark_master=master), "link", Path("/tempdir"), HOST)

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import threading
 import uuid
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver, jobs
 from appliance.replicator.driver import Replicator
 from appliance.replicator.establish import Established
+from appliance.replicator.jobs import Jobs
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice
@@ -27,6 +28,7 @@ from appliance.replicator.spark.task_reports import TaskReports
 from appliance.settings.bound import Bound
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
+from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 
@@ -46,6 +48,9 @@ class Jvm:
         self.asked.set()
         await asyncio.Event().wait()
         return 0, ""
+
+    def require_running(self) -> None:
+        """It runs."""
 
     def kill(self) -> None:
         self.killed.set()
@@ -315,6 +320,37 @@ class Hanging:
 
     def cancel(self) -> None:
         self.cancelled.set()
+
+
+@dataclass
+class Cores(Hanging):
+    """A Spark with so many cores."""
+
+    cores: int
+
+    def room(self) -> int:
+        return self.cores
+
+
+async def test_cores_that_do_not_do_for_the_tasks_and_the_sql_beside_them_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING")
+    monkeypatch.setattr(jobs, "_ROOM_PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "_RETRY", 0.01)
+    running: Any = Driver(1)
+    engine = replace(ENGINE, spark_master="spark://10.0.0.9:7077", tasks=2)
+    beside = Jobs(engine, running._jvm, asyncio.Event(), running._control, running._reports, running._problems, 2)
+    spark: list[Any] = [Cores(number) for number in range(5)]
+    assert [await beside.room(spark[number]) for number in (2, 3, 4)] == [1, 1, 2]
+    for number, said in ((1, "1 core"), (0, "no core")):
+        with pytest.raises(ProcessFailed, match=rf"gave {said} for 0 s; with SQL in flight each task needs 2"):
+            await beside.room(spark[number])
+    assert lines(caplog) == [
+        "Spark has cores for 1 of TASKS=2: these copy every lane; with SQL in flight each task needs 2",
+        "SPARK_MASTER=spark://10.0.0.9:7077 has 1 core for us; with SQL in flight each task needs 2",
+        "SPARK_MASTER=spark://10.0.0.9:7077 has no core for us: is a worker up?",
+    ]
 
 
 async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from appliance.errors import ApplianceError
+from appliance.replicator.spark.control_connection import dialled
 from appliance.replicator.spark.transform_jobs import run_jobs
 from appliance.replicator.transform.ranges import Range
 from appliance.replicator.transform.service import TransformService
@@ -39,7 +41,7 @@ async def test_case_488_an_unexpected_error_of_a_job_is_told_and_the_next_job_be
 
     with ThreadPoolExecutor(2) as threads:
         async with TransformService(True, tell).serving(tmp_path / "socket"):
-            jobs = asyncio.create_task(run_jobs(sql, 0, tmp_path / "socket", threads))
+            jobs = asyncio.create_task(run_jobs(sql, 0, partial(dialled, tmp_path / "socket", ""), threads))
             try:
                 async with asyncio.timeout(PATIENCE):
                     while sql.jobs < 2:

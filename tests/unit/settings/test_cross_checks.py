@@ -131,11 +131,8 @@ def test_a_cluster_of_sparks_own_needs_its_secret_and_a_number_of_tasks() -> Non
     parse({**REQUIRED, **CLUSTER}, EVERY_ROLE)
 
 
-def test_sql_in_flight_needs_sparks_local_mode(tmp_path: Path) -> None:
+def test_sql_in_flight_runs_wherever_spark_runs(tmp_path: Path) -> None:
     file = tmp_path / "replica.sql"
     file.write_text("SELECT * FROM records")
-    sql = {"REPLICA_TRANSFORM_SQL_FILE": str(file)}
-    parse({**REQUIRED, **sql}, EVERY_ROLE)
-    for master in ("local[4]", "spark://10.0.0.9:7077"):
-        (fault,) = faults(**{**CLUSTER, **sql, "SPARK_MASTER": master})
-        assert fault == f"SPARK_MASTER={master}: expected local[*] with REPLICA_TRANSFORM_SQL_FILE"
+    for master in ("local[*]", "spark://10.0.0.9:7077", "k8s://https://10.0.0.9:6443"):
+        parse({**REQUIRED, **CLUSTER, "SPARK_MASTER": master, "REPLICA_TRANSFORM_SQL_FILE": str(file)}, EVERY_ROLE)

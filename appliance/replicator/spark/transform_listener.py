@@ -1,0 +1,49 @@
+"""The listener at which a task serves the SQL's jobs of other hosts and the driver, protected as the driver's own."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from appliance.errors import PeerError
+from appliance.replicator.spark.address_messages import Question, Serving
+from appliance.replicator.spark.assignment import Hello
+from appliance.replicator.spark.control_client import ControlClient
+from appliance.replicator.spark.control_listener import ControlListener
+from appliance.replicator.transform.service import SUBJECT, TransformService
+from appliance.settings.target import Target
+
+
+class TransformListener(ControlListener):
+    """Passes the connections of a task's jobs to its service.
+
+    Each begins with a hello that names the task: the port may have been that of another one before.
+    """
+
+    def __init__(self, service: TransformService, task: int, host: str, token: str) -> None:
+        super().__init__(Target(host, 0), token=token, subject=SUBJECT)
+        self._service = service
+        self._task = task
+
+    async def serve(self, hello: Hello | Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """See ``ControlListener``."""
+        if not isinstance(hello, Hello) or hello.task != self._task:
+            raise PeerError(f"{SUBJECT}: this is task {self._task}, and no other")
+        await self._service.serve(reader, writer)
+
+
+@contextlib.asynccontextmanager
+async def serving_hosts(service: TransformService, task: int, driver: ControlClient, token: str) -> AsyncIterator[None]:
+    """Serve a task's jobs during the block, at the address by which this host reaches the driver.
+
+    Raises:
+        SettingsError: nothing can listen there.
+    """
+    listener = TransformListener(service, task, driver.own_host, token)
+    listener.start()
+    try:
+        at = listener.address
+        assert isinstance(at, Target)
+        driver.report(Serving(at.host, at.port))
+        yield
+    finally:
+        await listener.close()
