@@ -52,6 +52,7 @@ class TransformService:
         self._rounds = Rounds()
         self._changed = asyncio.Condition()
         self._bounds: dict[int, asyncio.Future[bytes]] = {}
+        self._newest = -1
         self._driver: asyncio.StreamWriter | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
@@ -143,6 +144,7 @@ class TransformService:
                 return
             ranges = taking.result()
             weight = self._rounds.given_weight
+            self._let_go_before(attempt)
             self._bounds_of(attempt).set_result(encode_bounds(ranges, stops=self._stops, weight=weight))
             writer.write(encode_ranges(ranges, weight))
             said, _ = await hearing
@@ -164,12 +166,14 @@ class TransformService:
             return [] if hearing.done() else self._rounds.take(attempt)
 
     async def _serve_sink(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if attempt < self._newest:
+            return
         hearing = asyncio.create_task(read_message(reader), name="transform-sink")
         try:
             bounds = self._bounds_of(attempt)
             waited: list[asyncio.Future[Any]] = [hearing, bounds]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if not bounds.done():
+            if not bounds.done() or bounds.cancelled():
                 return
             writer.write(bounds.result())
             said, data = await hearing
@@ -190,6 +194,12 @@ class TransformService:
     def _bounds_of(self, attempt: int) -> asyncio.Future[bytes]:
         """The message for the sink of an attempt, which comes before or after its source."""
         return self._bounds.setdefault(attempt, asyncio.get_running_loop().create_future())
+
+    def _let_go_before(self, attempt: int) -> None:
+        """End the sinks of earlier attempts: their sources had ranges from a process before this one, or are replaced."""
+        self._newest = attempt
+        for earlier in [each for each in self._bounds if each < attempt]:
+            self._bounds.pop(earlier).cancel()
 
     async def _serve_driver(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._driver = writer
