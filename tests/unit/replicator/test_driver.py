@@ -15,6 +15,7 @@ from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
+from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver, jobs
@@ -58,7 +59,7 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        given = anything, anything, anything, bound, NewestGroups(), AuditProgress("")
+        given = anything, anything, anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
