@@ -42,8 +42,9 @@ class Rebalance:
 
     @property
     def moved(self) -> list[Partition]:
-        """The partitions that change their lanes; none if only lanes change their tasks."""
-        return [key for key in sorted(self.loads) if self.before.lane_of(*key) != self.layout.lane_of(*key)]
+        """The partitions that change their lanes, the busiest first; none if only lanes change their tasks."""
+        moved = [key for key in self.loads if self.before.lane_of(*key) != self.layout.lane_of(*key)]
+        return sorted(moved, key=lambda key: (-self.loads[key], key))
 
 
 def lane_loads(layout: Layout, loads: Mapping[Partition, float]) -> list[float]:

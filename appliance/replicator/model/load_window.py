@@ -5,7 +5,7 @@ due at the end.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from appliance.kafka.protocol.metadata import Partition
@@ -20,10 +20,7 @@ _LATE_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class LoadPart:
-    """The bytes ``copied`` of partitions within so many seconds, and those ``due`` at their end.
-
-    Only partitions that were copied meanwhile are there: one that waits for a broker is in no lane's way.
-    """
+    """The bytes ``copied`` of partitions within so many seconds, and those ``due`` at their end."""
 
     seconds: float
     copied: Loads
@@ -34,17 +31,17 @@ class LoadPart:
         """The part between two samples; a partition without a position before it counts from the next part on."""
         seen = before.copied
         copied = {key: float(now - seen[key]) for key, now in after.copied.items() if now > seen.get(key, now)}
-        return cls(after.at - before.at, copied, {key: due for key, due in after.due.items() if key in copied})
+        return cls(after.at - before.at, copied, after.due)
 
-    @property
-    def loads(self) -> Loads:
-        """The load of each partition."""
-        return {key: copied + self.due.get(key, 0.0) for key, copied in self.copied.items()}
+    def loads(self, moving: Iterable[Partition]) -> Loads:
+        """The load of each of these partitions."""
+        return {key: self.copied.get(key, 0.0) + self.due.get(key, 0.0) for key in moving}
 
-    def behind(self, groups: Groups, seconds: float) -> set[int]:
+    def behind(self, moving: Iterable[Partition], groups: Groups, seconds: float) -> set[int]:
         """The groups that have copied, and at their pace would take at least these seconds for what is due yet."""
-        copied, due = grouped(self.copied, groups), grouped(self.due, groups)
-        return {group for group, left in due.items() if left >= seconds * copied[group] / self.seconds}
+        due = grouped({key: self.due.get(key, 0.0) for key in moving}, groups)
+        copied = grouped(self.copied, groups)
+        return {group for group, done in copied.items() if due[group] >= seconds * done / self.seconds}
 
 
 class LoadWindow:
@@ -83,24 +80,31 @@ class LoadWindow:
         """Length of the known parts."""
         return sum(part.seconds for part in self._parts)
 
+    @property
+    def _moving(self) -> set[Partition]:
+        """The partitions of which something was copied: one that waits for a broker is in no lane's way."""
+        return {key for part in self._parts for key in part.copied}
+
     def loads(self) -> Loads:
         """The load of each partition with a position, over all parts."""
         loads = dict.fromkeys(self._last.copied, 0.0) if self._last else {}
         for part in self._parts:
             for key, copied in part.copied.items():
                 loads[key] = loads.get(key, 0.0) + copied
-        for key, due in self._parts[-1].due.items() if self._parts else ():
-            loads[key] += due
+        for key in self._moving:
+            loads[key] += self._parts[-1].due.get(key, 0.0)
         return loads
 
     def behind(self, groups: Groups, seconds: float) -> set[int]:
         """The groups that were behind at the end of every part."""
-        found = [part.behind(groups, seconds) for part in self._parts]
+        moving = self._moving
+        found = [part.behind(moving, groups, seconds) for part in self._parts]
         return set.intersection(*found) if found else set()
 
     def each(self) -> Iterator[Loads]:
         """The loads of each part, and over all."""
-        yield from (part.loads for part in self._parts)
+        moving = self._moving
+        yield from (part.loads(moving) for part in self._parts)
         yield self.loads()
 
 
