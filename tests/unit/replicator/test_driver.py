@@ -336,6 +336,18 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     assert "nothing is heard of task 0: its job ends, and the next one begins" in lines(caplog)
 
 
+async def test_a_job_ends_where_its_lanes_shall_go_to_other_tasks() -> None:
+    running, spark = Driver(1), Hanging()
+    running._jobs._stopping = asyncio.Event()
+    running._jobs._control.stop = spark.cancel  # type: ignore[method-assign]
+    anything: Any = None
+    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    running._jobs.renew()
+    async with asyncio.timeout(PATIENCE):
+        await job
+
+
 async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
