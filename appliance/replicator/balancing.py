@@ -49,7 +49,7 @@ class LaneBalancing:
         if proposed is None:
             return
         if not proposed.moved:
-            _tell("lanes in other tasks by load", proposed)
+            log.info("lanes in other tasks by load", extra={"fields": {"busiest": _busiest(proposed)}})
             self._policy.changed()
             self._jobs.renew()
             return
@@ -67,13 +67,14 @@ class LaneBalancing:
         if stall is None:  # another change came first, or another replicator
             self._policy.begin_anew()
             return
-        _tell("lanes placed by load", proposed, stall_seconds=round(stall, 1))
+        moved = some([f"{topic}-{number}" for topic, number in proposed.moved])
+        fields = {"moved": moved, "busiest": _busiest(proposed), "stall_seconds": round(stall, 1)}
+        log.info("lanes placed by load", extra={"fields": fields})
         self._policy.changed()
         self._reports.layout_changed.set()
 
 
-def _tell(what: str, made: Rebalance, **more: object) -> None:
-    moved = some([f"{topic}-{number}" for topic, number in made.moved])
+def _busiest(made: Rebalance) -> str:
+    """The load of the busiest lane, or task, before and after the change."""
     before, after = (f"{100 * share:.0f}%" for share in made.busiest)
-    busiest = f"{before} to {after} of what was due within {made.seconds:.0f} s"
-    log.info(what, extra={"fields": {**({"moved": moved} if moved else {}), "busiest": busiest, **more}})
+    return f"{before} to {after} of what was due within {made.seconds:.0f} s"

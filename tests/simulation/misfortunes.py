@@ -97,7 +97,7 @@ class Misfortunes:
             self._often(1, 1, self._damage_positions)
         if LAYOUTS in self.faults and POSITIONS not in self.faults:  # a command may outlast the topic that it has read
             self._often(1, 3, self.operator.change_lanes)
-            self._often(0, 2, self._place_by_load)
+            self._often(0, self._link.chance.choice((0, 0, 2)), self._place_by_load)
         if OTHERS in self.faults and not self.faults & {TOPICS, REMADE}:
             self._often(1, 1, self._start_other)
 
