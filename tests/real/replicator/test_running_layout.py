@@ -1,6 +1,7 @@
 """A replicator that changes the layout of its link by itself: whoever is killed, newer or in its way meanwhile."""
 
 import asyncio
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,7 @@ from tests.real.replicator.test_lanes import (
     produce_everywhere,
 )
 from tests.support.engine import Engine, Pair, copying
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -50,11 +52,13 @@ async def established(engine: Engine, by: Owner | None = None) -> Established:
     return await running(engine).establish(making, by)
 
 
-async def layout(engine: Engine) -> Layout:
-    """The layout that the link record has now."""
-    link = (await checkpoints(engine))[0].link
-    assert link is not None
-    return link.layout
+async def settled(engine: Engine) -> Layout:
+    """The layout once a start finds one that holds: a commit is answered before its markers are written."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(LayoutChanging):
+                return (await established(engine)).layout
+            await asyncio.sleep(0.05)
 
 
 async def test_a_replicator_places_partitions_and_goes_on_with_the_layout(pair: Pair) -> None:
@@ -63,18 +67,18 @@ async def test_a_replicator_places_partitions_and_goes_on_with_the_layout(pair: 
         produce_everywhere(pair, topic)
         await engine.copy_all()
         assert await running(engine).change(proposed(engine, topic, 2), own(engine))
+        found = await settled(engine)
         record = (await checkpoints(engine))[0].layout
         assert record is not None
         assert (record.number, record.why, record.run, record.changing) == (1, "by load", "", False)
-        found = await established(engine, own(engine))
-        assert {found.layout.lane_of(topic, number) for number in range(PARTITIONS)} == {2}
+        assert {found.lane_of(topic, number) for number in range(PARTITIONS)} == {2}
         produce_everywhere(pair, topic)
         await goes_on(engine)
-        assert engine.layout == found.layout
+        assert engine.layout == found
         await in_their_lanes(engine)
         again = await running(engine).change(replace(proposed(engine, topic, 1), before=Layout(4)), own(engine))
         assert again is None  # it was meant for an older layout
-        assert await layout(engine) == found.layout
+        assert await settled(engine) == found
     await asyncio.to_thread(pair.compare, topic, PARTITIONS)
 
 
@@ -100,13 +104,13 @@ async def test_a_replicator_that_was_fenced_changes_no_layout_and_disturbs_nobod
             await newer.until_copied(topic, 40, PARTITIONS)
         assert {runner.lane.state for runner in newer.runners} <= {LaneState.COLD, LaneState.COPYING}
         assert not newer.faults
-        assert await layout(newer) == Layout(4)
+        assert await settled(newer) == Layout(4)
         # Not even what the newer one has left unfinished.
         with killed_after(monkeypatch, 3), pytest.raises(Killed):
             await running(newer).change(proposed(newer, topic, 2), own(newer))
         with pytest.raises(LayoutChanging, match="if its replicator was killed, the next one ends it"):
             await established(older, own(older))
-        assert (await established(newer, own(newer))).layout == Layout(4, 1)
+        assert await settled(newer) == Layout(4, 1)
     await asyncio.to_thread(pair.compare, topic, PARTITIONS)
 
 
@@ -120,7 +124,7 @@ async def test_a_change_by_a_replicator_that_is_killed_after_any_step_is_ended_b
         for steps in (2, 4, 5):  # announced, fenced, decided
             with killed_after(monkeypatch, steps), pytest.raises(Killed):
                 await running(engine).change(proposed(engine, topic, steps % 4), own(engine))
-            assert await layout(engine) == (await established(engine)).layout
+            await settled(engine)
             produce_everywhere(pair, topic, 3)
             await goes_on(engine)
             await in_their_lanes(engine)
@@ -145,7 +149,7 @@ async def test_a_command_that_works_on_the_link_comes_first(pair: Pair, monkeypa
             await other.link.change([topic], CopyEvent.FAIL_OVER)
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first"):
             await running(engine).change(proposed(engine, topic, 2), own(engine))
-        assert await layout(engine) == engine.layout
+        assert await settled(engine) == engine.layout
 
 
 async def test_a_change_that_a_command_overtakes_is_refused_and_the_command_holds(
@@ -167,7 +171,7 @@ async def test_a_change_that_a_command_overtakes_is_refused_and_the_command_hold
             patch.setattr(LanesWriter, "fence", overtaken)
             with pytest.raises(LinkRefused, match="another command changes the lanes"):
                 await running(engine).change(proposed(engine, topic, 2), own(engine))
-        assert (await established(engine, own(engine))).layout.lanes == 2
+        assert (await settled(engine)).lanes == 2
         await goes_on(engine)
         await in_their_lanes(engine)
 
@@ -183,4 +187,4 @@ async def test_a_stop_waits_for_a_change_that_has_begun(pair: Pair) -> None:
         look.cancel()
         await changing.close()
         assert look.cancelled()
-        assert (await layout(engine)).lane_of(topic, 0) == 2
+        assert (await settled(engine)).lane_of(topic, 0) == 2
