@@ -32,6 +32,9 @@ log = logging.getLogger("appliance.replicator")
 _BY_LOAD = "by load"
 _LEFT = "a replicator has left its change unfinished"
 
+_SHOWN_PATIENCE, _SHOWN_PAUSE = 2.0, 0.05
+"""Time for a change of ours to be shown, in seconds: a commit is answered before its markers are written."""
+
 _END_PATIENCE = 3.0
 """Time for a change to end after a stop, in seconds; it lasts one or two, while the Spark job ends."""
 
@@ -45,6 +48,7 @@ class RunningLayout:
         self._destination = destination
         self._one_at_a_time = asyncio.Lock()
         self._changing: asyncio.Task[float | None] | None = None
+        self._made = False
 
     async def establish(self, making: Establishing, own: Owner | None = None) -> Established:
         """The link, after a change of ours that is under way, and once one is ended that a replicator has left.
@@ -55,12 +59,19 @@ class RunningLayout:
             ApplianceError: as ``making.establish``.
         """
         async with self._one_at_a_time:
-            try:
-                return await making.establish()
-            except LayoutChanging as error:
-                if not await self._end_unfinished(making.run, own):
-                    raise error
-            return await making.establish()
+            ended, until = False, _clock() + (_SHOWN_PATIENCE if self._made else 0.0)
+            while True:
+                try:
+                    found = await making.establish()
+                    break
+                except LayoutChanging:
+                    if _clock() >= until:
+                        if ended or not await self._end_unfinished(making.run, own):
+                            raise
+                        ended, until = True, _clock() + _SHOWN_PATIENCE
+                await asyncio.sleep(_SHOWN_PAUSE)
+            self._made = False
+            return found
 
     async def change(self, proposed: Rebalance, own: Owner) -> float | None:
         """Change the layout as proposed, and return the stall in seconds; None if another change came first, or
@@ -94,7 +105,8 @@ class RunningLayout:
 
             loads = Loads(proposed.loads, proposed.seconds)
             report = await change_layout(operation, wanted, loads, own.run)
-            return report.stall or None  # without a stall nothing was changed
+            self._made = report.stall > 0  # else nothing was changed
+            return report.stall or None
 
     async def _end_unfinished(self, run: str, own: Owner | None) -> bool:
         """End a change that a replicator has begun, with the layout as it was; False if there is none for this run."""
@@ -131,3 +143,7 @@ def _is_left_alone(topic: PositionsTopic, own: Owner) -> bool:
 def _is_of_a_replicator(topic: PositionsTopic) -> bool:
     """True when a replicator has begun a change that has not ended."""
     return any(each.layout is not None and each.layout.changing and each.layout.run for each in topic.checkpoints)
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
