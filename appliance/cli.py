@@ -276,12 +276,13 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
         async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
             from appliance.failover.model.newest_groups import NewestGroups
+            from appliance.link.model.link_load import NewestLoad
             from appliance.replicator.driver import run_replicator
             from appliance.status.service import console
 
-            newest, audit = NewestGroups(), AuditProgress(settings.audit.path)
-            async with console(settings, bound, newest, audit, listener):
-                await run_replicator(settings, jvm, stopping, bound, newest, audit)
+            newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
+            async with console(settings, bound, newest, audit, load, listener):
+                await run_replicator(settings, jvm, stopping, bound, newest, audit, load)
 
 
 @contextlib.asynccontextmanager

@@ -64,6 +64,11 @@ class Jobs:
         self._reports = reports
         self._problems = problems
         self._failures = 0
+        self._renewed = asyncio.Event()
+
+    def renew(self) -> None:
+        """End the running job, so that the next one gives the lanes to its tasks anew."""
+        self._renewed.set()
 
     async def room(self, spark: Spark) -> int:
         """Number of tasks for which there is room now; waits for some.
@@ -110,7 +115,7 @@ class Jobs:
     async def run(
         self, spark: Spark, endpoint: DriverEndpoint, lanes: int, room: int, beside: Sequence[Coroutine[Any, Any, None]]
     ) -> None:
-        """Run a job of ``tasks`` until it has to end (a stop, fencing, another layout, room for other tasks) or fails.
+        """Run a job of ``tasks`` until it has to end (a stop, fencing, another layout, other tasks) or fails.
 
         Work ``beside`` it ends with it.
 
@@ -118,10 +123,11 @@ class Jobs:
             ProcessFailed: Java has ended, or hangs.
         """
         began = asyncio.get_running_loop().time()
+        self._renewed.clear()
         job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, self.tasks, lanes), name="job")
         others = [asyncio.create_task(each, name="beside") for each in beside]
         reports, room_changes = self._reports, self._room_changes(spark, room)
-        ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
+        ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait(), self._renewed.wait()
         await _first_of(job, *ends, room_changes, self._silence())
         self.tasks = 0
         for each in others:

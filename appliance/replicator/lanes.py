@@ -22,7 +22,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
-from appliance.link.model.copy_states import CopyState, States, effective
+from appliance.link.model.copy_states import States, effective
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_check import PositionsTopic, layout_fault, unfit_for_a_change
 from appliance.replicator.lanes_writer import LanesWriter, link_of
@@ -36,22 +36,19 @@ from appliance.replicator.model.lane_moves import (
 )
 from appliance.replicator.model.lanes_report import LanesReport, Loads
 
-_UNFINISHED = frozenset({CopyState.FAILING_OVER, CopyState.FAILING_BACK, CopyState.RESETTING, CopyState.DELETED})
-"""States in which another command has work left in the lanes."""
-
 Wanted = Callable[[Sequence[LaneCheckpoint], LinkRecord], Layout]
 """Returns the layout to make; its number does not count."""
 
 
-async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> LanesReport:
-    """Give a link another layout; ``loads`` are shown.
+async def change_layout(operation: Operation, wanted: Wanted, loads: Loads, run: str = "") -> LanesReport:
+    """Give a link another layout; ``loads`` are shown. ``run`` is the replicator that does it, empty for an operator.
 
     Raises:
         LinkRefused: there is no such link, it may not be changed as it is, or another command has taken over.
         SettingsError: there is no terminal to ask for consent.
         ApplianceError: the destination does not answer; the next run continues.
     """
-    change, topic = _Change(operation, wanted), await find_positions(operation)
+    change, topic = _Change(operation, wanted, run), await find_positions(operation)
     unsettled = _unsettled(topic.checkpoints[0].states)
     if unsettled and not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
         raise unsettled
@@ -93,10 +90,11 @@ async def find_positions(operation: Operation) -> PositionsTopic:
 
 @dataclass(slots=True)
 class _Change:
-    """One run of the command; ``stall`` are the seconds in which nothing could be copied."""
+    """One change; ``stall`` are the seconds in which nothing could be copied."""
 
     operation: Operation
     wanted: Wanted
+    run: str = ""
     stall: float = 0.0
     segments: int = 0
     _began: float = 0.0
@@ -177,13 +175,14 @@ class _Change:
 
     def _record(self, layout: Layout, *, is_changing: bool) -> LayoutRecord:
         stamp = self.operation.link.stamp
-        return LayoutRecord(layout.number, layout.lanes, _now(), stamp.by, stamp.why, is_changing)
+        run = self.run if is_changing else ""
+        return LayoutRecord(layout.number, layout.lanes, _now(), stamp.by, stamp.why, is_changing, run)
 
 
 def _unsettled(states: States) -> ApplianceError | None:
     """The refusal while another command has work left, which counts on the lanes as they are; None without one."""
     for topic in states:
-        if (state := effective(states, topic)) in _UNFINISHED:
+        if (state := effective(states, topic)).is_unfinished:
             return LinkRefused(f"{states[topic].subject} is {state}: end that first, then change the lanes")
     return None
 

@@ -248,6 +248,16 @@ class EngineSettings:
             "0",
         ),
     ]
+    balances_lanes: Annotated[
+        bool,
+        Variable(
+            "LANES_BALANCE",
+            "Move partitions from a lane that is behind to others, by their load: yes, or no for the command alone.",
+            Role.REPLICATOR,
+            yes_or_no,
+            "yes",
+        ),
+    ]
     tasks: Annotated[
         int,
         Variable(

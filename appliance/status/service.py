@@ -15,12 +15,14 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from appliance.audit.model.progress import AuditProgress
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.link_load import NewestLoad
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import now
 from appliance.status.model.document import document, health, is_fresh
+from appliance.status.model.load_sample import load_sample
 from appliance.status.model.metrics import exposition
 from appliance.status.progress_reports import ProgressListener, ProgressReports
 from appliance.status.watcher import Watcher
@@ -40,9 +42,10 @@ async def console(
     bound: Bound,
     newest: NewestGroups,
     audit: AuditProgress,
+    load: NewestLoad,
     listener: ProgressListener | None = None,
 ) -> AsyncIterator[None]:
-    """Watch and serve while the block runs, and report the progress."""
+    """Watch and serve while the block runs; report the progress, and the load to whoever places partitions by it."""
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         watcher = Watcher(settings, source, destination, bound, newest, audit)
         reports = ProgressReports(settings.engine.summary_seconds, listener)
@@ -50,16 +53,17 @@ async def console(
         async with in_background(
             log,
             "the console failed to {}; copying goes on",
-            watch=lambda: _watch(watcher, reports),
+            watch=lambda: _watch(watcher, reports, load),
             serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
         ):
             yield
 
 
-async def _watch(watcher: Watcher, reports: ProgressReports) -> None:
+async def _watch(watcher: Watcher, reports: ProgressReports, load: NewestLoad) -> None:
     while True:
         snapshot = await watcher.collect()
         reports.seen(snapshot)
+        load.sample = load_sample(snapshot)
         count = sum(len(topic.partitions) for topic in snapshot.topics)
         await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
 

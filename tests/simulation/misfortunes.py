@@ -97,6 +97,7 @@ class Misfortunes:
             self._often(1, 1, self._damage_positions)
         if LAYOUTS in self.faults and POSITIONS not in self.faults:  # a command may outlast the topic that it has read
             self._often(1, 3, self.operator.change_lanes)
+            self._often(0, self._link.chance.choice((0, 0, 2)), self._place_by_load)
         if OTHERS in self.faults and not self.faults & {TOPICS, REMADE}:
             self._often(1, 1, self._start_other)
 
@@ -120,6 +121,13 @@ class Misfortunes:
             self._link.at(
                 self._link.loop.time() + _RESTARTED_AFTER * self._link.chance.random(), self._link.start_process
             )
+
+    def _place_by_load(self) -> None:
+        """A replicator, not always the newest one, places partitions in other lanes by itself."""
+        chance, running = self._link.chance, [process for process in self._link.processes if process.runs]
+        if running:
+            keys = [(log.topic, log.number) for log in self._link.source.logs()]
+            chance.choice(running).place({key: chance.randrange(self._link.invariants.layout.lanes) for key in keys})
 
     def _move_coordinator(self) -> None:
         coordinator = self._link.destination.coordinator

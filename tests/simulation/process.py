@@ -6,15 +6,18 @@ import functools
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from appliance.errors import ApplianceError, Fenced, LayoutChanged
+from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import OPERATOR, Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Establishing
+from appliance.replicator.model.lane_balance import Rebalance
+from appliance.replicator.running_layout import RunningLayout
 from appliance.replicator.spark.assignment import Assignment, Notice, Report
 from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.settings.parse import parse
@@ -61,6 +64,8 @@ class Replicator:
         self._fates = fates
         self._source = SimulatedCluster(source, Side.SOURCE, self.life, fates)
         self._destination = SimulatedCluster(destination, Side.DESTINATION, self.life, fates)
+        clusters: Any = self._source, self._destination
+        self._running_layout = RunningLayout(known, *clusters)
         self._layout = Layout(known.engine.lanes)
         self._starts: Mapping[str, StartOffsets] = {}
         self._assignment = Assignment()
@@ -97,7 +102,7 @@ class Replicator:
     async def _drive(self) -> None:
         """Make the link, and look for topics again and again, which the task copies that runs meanwhile."""
         establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
-        established = await self._insist(establishing.establish)
+        established = await self._insist(lambda: self._running_layout.establish(establishing))
         self._layout, self._number, self._starts = established.layout, established.generation, established.starts
         discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
         copied: tuple[Replica, ...] = ()
@@ -136,13 +141,13 @@ class Replicator:
 
     async def _lay_out(self) -> bool:
         """Read the link's new layout, as the driver does; False if this run ends."""
+        own = self._own
         try:
             establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
-            found = await self._insist(establishing.establish)
+            found = await self._insist(lambda: self._running_layout.establish(establishing, own))
         except ApplianceError as error:
             self._end(error)
             return False
-        own = Owner(self.life.name, "driver", "host", 0, self._number)
         others = [each for each in found.owners if each.run not in (OPERATOR, own.run) and each.is_newer_than(own)]
         if others:
             self._end(Fenced(f"the lanes by {others[0]}"))
@@ -150,6 +155,28 @@ class Replicator:
         self._layout, self._is_of_another_layout = found.layout, False
         self.assign(self._replicas)
         return True
+
+    @property
+    def _own(self) -> Owner:
+        return Owner(self.life.name, "driver", "host", 0, self._number)
+
+    def place(self, lanes: Mapping[Partition, int]) -> None:
+        """Have it place partitions in these lanes, as the driver does by their load."""
+        self._fates.note(self.life.name, "places", lanes)
+        self._fates.loop.start(self.life, self._place(lanes))
+
+    async def _place(self, lanes: Mapping[Partition, int]) -> None:
+        before = self._layout
+        placed = {key: lane for key, lane in lanes.items() if lane < before.lanes}
+        proposed = Rebalance(before, replace(before, placed=placed), dict.fromkeys(lanes, 1.0), 1.0, (1.0, 0.5))
+        try:
+            self._fates.note("placed:", str(await self._running_layout.change(proposed, self._own)))
+        except ApplianceError as error:
+            self._fates.note("not placed:", str(error))
+            if isinstance(error, LinkRefused):
+                return
+        self._is_of_another_layout = True
+        self._news.set()
 
     async def _assigned(self) -> AsyncIterator[Assignment]:
         """The newest assignment, and each new one, until the process is to end."""

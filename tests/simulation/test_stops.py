@@ -10,20 +10,20 @@ FOR_LONG = 1000.0
 """Seconds of the simulation, longer than anything may take."""
 
 
-def hang(link: Link, when: Callable[..., bool]) -> None:
-    """Have the destination not answer what ``when`` is true for: a connection for a purpose, or a request."""
+def hang(link: Link, when: Callable[..., bool], seconds: float = FOR_LONG) -> None:
+    """Have the destination keep what ``when`` is true for waiting: a connection for a purpose, or a request."""
     cluster: Any = link.process._destination
     broker = cluster.broker
 
     async def hanging(node: int, purpose: str = "control") -> Any:
         if when(purpose):
-            await asyncio.sleep(FOR_LONG)
+            await asyncio.sleep(seconds)
         connection = await broker(node, purpose)
         call = connection.call
 
         async def hanging_call(request: Any, *rest: Any) -> Any:
             if when(type(request).__name__):
-                await asyncio.sleep(FOR_LONG)
+                await asyncio.sleep(seconds)
             return await call(request, *rest)
 
         connection.call = hanging_call
@@ -63,3 +63,20 @@ def test_case_64_a_stop_waits_ten_seconds_for_a_transaction_to_end_and_not_for_a
     link.go_on(1)
     assert link.process.task.done()
     assert "has not ended 10 s after the stop" in link.faults()["lane 0"]
+
+
+def test_case_530_a_stop_in_the_midst_of_a_lanes_start_lets_its_transaction_end() -> None:
+    # It was cut off. A change of lanes behind it was not visible until it timed out, and nothing was copied so long.
+    link = Link()
+    link.source.make("aaa", 1)
+    hang(link, "EndTxnRequest".__eq__, 1.0)
+    link.process.start(link.replicas())
+    while not link.positions.logs[0].open:
+        link.go_on(0.1)
+    link.process._stop()
+    link.go_on(0.5)
+    assert not link.process.task.done()
+    link.go_on(2)
+    assert link.process.task.done()
+    assert not link.positions.logs[0].open
+    assert link.faults() == {}

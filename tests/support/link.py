@@ -82,22 +82,29 @@ class Link:
         return self.secret, ORANGE_KEY.secret.reveal(), GRAPE_KEY.secret.reveal()
 
     async def start(
-        self, command: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = (), **changed: str
+        self,
+        command: str,
+        environment: Mapping[str, str] = os.environ,
+        options: Sequence[str] = (),
+        program: str = "appliance.cli",
+        **changed: str,
     ) -> OwnedProcess:
-        """Start one of the appliance's commands, with changed settings."""
+        """Start one of the appliance's commands, with changed settings; ``program`` is a module that has them."""
         name = f"{command}-{time.monotonic_ns()}"
         env_file = self.directory / f"{name}.sh"
         variables = self.variables() | changed
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
         env_file.chmod(0o600)
-        command_line = [sys.executable, "-m", "appliance.cli", command, *options, "--env-file", str(env_file)]
+        command_line = [sys.executable, "-m", program, command, *options, "--env-file", str(env_file)]
         own = {**environment, "TMPDIR": str(self.directory)}
         return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", own)
 
     @contextlib.asynccontextmanager
-    async def running(self, command: str, *options: str, **changed: str) -> AsyncIterator[OwnedProcess]:
+    async def running(
+        self, command: str, *options: str, program: str = "appliance.cli", **changed: str
+    ) -> AsyncIterator[OwnedProcess]:
         """One of the appliance's commands, stopped at the end of the block."""
-        process = await self.start(command, options=options, **changed)
+        process = await self.start(command, options=options, program=program, **changed)
         try:
             yield process
         finally:

@@ -110,7 +110,10 @@ def encode_link(link: LinkRecord, now: int) -> Record:
 
 def encode_layout(lane: int, layout: LayoutRecord, now: int) -> Record:
     """The record of the layout whose lane may write."""
-    return _record({"layout": lane}, dataclasses.asdict(layout), now, _LAYOUT_VERSION)
+    value = dataclasses.asdict(layout)
+    if not layout.run:  # unknown to older releases, which a finished change must not stop
+        del value["run"]
+    return _record({"layout": lane}, value, now, _LAYOUT_VERSION)
 
 
 def encode_starts(starts: StartOffsets, now: int) -> Record:

@@ -35,6 +35,11 @@ class CopyState(enum.StrEnum):
         """True while the copy belongs to the link: nobody else writes it, and groups are copied to it."""
         return self in (CopyState.ACTIVE, CopyState.PAUSED)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """True while a command has work left in the lanes, as it found them."""
+        return self in (CopyState.FAILING_OVER, CopyState.FAILING_BACK, CopyState.RESETTING, CopyState.DELETED)
+
 
 class CopyEvent(enum.Enum):
     """The events of a copy: an operator's commands, or their ends."""

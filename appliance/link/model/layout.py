@@ -40,7 +40,8 @@ class Layout:
 class LayoutRecord:
     """The number of the layout whose lane may write a partition of the positions topic, and its number of lanes.
 
-    While ``changing`` no lane may: that layout is being made, since ``since`` in milliseconds, by user@host.
+    While ``changing`` no lane may: that layout is being made, since ``since`` in milliseconds, by user@host. ``run`` is
+    the replicator that makes it by itself, as long as it is being made; empty for an operator's command.
     """
 
     number: int
@@ -49,3 +50,4 @@ class LayoutRecord:
     by: str
     why: str = ""
     changing: bool = False
+    run: str = ""

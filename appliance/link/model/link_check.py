@@ -135,9 +135,10 @@ def layout_fault(topic: PositionsTopic) -> str:
         record = checkpoint.layout
         if record is not None and record.changing:
             at = datetime.fromtimestamp(record.since / 1000, UTC).isoformat(" ", "seconds")
+            killed = "its replicator was killed, the next one ends it, or" if record.run else "that command was killed,"
             return (
                 f"the lanes of the link are being changed, by {record.by} since {at}: nothing is copied meanwhile; if "
-                f"that command was killed, `appliance lanes --set {record.lanes}` ends it"
+                f"{killed} `appliance lanes --set {record.lanes}` ends it"
             )
         wanted = layout.number if record or lane < layout.lanes else 0
         if topic.link and not checkpoint.allows(wanted):

@@ -196,7 +196,7 @@ class TransformService:
         return self._bounds.setdefault(attempt, asyncio.get_running_loop().create_future())
 
     def _let_go_before(self, attempt: int) -> None:
-        """End the sinks of earlier attempts: their sources had ranges from a process before this one, or are replaced."""
+        """End the sinks of earlier attempts: a process before this one served their sources, or they are replaced."""
         self._newest = attempt
         for earlier in [each for each in self._bounds if each < attempt]:
             self._bounds.pop(earlier).cancel()

@@ -41,6 +41,9 @@ _SQL_INTERVAL = 0.15
 _NEWEST = 1 / 8
 """EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
 
+_ENDING_INTERVAL = 0.01
+"""Seconds between two looks at a transaction that has to end before a stop."""
+
 _SILENCE = 3.0
 """Idle time after which a lane checks that it still owns its transactional id, in seconds."""
 
@@ -118,7 +121,7 @@ class LaneRunner:
             self._apply()
             try:
                 if self._is_cold() or self._partitions.pause() == 0:
-                    await _unless_set(stopping, self._get_ready())
+                    await self._unless_set(stopping, self._get_ready())
                 if stopping.is_set() or self._is_cold():
                     continue
                 await self._partitions.admit()
@@ -164,6 +167,23 @@ class LaneRunner:
             await self.lane.start()
             await self.lane.agree_on_sql(self.statement)
         await self._partitions.look()
+
+    async def _unless_set(self, stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
+        """Do the work, or cut it off once ``stopping`` is set: a busy coordinator may take long.
+
+        A transaction in it ends first: an open one would hide what others commit to the lane's partition behind it.
+        """
+        doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
+        try:
+            await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
+            while self.lane.in_transaction and not doing.done():
+                await asyncio.wait([doing], timeout=_ENDING_INTERVAL)
+        finally:
+            stopped.cancel()
+            doing.cancel()  # no effect if it is done
+            await asyncio.gather(doing, stopped, return_exceptions=True)
+        if not doing.cancelled():
+            doing.result()
 
     async def _transact(self, stopping: asyncio.Event) -> None:
         """One transaction with the arrived records; none when there are none for long, or when retries are due."""
@@ -270,19 +290,6 @@ class LaneRunner:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause * random.uniform(0.5, 1)):
                 await stopping.wait()
-
-
-async def _unless_set(stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
-    """Do the work, or cut it off once ``stopping`` is set: a busy coordinator may take long."""
-    doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
-    try:
-        await asyncio.wait([doing, stopped], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopped.cancel()
-        doing.cancel()  # no effect if it is done
-        await asyncio.gather(doing, stopped, return_exceptions=True)
-    if not doing.cancelled():
-        doing.result()
 
 
 def _clock() -> float:

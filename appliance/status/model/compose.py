@@ -7,6 +7,7 @@ from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.model.checkpoint import start_offset
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
+from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import link_fault
 from appliance.link.model.link_sql import SqlChange, newest_change
 from appliance.link.model.naming import Naming
@@ -119,6 +120,7 @@ class _Composer:
         active = self._active(naming)
         unfit = self._unfit(naming)
         remembered = self._remembered()
+        layout = self._layout()
         for name in sorted({*active, *remembered}):
             numbers = range(max(active.get(name, 0), remembered.get(name, 0)))
             known = before.get(name)
@@ -129,7 +131,7 @@ class _Composer:
                 copy=naming.destination(name),
                 active=is_active,
                 stopped=self._fault(unfit.get(name, ""), known.stopped if known else None),
-                partitions=tuple(self._partition((name, n), is_active, statuses.get(n)) for n in numbers),
+                partitions=tuple(self._partition((name, n), is_active, statuses.get(n), layout) for n in numbers),
                 left_out=self._left_out(naming.destination(name)),
                 state=effective(self._states(), name),
             )
@@ -173,7 +175,14 @@ class _Composer:
         claim = self._claim(copy)
         return claim.left_out if claim else ()
 
-    def _partition(self, key: Partition, active: bool, before: PartitionStatus | None) -> PartitionStatus:
+    def _layout(self) -> Layout | None:
+        """The link's layout; it is made of a record, once for all partitions."""
+        facts = self.destination.now
+        return facts.topic.layout if facts and facts.topic else None
+
+    def _partition(
+        self, key: Partition, active: bool, before: PartitionStatus | None, layout: Layout | None
+    ) -> PartitionStatus:
         source, destination = self.source.now, self.destination.now
         position = destination.positions.get(key) if destination else None
         log = source.logs.get(key) if source and active else None
@@ -184,7 +193,7 @@ class _Composer:
         return PartitionStatus(
             topic=key[0],
             partition=key[1],
-            lane=destination.topic.layout.lane_of(*key) if destination and destination.topic else None,
+            lane=layout.lane_of(*key) if layout else None,
             next_offset=position.next_offset if position and position.next_offset != UNKNOWN else None,
             end_offset=log.stable_end if log else None,
             copied=copied,

@@ -7,7 +7,16 @@ import pytest
 from appliance.errors import PeerError
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, body, key_and_value, unpack
-from appliance.link.model.checkpoint import Forgotten, Gap, LaneCheckpoint, LinkRecord, Mark, Owner, StartOffsets
+from appliance.link.model.checkpoint import (
+    OPERATOR,
+    Forgotten,
+    Gap,
+    LaneCheckpoint,
+    LinkRecord,
+    Mark,
+    Owner,
+    StartOffsets,
+)
 from appliance.link.model.checkpoint_records import (
     decode,
     encode_forgotten,
@@ -90,6 +99,22 @@ def test_of_two_runs_just_one_is_the_newer() -> None:
     assert later.is_newer_than(OWNER)
     assert not OWNER.is_newer_than(later)
     assert at_once.is_newer_than(later) != later.is_newer_than(at_once)
+
+
+def test_a_run_is_superseded_by_newer_names_in_the_lanes_and_by_an_operator_who_saw_one() -> None:
+    own = Owner("b", "driver", "host", 0, 3)
+    older, same = Owner("c", "worker", "host", 0, 2), replace(own, worker="task-1")
+    assert not own.is_superseded([older, same, replace(own, run=OPERATOR), replace(older, run=OPERATOR)])
+    assert not own.is_superseded([])
+    for newer in (replace(older, generation=4), replace(own, run="c"), replace(own, run=OPERATOR, generation=4)):
+        assert own.is_superseded([older, newer])
+
+
+def test_only_a_layout_that_a_replicator_is_changing_has_what_older_releases_do_not_read() -> None:
+    by_itself = replace(LAYOUT, run="1a2b3c")
+    assert decode(encode_layout(0, by_itself, 1)) == by_itself
+    value = json.loads(key_and_value(encode_layout(0, LAYOUT, 1).body)[1] or b"")
+    assert value.keys() == {"version", "number", "lanes", "since", "by", "why", "changing"}
 
 
 def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:

@@ -15,6 +15,7 @@ from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
+from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.replicator import driver, jobs
@@ -63,7 +64,7 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        given = anything, anything, anything, bound, NewestGroups(), AuditProgress("")
+        given = anything, anything, anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
@@ -369,6 +370,18 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     await job
     assert spark.cancelled.is_set()
     assert "nothing is heard of task 0: its job ends, and the next one begins" in lines(caplog)
+
+
+async def test_a_job_ends_where_its_lanes_shall_go_to_other_tasks() -> None:
+    running, spark = Driver(1), Hanging()
+    running._jobs._stopping = asyncio.Event()
+    running._jobs._control.stop = spark.cancel  # type: ignore[method-assign]
+    anything: Any = None
+    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    running._jobs.renew()
+    async with asyncio.timeout(PATIENCE):
+        await job
 
 
 async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force(

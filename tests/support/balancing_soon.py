@@ -1,0 +1,14 @@
+"""The appliance whose replicator places partitions by their load after seconds, instead of minutes."""
+
+import functools
+import sys
+
+from appliance import cli
+from appliance.replicator import driver
+from appliance.replicator.model.balance_policy import BalanceTimes
+
+TIMES = BalanceTimes(look=0.5, part=2.0, parts=2, behind=0.5)
+
+if __name__ == "__main__":
+    driver.run_replicator = functools.partial(driver.run_replicator, times=TIMES)  # type: ignore[assignment]
+    sys.exit(cli.main())
