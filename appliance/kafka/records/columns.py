@@ -11,11 +11,12 @@ from itertools import chain
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, split
+from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch, split
 from appliance.kafka.records.lz4 import BLOCK_BYTES, without_codec
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.rebuild import Runs, add_runs, batch_builder, payload_of
-from appliance.kafka.records.records import Record, batch_of, body_of, fields_of, pack, unpack
+from appliance.kafka.records.records import Record, batch_at, batch_of, body_of, fields_of, pack, unpack
+from appliance.kafka.records.records import placed as placed_records
 
 BATCH_BYTES = 512 * 1024
 """Size of a batch of columns, before it is compressed."""
@@ -45,6 +46,14 @@ class Columns:
         return Columns(
             self.offsets[some], self.timestamps[some], self.keys[some], self.values[some], self.headers[some]
         )
+
+    def add(self, others: "Columns") -> None:
+        """Add records that follow."""
+        self.offsets += others.offsets
+        self.timestamps += others.timestamps
+        self.keys += others.keys
+        self.values += others.values
+        self.headers += others.headers
 
     def within(self, first: int, following: int) -> "Columns":
         """The records from a source offset up to another one."""
@@ -131,8 +140,10 @@ def _batch(columns: Columns, codec_bits: int, following: int) -> Outgoing:
     runs: list[tuple[int, int]] = []
     add_runs(runs, columns.offsets)
     newest = max(columns.timestamps)
-    data = _compiled(columns, codec_bits, newest) if min(columns.timestamps) >= 0 else None
-    data = data or pack(_records(columns), codec_bits)
+    if payload := _compiled(columns, range(len(columns))):
+        data = batch_of(payload, codec_bits, len(columns), columns.timestamps[0], newest)
+    else:
+        data = pack(_records(columns), codec_bits)
     some = tuple(runs) if len(runs) > 1 else ()
     return Outgoing(data, len(columns), columns.offsets[0], following, newest, raw=False, runs=some)
 
@@ -144,13 +155,24 @@ def _records(columns: Columns) -> list[Record]:
     ]
 
 
-def _compiled(columns: Columns, codec_bits: int, newest: int) -> bytes | None:
-    """The batch by the compiled code; None if a header's key is not UTF-8."""
+def _compiled(columns: Columns, deltas: Sequence[int]) -> memoryview | None:
+    """The records of a batch by the compiled code; None for times before 1970, and a header's key that is not UTF-8."""
+    if min(columns.timestamps) < 0:
+        return None
     try:
         headers = [[(name.decode(), value) for name, value in each] for each in columns.headers]
     except UnicodeDecodeError:
         return None
     builder, data = batch_builder()
-    for number, fields in enumerate(zip(columns.timestamps, columns.keys, columns.values, headers, strict=True)):
-        builder.append(number, *fields)
-    return batch_of(payload_of(builder, data), codec_bits, len(columns), columns.timestamps[0], newest)
+    for delta, *fields in zip(deltas, columns.timestamps, columns.keys, columns.values, headers, strict=True):
+        builder.append(delta, *fields)
+    return payload_of(builder, data)
+
+
+def placed(columns: Columns) -> Batch:
+    """The same as ``records.placed``: a batch that is not compressed, with each record at its own offset."""
+    base = columns.offsets[0]
+    deltas = [offset - base for offset in columns.offsets]
+    if (payload := _compiled(columns, deltas)) is None:
+        return placed_records(_records(columns))
+    return batch_at(base, payload, deltas, columns.timestamps[0], max(columns.timestamps))

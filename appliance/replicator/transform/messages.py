@@ -115,7 +115,7 @@ def _described(each: Range) -> Fields:
 
 
 def _codec(each: Range) -> int:
-    return codec_of(each.batches[0].data) if each.batches else 0
+    return codec_of(each.batches[0].data) if each.batches and each.keeps_codec else 0
 
 
 def _batch_fields(batch: Outgoing) -> list[Any]:

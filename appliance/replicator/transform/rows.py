@@ -184,8 +184,7 @@ class RowReader:
             return
         if self._failed or not all(kept):
             some = self._passed(some, kept)
-        for held, more in zip(_lists(self._held), _lists(some), strict=True):
-            held.extend(more)
+        self._held.add(some)
         self._size += some.size
         if self._size > BATCH_BYTES:
             self._write(bounds, len(self._held) - 1)
