@@ -1,8 +1,8 @@
 """The work of a verification in parts: a partition, or a range of its offsets; as values, and as JSON for another host.
 
-A long log is divided where a batch begins on both sides with the same records. The parts follow each other without a
-gap on both sides, so if each is equal, all is, wherever they were divided. If one is not, the partition is verified
-again in one piece, so that the result is the same as without parts.
+A long log is divided where a batch of the source begins, and the destination has its records. The parts follow each
+other without a gap on both sides, so if each is equal, all is, wherever they were divided. If one is not, the partition
+is verified again in one piece, so that the result is the same as without parts.
 """
 
 import uuid

@@ -75,6 +75,15 @@ async def test_any_division_gives_the_result_of_one_piece(monkeypatch: pytest.Mo
     assert (whole.state, whole.records) == (CopyState.EQUAL, 100)
 
 
+async def test_parts_may_begin_and_end_within_batches_of_the_destination(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "BLOCK_OFFSETS", 10)
+    source, copy = log(rows(100), 10), log(rows(100), 7)
+    whole = await result_of(job_of(100, 100), source, copy)
+    parts = divided(job_of(100, 100), [(20, 20), (50, 50), (70, 70)])
+    assert joined([await result_of(part, source, copy) for part in parts]) == whole
+    assert (whole.state, whole.records) == (CopyState.EQUAL, 100)
+
+
 async def test_a_copy_that_ends_in_the_last_part_is_behind_as_in_one_piece() -> None:
     source = log(rows(100), 10)
     copy = raw_copy(source)[:8]
