@@ -6,8 +6,9 @@ import pytest
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import HEADER_SIZE, split
-from appliance.kafka.records.columns import Columns, codec_of, decoded, encoded
+from appliance.kafka.records.columns import Columns, codec_of, decoded, encoded, placed
 from appliance.kafka.records.records import Record, body_of, pack, unpack
+from appliance.kafka.records.records import placed as placed_records
 
 NOT_UTF8 = b"\xff\xfe"
 
@@ -56,6 +57,17 @@ def test_columns_become_batches_and_columns_again(codec: int, names: tuple[bytes
         *(batch.first_offset for batch in batches[1:]),
         columns.offsets[-1] + 7,
     ]
+
+
+@pytest.mark.parametrize("names", [(b"a", b"b"), (NOT_UTF8, b"a")], ids=["UTF-8", "any bytes"])
+@pytest.mark.parametrize("first", [0, -(10**9)], ids=["usual times", "negative times"])
+def test_columns_at_their_own_offsets_are_the_batch_that_their_records_are(
+    names: tuple[bytes, ...], first: int
+) -> None:
+    columns = made(300, names=names, first_timestamp=first)
+    whole, same = placed(columns), placed_records(records(columns))
+    assert (whole.header, bytes(whole.data)) == (same.header, bytes(same.data))
+    assert unpack(whole, 0) == records(columns)
 
 
 def _lists(columns: Columns) -> tuple[list[object], ...]:
