@@ -17,6 +17,7 @@ from appliance.replicator.spark.transform_jobs import Sql, run_jobs
 from appliance.replicator.transform.ranges import Outcome, Range
 from appliance.replicator.transform.service import TransformService
 from appliance.settings.secret import Secret
+from appliance.settings.values import EngineSettings
 from appliance.transform.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.processes import family, runs
@@ -82,20 +83,27 @@ async def running_sql(
 
     service, socket = TransformService(stops, tell), directory / "transform-0"
     made = RunningSql(service)
-    async with spark_jvm(ENGINE, "sql", directory / "setenv.sh", directory, transforms=True) as jvm:
-        spark = await asyncio.to_thread(Spark, *await jvm.gateway(), ENGINE, transforms=True)
+    async with spark_for_sql(directory) as spark:
+        given = Statement(statement), Secret(salt), [str(socket)]
+        made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
+        with ThreadPoolExecutor(2) as threads:
+            async with service.serving(socket):
+                jobs = asyncio.create_task(run_jobs(made, 0, socket, threads), name="jobs")
+                try:
+                    yield made
+                finally:
+                    jobs.cancel()
+                    await asyncio.gather(jobs, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def spark_for_sql(directory: Path, engine: EngineSettings = ENGINE) -> AsyncIterator[Spark]:
+    """Spark with room for the jobs of SQL."""
+    async with spark_jvm(engine, "sql", directory / "setenv.sh", directory, transforms=True) as jvm:
+        spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine, transforms=True)
         hide_gateway()
         try:
-            given = Statement(statement), Secret(salt), [str(socket)]
-            made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
-            with ThreadPoolExecutor(2) as threads:
-                async with service.serving(socket):
-                    jobs = asyncio.create_task(run_jobs(made, 0, socket, threads), name="jobs")
-                    try:
-                        yield made
-                    finally:
-                        jobs.cancel()
-                        await asyncio.gather(jobs, return_exceptions=True)
+            yield spark
         finally:
             spark.let_go()
             forget_context()

@@ -115,6 +115,7 @@ def test_short_partitions_share_a_task_and_long_ones_come_first() -> None:
     jobs = [replace(job_of(size, 1), replica=replace(REPLICA, partition=size)) for size in (5, BLOCK_OFFSETS, 7)]
     assert [[len(job.source) for job in bundle] for bundle in bundles(jobs)] == [[BLOCK_OFFSETS], [7, 5]]
     assert len(bundles([job_of(1, 1)] * 200)) == 4
+    assert [len(bundles([job_of(100_000, 1)] * 20, has_sql=has_sql)) for has_sql in (False, True)] == [2, 20]
 
 
 def test_jobs_and_results_come_through_json_as_they_were() -> None:
