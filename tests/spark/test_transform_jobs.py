@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import pytest_asyncio
 from pyspark import SparkContext
 
+from appliance.replicator.transform.ends import sink, source
+from appliance.settings.secret import Secret
 from tests.support.patience import PATIENCE
 from tests.support.sql import RunningSql, range_of, running_sql, values_of
 
@@ -141,13 +144,21 @@ async def test_each_end_has_processes_of_its_own_which_stay_from_job_to_job(sql:
     assert ends[0] == ends[1]
 
 
+def test_case_521_a_job_whose_lanes_have_gone_before_it_begins_ends_without_a_failure(tmp_path: Path) -> None:
+    # It failed four times, and each time new processes of Spark's had to load Arrow: so after each task that verified.
+    left = iter([pa.RecordBatch.from_pydict({"offset": [1]})])
+    assert [*source(str(tmp_path / "socket"), 0, (), Secret(""))] == []
+    assert [*sink(str(tmp_path / "socket"), 0, left)] == []
+    assert [*left] == []
+
+
 def test_a_process_collects_no_garbage_among_what_arrow_has_loaded() -> None:
     code = """
 import contextlib, gc, sys
 from appliance.replicator.transform.ends import source
 for _ in range(2):
     with contextlib.suppress(OSError):
-        next(source("/nowhere", 0, (), None))
+        list(source("/nowhere", 0, (), None))
 sys.exit(gc.get_freeze_count() < 100 * len(gc.get_objects()))
 """
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0

@@ -25,7 +25,11 @@ _jobs = itertools.count()
 def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Iterator[pa.RecordBatch]:
     """The rows of the ranges that the lane's process at ``path`` gives to an attempt; none once it has gone."""
     _leave_garbage()
-    with _connected(path) as lane:
+    try:
+        lane = _connected(path)
+    except EOFError:
+        return
+    with lane:
         lane.sendall(encode({"role": "source", "attempt": attempt}))
         try:
             fields, data = _read(lane)
@@ -46,7 +50,13 @@ def source(path: str, attempt: int, columns: Sequence[str], salt: Secret) -> Ite
 def sink(path: str, attempt: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Confirm the ranges whose marks arrive to the lane's process at ``path``; returns nothing to Spark."""
     _leave_garbage()
-    with _connected(path) as lane:
+    try:
+        lane = _connected(path)
+    except EOFError:
+        for _ in batches:
+            """A process with input left over is not used again."""
+        return
+    with lane:
         lane.sendall(encode({"role": "sink", "attempt": attempt}))
         rows: RowReader | None = None
         for batch in batches:
@@ -70,10 +80,18 @@ def _leave_garbage() -> None:
 
 
 def _connected(path: str) -> socket.socket:
+    """The connection to the lane's process.
+
+    Raises:
+        EOFError: it has gone.
+    """
     connection = socket.socket(socket.AF_UNIX)
     try:
         with short_path(Path(path)) as name:
             connection.connect(name)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        raise EOFError from None
     except OSError:
         connection.close()
         raise
