@@ -33,12 +33,8 @@ class PreparedSql:
 
     def of_process(self, number: int) -> ServedSql:
         """The SQL for the process with a number."""
-        return ServedSql(self.partitions, sockets(self.plans, self.directory, number), self.refused)
-
-
-def sockets(statements: Mapping[LinkSql, Sql], directory: Path, process: int) -> dict[LinkSql, Path]:
-    """The socket of a process for each statement."""
-    return {sql: _socket(directory, number, process) for number, sql in enumerate(statements)}
+        at = {sql: _socket(self.directory, statement, number) for statement, sql in enumerate(self.plans)}
+        return ServedSql(self.partitions, at, self.refused)
 
 
 def _socket(directory: Path, statement: int, process: int) -> Path:
