@@ -192,7 +192,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--spark",
         choices=[_AUTO, _YES, _NO],
         default=_AUTO,
-        help="share the work out by Spark, at SPARK_MASTER (default: if there is much to read, in a cluster, or on this "
+        help="share the work out by Spark, at SPARK_MASTER (default: if there is much to read, in a cluster or on this "
         "host of what SQL has made)",
     )
     command.add_argument(
