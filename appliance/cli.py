@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from appliance.errors import ApplianceError
 from appliance.runtime.command import Command, Run, with_settings
@@ -122,16 +122,9 @@ def _transform() -> Command:
 
 
 def _verify() -> Command:
-    from appliance.verify.command import verify_command
+    from appliance.verify.command import VERIFY
 
-    @contextlib.asynccontextmanager
-    async def session(settings: Settings, env_file: Path) -> AsyncIterator[Any]:
-        from appliance.replicator.sql_session import sql_session  # few links have SQL
-
-        async with sql_session(settings, env_file) as started:
-            yield started
-
-    return verify_command(session)
+    return VERIFY
 
 
 def _offsets() -> Command:

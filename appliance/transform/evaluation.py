@@ -1,4 +1,4 @@
-"""A statement over records that are at hand, outside of any copying: for a report, and for a verification."""
+"""A statement over records that are at hand, outside of any copying: for a report, and for the reason of a failure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

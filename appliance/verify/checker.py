@@ -30,7 +30,7 @@ Found = Callable[[Job, PartitionResult], None]
 class Checker:
     """Verifies jobs of one link; ``latest`` is true when the link began at the end of the topics.
 
-    ``sql`` makes the source's records what the link's SQL has made of them; None where there never was any.
+    ``sql`` makes the source's records what the link's SQL has made of them; None where they have passed none.
     """
 
     def __init__(
@@ -97,11 +97,6 @@ class Checker:
 
     def _may_lack_keys(self, job: Job) -> bool:
         return self._sql is not None and self._sql.may_lack_keys(job.replica.source)
-
-    @property
-    def has_sql(self) -> bool:
-        """True if records have passed SQL: then a session of this process has to make them again."""
-        return self._sql is not None and self._sql.is_needed
 
     def at_destination(self, job: Job, purpose: str, offset: int) -> Reader:
         """A reader of the link's copies, from an offset of the destination on."""

@@ -5,17 +5,17 @@ import asyncio
 import contextlib
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from appliance.errors import ApplianceError, ProcessFailed
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
 from appliance.runtime.background import unless_stopped
@@ -27,8 +27,8 @@ from appliance.verify.checker import Checker
 from appliance.verify.collecting import Collector, Tally
 from appliance.verify.collecting import Progress as Compared
 from appliance.verify.model.report import PartitionResult, VerificationReport
+from appliance.verify.partition_sql import PartitionSql
 from appliance.verify.resume_file import ResumeFile
-from appliance.verify.sql import Session
 from appliance.verify.work import Job, offsets_of
 from appliance.version import VERSION
 
@@ -40,13 +40,11 @@ log = logging.getLogger("appliance.verify")
 _AUTO, _YES, _NO = "auto", "yes", "no"
 _MUCH = 4_000_000
 """Source offsets from which on a Spark cluster verifies by itself: the start of Spark takes as long as two million."""
+_MUCH_SQL = 1_000_000
+"""The same in local mode, where records have passed SQL."""
 
 _WIDTH = 1000
 """Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
-
-
-Sessions = Callable[[Settings, Path], AbstractAsyncContextManager[Any]]
-"""Starts a session of Spark SQL, with the settings and their file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +59,13 @@ class Wishes:
     env_file: Path
 
 
-async def run_verify(
-    settings: Settings, wishes: Wishes, stopping: asyncio.Event, session: Session | None = None
-) -> int:
+async def run_verify(settings: Settings, wishes: Wishes, stopping: asyncio.Event) -> int:
     """Verify and print; the exit code is 0 when every partition is equal.
 
     Raises:
         ApplianceError: it was stopped before its end, or as ``Verification.run``.
     """
-    report = await unless_stopped(stopping, _verify(settings, wishes, session))
+    report = await unless_stopped(stopping, _verify(settings, wishes))
     if report is None:
         kept = f"; what was found is in {wishes.resume}" if wishes.resume else ""
         raise ApplianceError(f"stopped before the end: nothing is verified{kept}")
@@ -80,7 +76,7 @@ async def run_verify(
     return 0 if report.well else 1
 
 
-async def _verify(settings: Settings, wishes: Wishes, session: Session | None) -> VerificationReport:
+async def _verify(settings: Settings, wishes: Wishes) -> VerificationReport:
     ids = {"source": settings.source.cluster_id, "destination": settings.destination.cluster_id}
     header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(wishes.topics), "began": _now()}
     clock = asyncio.get_running_loop().time
@@ -88,13 +84,14 @@ async def _verify(settings: Settings, wishes: Wishes, session: Session | None) -
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         latest = settings.topics.start is Start.LATEST
         with _progress() as progress:
-            salt = settings.transform.salt
-            run = verification.Verification(source, destination, Naming.of(settings), latest, progress, salt, session)
+            run = verification.Verification(source, destination, Naming.of(settings), latest, progress)
             plan = await run.plan(wishes.topics)
+            sql = await run.sql(plan)
             file, tally = ResumeFile(wishes.resume, header), Tally(plan.jobs, progress)
             collector = Collector(plan.jobs, file, tally)
-            async with run.checker(plan) as checker, _spark(settings, wishes, plan.jobs, checker) as spark:
-                if spark is None:
+            async with _spark(settings, wishes, plan.jobs, sql) as spark:
+                checker = run.checker(sql, spark.own.evaluate if spark and spark.own else None)
+                if spark is None or not spark.room:
                     await _check_here(checker, collector, tally, deadline - clock())
                 else:
                     await collector.divide(checker)
@@ -118,25 +115,38 @@ async def _check_here(checker: Checker, collector: Collector, tally: Tally, wait
 
 @contextlib.asynccontextmanager
 async def _spark(
-    settings: Settings, wishes: Wishes, jobs: Collection[Job], checker: Checker
+    settings: Settings, wishes: Wishes, jobs: Collection[Job], sql: Mapping[Partition, PartitionSql]
 ) -> "AsyncIterator[SparkVerification | None]":
-    """Spark, if it is to verify: as wished, else in a cluster with much to read, if that has a core for us."""
-    by_itself = wishes.spark == _AUTO and settings.engine.in_a_cluster and offsets_of(jobs) >= _MUCH
+    """Spark, if it is to verify, or to evaluate SQL."""
+    shared, by_itself = _is_shared(settings, wishes, jobs, has_sql=bool(sql)), wishes.spark == _AUTO
+    if wishes.spark == _YES and not shared:
+        log.warning("this process verifies alone: its Spark makes the records again that have passed SQL")
     async with contextlib.AsyncExitStack() as stack:
         spark = None
-        if checker.has_sql:
-            if wishes.spark == _YES:
-                log.warning("this process verifies alone: its Spark makes the records again that have passed SQL")
-        elif by_itself or wishes.spark == _YES:
-            from appliance.verify.fan_out import spark_verification
+        if shared or sql:
+            from appliance.verify.spark import spark_verification  # loads PySpark, which few verifications need
 
             try:
-                spark = await stack.enter_async_context(spark_verification(settings, wishes.env_file))
+                offsets = offsets_of(jobs)
+                starting = spark_verification(settings, wishes.env_file, sql, offsets=offsets, shared=shared)
+                spark = await stack.enter_async_context(starting)
             except ProcessFailed as error:
-                if not by_itself:
+                if sql or not by_itself:
                     raise
                 log.warning(f"this process verifies alone: {error}")
         yield spark
+
+
+def _is_shared(settings: Settings, wishes: Wishes, jobs: Collection[Job], *, has_sql: bool) -> bool:
+    """True if the tasks of Spark are to verify: as wished, else if there is much to read for several processors.
+
+    SQL has a Spark in any case, on this host, and needs more time of a processor for each record.
+    """
+    engine, offsets = settings.engine, offsets_of(jobs)
+    if not has_sql:
+        return wishes.spark == _YES or (wishes.spark == _AUTO and engine.in_a_cluster and offsets >= _MUCH)
+    by_itself = wishes.spark == _AUTO and engine.task_count > 1 and offsets >= _MUCH_SQL
+    return not engine.in_a_cluster and (wishes.spark == _YES or by_itself)
 
 
 @contextlib.contextmanager
@@ -182,7 +192,8 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--spark",
         choices=[_AUTO, _YES, _NO],
         default=_AUTO,
-        help="share the work out by Spark, at SPARK_MASTER (default: in a cluster, if there is much to read)",
+        help="share the work out by Spark, at SPARK_MASTER (default: if there is much to read, in a cluster or on this "
+        "host of what SQL has made)",
     )
     command.add_argument(
         "--resume",
@@ -196,19 +207,14 @@ def _wishes(parsed: argparse.Namespace) -> Wishes:
     return Wishes(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, parsed.env_file.resolve())
 
 
-def verify_command(sessions: Sessions) -> Command:
-    """``verify``; ``sessions`` starts Spark where records have passed SQL."""
+async def _run(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+    return await run_verify(settings, _wishes(parsed), stopping)
 
-    async def run(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
-        def session() -> AbstractAsyncContextManager[Any]:
-            return sessions(settings, parsed.env_file.resolve())
 
-        return await run_verify(settings, _wishes(parsed), stopping, session)
-
-    return Command(
-        "Reads every copied topic at the source up to its present end, and its copy, and compares them: key, value, "
-        "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
-        "them; 1 when one is behind, differs, is missing or cannot be read.",
-        with_settings(Role.REPLICATOR, run),
-        _add_options,
-    )
+VERIFY = Command(
+    "Reads every copied topic at the source up to its present end, and its copy, and compares them: key, value, "
+    "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
+    "them; 1 when one is behind, differs, is missing or cannot be read.",
+    with_settings(Role.REPLICATOR, _run),
+    _add_options,
+)

@@ -27,7 +27,7 @@ async def parts_of(checker: Checker, job: Job) -> list[Job]:
 
 
 async def _place(checker: Checker, job: Job, offset: int) -> tuple[int, int] | None:
-    """The offsets of a record of both sides with which a batch begins, at the source from ``offset`` on."""
+    """The offsets of a record of both sides, with which the first batch of the source from ``offset`` on begins."""
     found = _first(await checker.at_source(job, _PURPOSE, offset).read(), offset)
     if found is None or found >= job.source.end:
         return None
@@ -40,8 +40,7 @@ async def _place(checker: Checker, job: Job, offset: int) -> tuple[int, int] | N
     ).whole
     if place is None or not anchor.complete or not job.destination.start < place < job.destination.end:
         return None
-    begun = _first(await checker.at_destination(job, _PURPOSE, place).read(), place)
-    return (found, place) if begun == place else None
+    return found, place
 
 
 def _first(batches: Sequence[Batch], offset: int) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from appliance.kafka.records.batch import Batch
-from appliance.kafka.records.records import unpack
+from appliance.kafka.records.records import placed, unpack
 from appliance.verify.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
 from appliance.verify.model.report import Span
 from appliance.verify.model.stream import Stream
@@ -118,4 +118,14 @@ class Side:
 
     def _within(self, batches: Iterable[Batch], end: int | None = None) -> list[Batch]:
         bound = self.log.end if end is None else end
-        return [batch for batch in batches if batch.header.base_offset < bound]
+        return [part for batch in batches if (part := _before(batch, bound))]
+
+
+def _before(batch: Batch, bound: int) -> Batch | None:
+    """The records of a batch before an offset: a part of a log may end within it."""
+    if batch.header.last_offset < bound:
+        return batch
+    if batch.header.base_offset >= bound:
+        return None
+    records = [record for record in unpack(batch, 0) if record.offset < bound]
+    return placed(records) if records else None

@@ -1,8 +1,9 @@
 """The work of one Spark task: some jobs of a verification, with the settings of the task's own host."""
 
 import asyncio
+import contextlib
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from appliance.errors import PeerError
@@ -12,6 +13,9 @@ from appliance.replicator.spark.worker import own_settings
 from appliance.settings.values import Settings, Start
 from appliance.verify.checker import Checker
 from appliance.verify.model.report import PartitionResult
+from appliance.verify.partition_sql import ServedSql, decode_served_sql
+from appliance.verify.sql import CopiedBySql
+from appliance.verify.sql_service import serving
 from appliance.verify.work import Job, decode_job, encode_result
 from appliance.version import VERSION
 
@@ -30,15 +34,26 @@ def verify_in_task(given: dict[str, Any]) -> list[dict[str, Any]]:
             "install the same on every host of the Spark cluster"
         )
     jobs = [decode_job(fields) for fields in given["jobs"]]
-    results = asyncio.run(_verify(own_settings(), jobs, given["wait"]))
+    sql = decode_served_sql(given["sql"]) if "sql" in given else None
+    results = asyncio.run(_verify(own_settings(), jobs, given["wait"], sql))
     return [encode_result(result) for result in results]
 
 
-async def _verify(settings: Settings, jobs: Sequence[Job], wait: float) -> list[PartitionResult]:
+async def _verify(settings: Settings, jobs: Sequence[Job], wait: float, sql: ServedSql | None) -> list[PartitionResult]:
     results: dict[int, PartitionResult] = {}
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        checker = Checker(source, destination, Naming.of(settings), settings.topics.start is Start.LATEST)
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination, _made(sql) as made:
+        checker = Checker(source, destination, Naming.of(settings), settings.topics.start is Start.LATEST, made)
         await checker.check(
             jobs, wait, lambda job, result: results.__setitem__(id(job), result), lambda _job, _offset: None
         )
     return [results[id(job)] for job in jobs]
+
+
+@contextlib.asynccontextmanager
+async def _made(sql: ServedSql | None) -> AsyncIterator[CopiedBySql | None]:
+    """What makes the records of the source what the SQL has made of them; None without SQL."""
+    if sql is None:
+        yield None
+    else:
+        async with serving(sql) as service:
+            yield CopiedBySql(sql.partitions, service.evaluate)

@@ -1,11 +1,10 @@
 """The whole verification: the partitions, shared among a few workers, with a verdict for each."""
 
-import contextlib
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.errors import SettingsError
+from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -19,15 +18,14 @@ from appliance.link.model.copy_states import States, effective
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
-from appliance.settings.secret import Secret
+from appliance.verify.brought_back import brought_back
 from appliance.verify.checker import Checker, not_compared
 from appliance.verify.collecting import Progress, Tally
 from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
-from appliance.verify.sql import Session, copied_by_sql
+from appliance.verify.partition_sql import PartitionSql, sql_of
+from appliance.verify.sql import CopiedBySql, Evaluate
 from appliance.verify.sql_changes import is_doubtful, sql_changes, without_doubtful
 from appliance.verify.work import Job
-
-_NONE = Secret("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +46,15 @@ class Verification:
         naming: Naming,
         latest: bool,
         progress: Progress,
-        salt: Secret = _NONE,
-        session: Session | None = None,
+        evaluate: Evaluate | None = None,
     ) -> None:
-        """``session`` starts Spark, for a link whose records have passed SQL, with the ``salt`` if that has one."""
+        """``evaluate`` is for records that have passed the link's SQL."""
         self._source = source
         self._destination = destination
         self._naming = naming
         self._latest = latest
         self._progress = progress
-        self._salt = salt
-        self._session = session
+        self._evaluate = evaluate
         self._sql_changes: Sequence[SqlChange] = ()
         self._registry = Registry(destination, naming.replicator, shares=naming.shared)
 
@@ -79,8 +75,8 @@ class Verification:
             results.append(result)
             tally.reached(job, job.source.end)
 
-        async with self.checker(plan) as checker:
-            await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
+        checker = self.checker(await self.sql(plan), self._evaluate)
+        await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
         return await self.ended(plan, results)
 
     async def ended(self, plan: Plan, results: Sequence[PartitionResult]) -> list[PartitionResult]:
@@ -117,18 +113,28 @@ class Verification:
         verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
         return Plan(await self._jobs(source, destination, led), verdicts)
 
-    @contextlib.asynccontextmanager
-    async def checker(self, plan: Plan) -> AsyncIterator[Checker]:
-        """A checker of the jobs of a plan in this process; starts Spark if their records have passed SQL.
+    async def sql(self, plan: Plan) -> Mapping[Partition, PartitionSql]:
+        """The SQL of those partitions of a plan whose records have passed any.
 
         Raises:
-            ApplianceError, ProcessFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``copied_by_sql``.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
         """
         replicas = [job.replica for job in plan.jobs]
         self._sql_changes = await sql_changes(self._destination, self._naming)
-        using = self._source, self._sql_changes, self._naming, replicas, self._salt, self._session
-        async with copied_by_sql(*using) as sql:
-            yield Checker(self._source, self._destination, self._naming, self._latest, sql)
+        if not sql_of(self._sql_changes, replicas, {}):
+            return {}
+        return sql_of(self._sql_changes, replicas, await brought_back(self._source, self._naming, replicas))
+
+    def checker(self, sql: Mapping[Partition, PartitionSql], evaluate: Evaluate | None) -> Checker:
+        """A checker in this process, of partitions with this SQL.
+
+        Raises:
+            ApplianceError: there is SQL, and nothing to evaluate it.
+        """
+        if sql and evaluate is None:
+            raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
+        made = CopiedBySql(sql, evaluate) if evaluate else None
+        return Checker(self._source, self._destination, self._naming, self._latest, made)
 
     def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""

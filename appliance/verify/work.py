@@ -1,8 +1,8 @@
 """The work of a verification in parts: a partition, or a range of its offsets; as values, and as JSON for another host.
 
-A long log is divided where a batch begins on both sides with the same records. The parts follow each other without a
-gap on both sides, so if each is equal, all is, wherever they were divided. If one is not, the partition is verified
-again in one piece, so that the result is the same as without parts.
+A long log is divided where a batch of the source begins, and the destination has its records. The parts follow each
+other without a gap on both sides, so if each is equal, all is, wherever they were divided. If one is not, the partition
+is verified again in one piece, so that the result is the same as without parts.
 """
 
 import uuid
@@ -18,7 +18,7 @@ from appliance.verify.model.report import CopyState, PartitionResult, Span
 PARTS = 64
 """Most parts of one partition: each costs a search for the place where it begins."""
 
-_BUNDLE_OFFSETS = BLOCK_OFFSETS
+_BUNDLE_OFFSETS, _BUNDLE_OFFSETS_OF_SQL = BLOCK_OFFSETS, BLOCK_OFFSETS // 8
 _BUNDLE_JOBS = 64
 """Small partitions are verified by one task up to these sums: a task costs connections to both clusters."""
 
@@ -98,12 +98,16 @@ def digest_of_part(blocks: Sequence[str]) -> str:
     return _BLOCKS.join(blocks)
 
 
-def bundles(jobs: Iterable[Job]) -> list[list[Job]]:
-    """The jobs of each task: long ones alone and first, so that none is left at the end; short ones together."""
+def bundles(jobs: Iterable[Job], *, has_sql: bool = False) -> list[list[Job]]:
+    """The jobs of each task: long ones alone and first, so that none is left at the end; short ones together.
+
+    With SQL, a task takes about ten times as long for each record.
+    """
+    most = _BUNDLE_OFFSETS_OF_SQL if has_sql else _BUNDLE_OFFSETS
     made: list[list[Job]] = []
     size = 0
     for job in sorted(jobs, key=lambda job: -len(job.source)):
-        if not made or size + len(job.source) > _BUNDLE_OFFSETS or len(made[-1]) >= _BUNDLE_JOBS:
+        if not made or size + len(job.source) > most or len(made[-1]) >= _BUNDLE_JOBS:
             made.append([])
             size = 0
         made[-1].append(job)

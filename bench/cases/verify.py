@@ -1,12 +1,14 @@
 """The rate of a verification: one process, one and two Spark tasks in local mode, and one and two workers of a cluster.
 
 All verify the same copy, alternately, on one machine; the rate counts the whole command, with the start of Java and
-Spark. The first round does not count. One topic has four partitions; the other holds everything in one of its four, so
-that only parts of a log can be shared. All rates are compared with that of one process.
+Spark. The first round does not count. One topic has four partitions; another holds everything in one of its four, so
+that only parts of a log can be shared. SQL has made the copy of a third: of its records one process alone verifies in a
+cluster. All rates are compared with that of one process.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -19,10 +21,12 @@ from pathlib import Path
 from bench.cases.spark import cluster_settings, start_part
 from bench.lib.clusters import Pair, plain_pair
 from bench.lib.filling import Load, fill
-from bench.lib.our_replicator import env_text, environment, our_replicator
+from bench.lib.our_replicator import env_text, environment
 from bench.lib.row import Row
 from bench.lib.setup import few, positive
+from bench.lib.transforming import NO_SQL, WAYS, Way
 from bench.lib.watching import watch
+from bench.lib.workloads import OURS
 from testbed.process import OwnedProcess
 
 _ALONE = "one process"
@@ -36,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--records", type=positive, default=6_000_000, metavar="N", help="records of each topic (%(default)s)"
     )
+    parser.add_argument(
+        "--sql-records", type=positive, default=1_000_000, metavar="N", help="the same with SQL (%(default)s)"
+    )
     parser.add_argument("--runs", type=positive, default=2, metavar="N", help="verifications by each (%(default)s)")
     parser.add_argument(
         "--warming", type=few, default=1, metavar="N", help="verifications by each that do not count (%(default)s)"
@@ -48,7 +55,11 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
     Raises:
         ProcessFailed, ToolMissing: a program did not run, or a copy was not equal.
     """
-    loads = {"four partitions": Load(arguments.records), "one partition": Load(arguments.records, "single", 1)}
+    loads = {
+        "four partitions": Load(arguments.records),
+        "one partition": Load(arguments.records, "single", 1),
+        "SQL": Load(arguments.sql_records, "cards", cards=True),
+    }
     rates: dict[tuple[str, str], list[float]] = {}
     async with plain_pair() as pair:
         for load in loads.values():
@@ -74,13 +85,19 @@ def _each(
         "1 worker": {**master, "TASKS": "1"},
         "2 workers": {**master, "TASKS": str(_WORKERS)},
     }
-    return [(load, way) for load in loads.items() for way in ways.items()]
+    each = itertools.product(loads.items(), ways.items())
+    return [(load, way) for load, way in each if not load[1].cards or "SPARK_MASTER" not in way[1]]
+
+
+def _way(load: Load) -> Way:
+    return WAYS[OURS if load.cards else NO_SQL]
 
 
 async def _copied(pair: Pair, load: Load) -> None:
+    way = _way(load)
     await fill(pair.source, load)
-    async with our_replicator(pair, load, "0") as copying:
-        await watch(pair.destination, copying.topic, load.records, copying.process)
+    async with way.copier(pair, load, "0") as copying:
+        await watch(pair.destination, copying.topic, way.left(load).records, copying.process)
 
 
 @contextlib.asynccontextmanager
@@ -115,7 +132,7 @@ async def _rate(pair: Pair, load: Load, way: str, settings: Mapping[str, str]) -
         await process.kill()
     seconds = time.monotonic() - began
     _, brace, report = output.read_text().partition("{\n")
-    if status or json.loads(brace + report)["records"] != load.records:
+    if status or json.loads(brace + report)["records"] != _way(load).left(load).records:
         raise process.failure(f"by {way} ended with status {status}")
     return load.records / seconds
 
@@ -124,7 +141,8 @@ def _env_file(pair: Pair, load: Load, name: str, settings: Mapping[str, str]) ->
     file = pair.directory / f"verify-{name}.sh"
     file.touch(mode=0o600)
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
-    file.write_text(env_text(*bootstrap, load.topic, "ours0", settings))
+    link = "ourssql0" if load.cards else "ours0"
+    file.write_text(env_text(*bootstrap, load.topic, link, settings))
     return file
 
 

@@ -7,12 +7,17 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import pytest_asyncio
 from pyspark import SparkContext
 
+from appliance.replicator.spark.transform_ends import Attempt, connected
+from appliance.replicator.transform.ends import sink, source
+from appliance.settings.secret import Secret
 from tests.support.patience import PATIENCE
 from tests.support.sql import RunningSql, range_of, running_sql, values_of
 
@@ -149,6 +154,15 @@ async def test_no_event_log_shows_the_token_by_which_jobs_reach_the_lanes(sql: R
     assert b"MapInArrow" in written
     assert sql.token
     assert sql.token.encode() not in written
+
+
+def test_case_521_a_job_whose_lanes_have_gone_before_it_begins_ends_without_a_failure(tmp_path: Path) -> None:
+    # It failed four times, and each time new processes of Spark's had to load Arrow: so after each task that verified.
+    left = iter([pa.RecordBatch.from_pydict({"offset": [1]})])
+    gone = partial(connected, [str(tmp_path / "socket")], Attempt(0, 0, 0))
+    assert [*source(gone, 0, (), Secret(""))] == []
+    assert [*sink(gone, 0, left)] == []
+    assert [*left] == []
 
 
 def test_a_process_collects_no_garbage_among_what_arrow_has_loaded() -> None:

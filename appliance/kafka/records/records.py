@@ -104,9 +104,16 @@ def placed(records: Sequence[Record]) -> Batch:
     """The records as a batch with each at its own offset, as a broker would keep it, with a correct CRC."""
     base = records[0].offset
     deltas = [record.offset - base for record in records]
-    payload = _payload(records, deltas)
-    header = _header(base, len(payload), 0, len(records), deltas[-1], records[0].timestamp, newest(records))
-    data = bytearray(HEADER.pack(*header) + payload)
+    return batch_at(base, memoryview(_payload(records, deltas)), deltas, records[0].timestamp, newest(records))
+
+
+def batch_at(
+    base_offset: int, payload: memoryview, deltas: Sequence[int], base_timestamp: int, max_timestamp: int
+) -> Batch:
+    """The batch of encoded records at these offsets from its base, as a broker would keep it, with a correct CRC."""
+    header = _header(base_offset, len(payload), 0, len(deltas), deltas[-1], base_timestamp, max_timestamp)
+    data = bytearray(HEADER.pack(*header))
+    data += payload
     stamp_crc(data)
     return Batch(Header._make(HEADER.unpack_from(data)), memoryview(data))
 

@@ -65,10 +65,18 @@ def connected(lanes: Lanes, attempt: Attempt) -> Connection:
 
 
 def _at_socket(path: Path) -> socket.socket:
+    """A connection to a process of this host.
+
+    Raises:
+        EOFError: the process has gone.
+    """
     connection = socket.socket(socket.AF_UNIX)
     try:
         with short_path(path) as name:
             connection.connect(name)
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        raise EOFError from None
     except OSError:
         connection.close()
         raise

@@ -31,7 +31,8 @@ class Range:
     """The committed records from offset ``start`` up to ``end``, in batches, some of which may begin before or end
     after it.
 
-    ``limit`` is the largest batch of the copy in bytes.
+    ``limit`` is the largest batch of the copy in bytes. With ``keeps_codec`` its outcome has the codec of the first
+    batch, otherwise none.
     """
 
     partition: Partition
@@ -39,6 +40,7 @@ class Range:
     end: int
     batches: tuple[Outgoing, ...]
     limit: int
+    keeps_codec: bool = True
 
     @property
     def bytes(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from appliance.errors import BatchCorrupt
+from appliance.kafka.records.arrays.columns import offsets_of
 from appliance.kafka.records.arrays.decoding import (
     Fields,
     RecordMisfit,
@@ -57,10 +58,7 @@ class _Part:
 
     def offsets(self) -> Integers:
         """The source offset of each record."""
-        if self.batch is None:
-            return np.zeros(0, np.int64)
-        firsts, sizes = np.array(self.batch.runs or ((self.batch.first_offset, self.batch.records),), np.int64).T
-        return np.repeat(firsts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        return offsets_of(self.batch) if self.batch is not None else np.zeros(0, np.int64)
 
 
 class RowWriter:

@@ -44,11 +44,15 @@ class _Question:
 
 
 class TransformService:
-    """The ranges of one task's lanes; with ``stops``, the first record that fails ends its range."""
+    """The ranges of one task's lanes; with ``stops``, the first record that fails ends its range.
 
-    def __init__(self, stops: bool, tell: Notice) -> None:
+    With ``explains``, each outcome says why records failed.
+    """
+
+    def __init__(self, stops: bool, tell: Notice, *, explains: bool = True) -> None:
         self._stops = stops
         self._tell = tell
+        self._explains = explains
         self._rounds = Rounds()
         self._changed = asyncio.Condition()
         self._bounds: dict[int, asyncio.Future[bytes]] = {}
@@ -78,7 +82,7 @@ class TransformService:
 
     async def _with_reason(self, whole: Range, failure: Failure) -> Failure:
         """Ask the driver why the SQL fails on a record."""
-        if failure.reason:
+        if failure.reason or not self._explains:
             return failure
         _, rest = whole.divided(failure.offset)
         alone, _ = rest.divided(failure.offset + 1)

@@ -1,15 +1,15 @@
 """A verification during which the link's SQL is turned on."""
 
-import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 
 import pytest
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.link_sql import LinkSql
 from appliance.replicator.write.lane import Lane
-from appliance.verify.checker import Checker
 from appliance.verify.model.report import CopyState
+from appliance.verify.partition_sql import PartitionSql
 from appliance.verify.verification import Plan, Verification
 from tests.real.verify.test_verify import produce
 from tests.support.engine import Engine, Pair
@@ -24,11 +24,10 @@ class Meanwhile(Verification):
     engine: Engine
     topic: str
 
-    @contextlib.asynccontextmanager
-    async def checker(self, plan: Plan) -> AsyncIterator[Checker]:
-        async with super().checker(plan) as checker:
-            await turned_on(self.engine, self.topic)
-            yield checker
+    async def sql(self, plan: Plan) -> Mapping[Partition, PartitionSql]:
+        before = await super().sql(plan)
+        await turned_on(self.engine, self.topic)
+        return before
 
 
 async def turned_on(engine: Engine, topic: str) -> None:

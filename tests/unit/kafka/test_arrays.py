@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +13,16 @@ from hypothesis import strategies as st
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays import varints
+from appliance.kafka.records.arrays.columns import columns_of, placed
 from appliance.kafka.records.arrays.decoding import RecordMisfit, binary, fields, uncompressed
 from appliance.kafka.records.arrays.encoding import BATCH_BYTES, Columns, batches, cuts
 from appliance.kafka.records.arrays.headers import header_bytes, header_lists
 from appliance.kafka.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LOG_APPEND_TIME, split
 from appliance.kafka.records.records import Record, body_of, fields_of, pack, unpack
+from appliance.kafka.records.records import placed as records_placed
 from appliance.kafka.records.varint import varint
 from appliance.transform.rows import headers_array, headers_of
-from tests.support.record_batches import Headers
+from tests.support.record_batches import Headers, outgoing_of, record
 
 NOT_UTF8 = b"\xff\xfe"
 CODECS = pytest.mark.parametrize("codec", range(5), ids=["none", "gzip", "snappy", "lz4", "zstd"])
@@ -85,6 +88,23 @@ def test_batches_are_written_as_one_by_one(codec: int) -> None:
     ]
     plain = [batches(columns(part), [0], [0])[0] for part in parts]
     assert plain == [pack(part, 0) for part in parts]
+
+
+@pytest.mark.parametrize("first", [0, -(10**13)], ids=["usual times", "negative times"])
+def test_columns_at_their_own_offsets_are_the_batch_that_their_records_are(first: int) -> None:
+    records = [each._replace(offset=7 + 5 * number) for number, each in enumerate(made(100, first_timestamp=first))]
+    batches_of_both = outgoing_of(records, 10_000, codec=3)
+    assert len(batches_of_both) > 1
+    whole, same = placed(columns_of(batches_of_both).between(12, 400)), records_placed(records[1:79])
+    assert (whole.header, bytes(whole.data)) == (same.header, bytes(same.data))
+
+
+def test_a_damaged_batch_is_named_by_its_first_offset() -> None:
+    first, second = (outgoing_of([record(at, b"x", headers=[(b"h", b"1")])], at + 1)[0] for at in (5, 9))
+    broken = bytearray(second.data)
+    broken[-5] ^= 0x70  # the number of headers
+    with pytest.raises(BatchCorrupt, match="offset 9 do not fit"):
+        columns_of([first, replace(second, data=bytes(broken))])
 
 
 def test_many_headers_are_read_as_few() -> None:

@@ -1,26 +1,21 @@
 """The records that failbacks have brought back, in a verification of copies that SQL has made."""
 
-import contextlib
 import re
 import uuid
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Metadata, Topic
-from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import Record, body, placed
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
-from appliance.settings.secret import Secret
-from appliance.verify import sql as verify_sql
-from appliance.verify.sql import CopiedBySql, copied_by_sql
+from appliance.verify import brought_back
+from appliance.verify.partition_sql import sql_of
 
 NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
@@ -45,25 +40,13 @@ async def test_case_491_what_came_from_a_copy_that_was_made_anew_has_passed_the_
     copy_id = REPLICA.destination_id if is_present else uuid.UUID(int=5)
     held = Position(copy_id, REPLICA.source_id, 30, copy_end=CopyEnd(40, 1, 7, 3))
     checkpoint = LaneCheckpoint({REPLICA.copy: held}, mark=Mark(0, 8, 0))
-    evaluated: list[int] = []
 
     async def peek_checkpoints(*_: Any) -> list[LaneCheckpoint]:
         return [checkpoint]
 
-    @contextlib.asynccontextmanager
-    async def session() -> AsyncIterator[None]:
-        yield None
-
-    def made(_: CopiedBySql, __: Any, ___: Any, batches: list[Batch]) -> list[Batch]:
-        evaluated.extend(each.header.producer_id for each in batches)
-        return batches
-
-    monkeypatch.setattr(verify_sql, "peek_checkpoints", peek_checkpoints)
-    monkeypatch.setattr(CopiedBySql, "_made", made)
+    monkeypatch.setattr(brought_back, "peek_checkpoints", peek_checkpoints)
+    (sql,) = sql_of(CHANGES, [REPLICA], await brought_back.brought_back(Source(), NAMING, [REPLICA])).values()
     some = placed([Record(0, 1, body(None, b"1"))])
-    batches = [replace(some, header=some.header._replace(producer_id=number)) for number in (6, 7, 8)]
-    async with copied_by_sql(Source(), CHANGES, NAMING, [REPLICA], Secret(""), session) as sql:
-        choose = sql.of(REPLICA.source, None)
-        assert choose is not None
-        assert len(await choose(batches)) == 3
+    headers = [some.header._replace(producer_id=number) for number in (6, 7, 8)]
+    evaluated = [header.producer_id for header in headers if sql.has_passed(header)]
     assert evaluated == ([6] if is_present else [6, 7, 8])

@@ -12,7 +12,7 @@ import pytest
 from appliance.errors import ProcessFailed
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
-from appliance.verify import fan_out
+from appliance.verify import spark as verify_spark
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 from tests.unit.verify.test_work import job_of
@@ -51,15 +51,15 @@ def substitute(monkeypatch: pytest.MonkeyPatch, spark: Spark) -> None:
     """Verify by this one."""
 
     @contextlib.asynccontextmanager
-    async def jvm(*_: object) -> AsyncIterator[Spark]:
+    async def jvm(*_: object, **__: object) -> AsyncIterator[Spark]:
         yield spark
 
-    monkeypatch.setattr(fan_out, "spark_jvm", jvm)
-    monkeypatch.setattr(fan_out, "Spark", lambda *_, **__: spark)
+    monkeypatch.setattr(verify_spark, "spark_jvm", jvm)
+    monkeypatch.setattr(verify_spark, "Spark", lambda *_, **__: spark)
 
 
 async def verify() -> None:
-    async with fan_out.spark_verification(parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")) as verification:
+    async with verify_spark.spark_verification(parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")) as verification:
         await verification.check([job_of(9, 9)], 0.0, lambda *_: [])
 
 
@@ -82,6 +82,6 @@ async def test_case_478_a_spark_that_does_not_start_is_a_reason_to_verify_withou
 ) -> None:
     # Before, the command ended with a traceback.
     substitute(monkeypatch, Spark(PATIENCE))
-    monkeypatch.setattr(fan_out, "_START_SECONDS", 0.01)
+    monkeypatch.setattr(verify_spark, "_START_SECONDS", 0.01)
     with pytest.raises(ProcessFailed, match=r"SPARK_MASTER=local\[\*\]: Spark has not started within 0.01 s"):
         await verify()

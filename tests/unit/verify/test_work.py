@@ -75,6 +75,15 @@ async def test_any_division_gives_the_result_of_one_piece(monkeypatch: pytest.Mo
     assert (whole.state, whole.records) == (CopyState.EQUAL, 100)
 
 
+async def test_parts_may_begin_and_end_within_batches_of_the_destination(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "BLOCK_OFFSETS", 10)
+    source, copy = log(rows(100), 10), log(rows(100), 7)
+    whole = await result_of(job_of(100, 100), source, copy)
+    parts = divided(job_of(100, 100), [(20, 20), (50, 50), (70, 70)])
+    assert joined([await result_of(part, source, copy) for part in parts]) == whole
+    assert (whole.state, whole.records) == (CopyState.EQUAL, 100)
+
+
 async def test_a_copy_that_ends_in_the_last_part_is_behind_as_in_one_piece() -> None:
     source = log(rows(100), 10)
     copy = raw_copy(source)[:8]
@@ -106,6 +115,7 @@ def test_short_partitions_share_a_task_and_long_ones_come_first() -> None:
     jobs = [replace(job_of(size, 1), replica=replace(REPLICA, partition=size)) for size in (5, BLOCK_OFFSETS, 7)]
     assert [[len(job.source) for job in bundle] for bundle in bundles(jobs)] == [[BLOCK_OFFSETS], [7, 5]]
     assert len(bundles([job_of(1, 1)] * 200)) == 4
+    assert [len(bundles([job_of(100_000, 1)] * 20, has_sql=has_sql)) for has_sql in (False, True)] == [2, 20]
 
 
 def test_jobs_and_results_come_through_json_as_they_were() -> None:

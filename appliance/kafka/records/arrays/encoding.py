@@ -35,6 +35,18 @@ class Columns:
     values: pa.BinaryArray
     headers: pa.BinaryArray
 
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def slice(self, begin: int, end: int) -> "Columns":
+        """The records from one number up to another."""
+        values = (each.slice(begin, end - begin) for each in (self.keys, self.values, self.headers))
+        return Columns(self.offsets[begin:end], self.timestamps[begin:end], *values)
+
+    def between(self, first: int, following: int) -> "Columns":
+        """The records from a source offset up to another one."""
+        return self.slice(*(int(at) for at in np.searchsorted(self.offsets, [first, following])))
+
     def of(self, rows: Integers) -> "Columns":
         """Some of the records, by their numbers."""
         values = (each.take(pa.array(rows)) for each in (self.keys, self.values, self.headers))
@@ -81,6 +93,13 @@ def batches(columns: Columns, begins: Sequence[int], codecs: Sequence[int]) -> l
         batch_of(data[ends[first] : ends[last]], codec, last - first, int(bases[first]), most)
         for first, last, codec, most in places
     ]
+
+
+def payload(columns: Columns, deltas: Integers, numbers: Integers) -> memoryview:
+    """The bytes of all records, with these differences of time and offset to their batch."""
+    records = _records(columns, deltas, numbers)
+    ends = bounds(records)
+    return memoryview(records.buffers()[2] or b"")[ends[0] : ends[-1]]
 
 
 def _records(columns: Columns, deltas: Integers, numbers: Integers) -> pa.BinaryArray:

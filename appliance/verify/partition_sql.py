@@ -1,0 +1,102 @@
+"""The SQL that has copied a partition, as values, and as JSON for the process that verifies it."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.batch import Header
+from appliance.link.model.link_sql import LinkSql, SqlChange, history
+from appliance.link.model.replicas import Replica
+
+_END = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSql:
+    """The statements of a partition's copy, each with the source offset from which on it holds; the first from 0 on.
+
+    ``brought_back`` are the producer ids of the link's failbacks, whose records came from the copy as they are.
+    """
+
+    held: tuple[tuple[int, LinkSql], ...]
+    brought_back: frozenset[int] = frozenset()
+
+    def has_passed(self, header: Header) -> bool:
+        """True if records of a batch have passed SQL."""
+        return header.producer_id not in self.brought_back and any(
+            sql.text and first <= header.last_offset and header.base_offset < end for first, end, sql in self.spans()
+        )
+
+    def spans(self) -> Iterator[tuple[int, int, LinkSql]]:
+        """Each statement with its first offset, and the one that follows its last."""
+        ends = [*(first for first, _ in self.held[1:]), _END]
+        for (first, sql), end in zip(self.held, ends, strict=True):
+            yield first, end, sql
+
+
+def sql_of(
+    changes: Collection[SqlChange], replicas: Iterable[Replica], brought_back: Mapping[Partition, frozenset[int]]
+) -> dict[Partition, PartitionSql]:
+    """The SQL of those partitions of which records may have passed some, by all changes of the link's."""
+    found = {}
+    for partition in (replica.source for replica in replicas):
+        # What a statement makes of a record does not depend on the statement's number.
+        held = tuple((first, replace(sql, number=0)) for first, sql in history(changes, partition))
+        if any(sql.text for _, sql in held):
+            found[partition] = PartitionSql(held, brought_back.get(partition, frozenset()))
+    return found
+
+
+def statements_of(sqls: Iterable[PartitionSql]) -> list[LinkSql]:
+    """The different statements, in order."""
+    return list(dict.fromkeys(sql for each in sqls for _, sql in each.held if sql.text))
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSql:
+    """The SQL of some partitions, for the process that verifies them.
+
+    ``sockets`` are by statement those at which the process serves the Spark jobs that evaluate it. ``refused`` are the
+    statements that cannot be evaluated, each with the reason.
+    """
+
+    partitions: Mapping[Partition, PartitionSql]
+    sockets: Mapping[LinkSql, Path]
+    refused: Mapping[LinkSql, str]
+
+    def of(self, partitions: Collection[Partition]) -> "ServedSql":
+        """That of some of the partitions."""
+        return replace(self, partitions={key: sql for key, sql in self.partitions.items() if key in partitions})
+
+    def encoded(self) -> dict[str, Any]:
+        """It as JSON."""
+        statements = list(dict.fromkeys([LinkSql(), *self.sockets, *self.refused]))
+        numbers = {sql: number for number, sql in enumerate(statements)}
+        return {
+            "statements": [[sql.text, sql.salt] for sql in statements],
+            "sockets": [[numbers[sql], str(path)] for sql, path in self.sockets.items()],
+            "refused": [[numbers[sql], why] for sql, why in self.refused.items()],
+            "partitions": [
+                [*partition, [[first, numbers[sql]] for first, sql in each.held], sorted(each.brought_back)]
+                for partition, each in self.partitions.items()
+            ],
+        }
+
+
+def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
+    """That of ``ServedSql.encoded``."""
+    statements = [LinkSql(0, text, salt) for text, salt in fields["statements"]]
+
+    def held(described: Sequence[Sequence[int]]) -> tuple[tuple[int, LinkSql], ...]:
+        return tuple((first, statements[number]) for first, number in described)
+
+    return ServedSql(
+        {
+            (topic, number): PartitionSql(held(each), frozenset(ids))
+            for topic, number, each, ids in fields["partitions"]
+        },
+        {statements[number]: Path(path) for number, path in fields["sockets"]},
+        {statements[number]: why for number, why in fields["refused"]},
+    )
