@@ -16,11 +16,12 @@ from typing import TypeVar
 
 from appliance.audit.lanes import stretches
 from appliance.audit.log import AuditLog
-from appliance.audit.model.entries import Stretch
+from appliance.audit.model.entries import ANY_DAY, Stretch
 from appliance.audit.model.files import Claim, DataFile, day_of
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.rows import AuditRow
-from appliance.audit.model.state import ANY_DAY, AuditState, LaneKnown, first_day
+from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.taking import take
 from appliance.audit.store import Store
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
@@ -159,7 +160,7 @@ class AuditWriter:
 
     async def _taken(self, state: AuditState, lane: int, read: Stretch, day: int) -> list[AuditRow]:
         row_ms = round(self._settings.row_seconds * 1000)
-        return await in_thread(lambda: state.take(lane, read, day, row_ms, self._naming.destination))
+        return await in_thread(lambda: take(state, lane, read, day, row_ms, self._naming.destination))
 
     async def _read(self, metadata: Metadata, topic: Topic) -> None:
         """Read each lane once; those that are not at their end, or at another day, come first the next time."""
@@ -195,7 +196,7 @@ class AuditWriter:
         if read.following == state.lanes[lane].read_to:
             return
         began = time.monotonic()
-        day = self._day if self._rows else first_day(read)
+        day = self._day if self._rows else read.first_day
         rows = await self._taken(state, lane, read, day)
         if rows and not self._rows:
             self._since, self._day = began, day

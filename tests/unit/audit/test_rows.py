@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, Stretch
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, first_day
+from appliance.audit.model.state import AuditState
+from appliance.audit.model.taking import take
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Mark, Owner
@@ -70,7 +71,7 @@ class Log:
 
 
 def rows(state: AuditState, stretch: Stretch, row_ms: int = 0, lane: int = 0) -> list[AuditRow]:
-    return state.take(lane, stretch, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
+    return take(state, lane, stretch, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
 
 
 def copied(before: Position, records: int, offsets: int = 0, rebuilt: int = 0) -> Position:
@@ -343,9 +344,9 @@ def test_a_file_has_one_day_and_the_next_entry_begins_another() -> None:
     log.at = AT + DAY_MS
     log.position(copied(held, 3))
     state, read = AuditState(TOPIC), log.stretch()
-    (first,) = state.take(0, read, first_day(read), 0, str)
+    (first,) = take(state, 0, read, read.first_day, 0, str)
     rest = log.stretch(state.lanes[0].read_to)
-    (second,) = state.take(0, rest, first_day(rest), 0, str)
+    (second,) = take(state, 0, rest, rest.first_day, 0, str)
     assert [row.committed // DAY_MS for row in (first, second)] == [20_000, 20_001]
 
 
