@@ -28,12 +28,13 @@ class LostEnds:
         """
         state, cut = self.state, known.cut
         counted, unsettled = state.partitions.get(partition), state.again.get(partition)
-        if counted is None or unsettled is None:
-            return cut is not None and entry.record.offset < known.again and cut.covers(entry)
+        was_covered = cut is not None and entry.record.offset < known.again and cut.covers(entry)
+        if counted is None or unsettled is None or (was_covered and counted.lane != self.lane):
+            return was_covered
         remembered = decode(entry.record) if kind == "position" else None
         position = remembered[1] if isinstance(remembered, tuple) else None
-        at = entry.record.offset
-        now = known_of(position, self.lane, at, known.layout) if isinstance(position, Position) else None
+        at, layout = entry.record.offset, known.layout_of((entry.producer_id, entry.producer_epoch))
+        now = known_of(position, self.lane, at, layout) if isinstance(position, Position) else None
         if cut is None or counted.lane != self.lane:
             return now is not None and self._taken_over(partition, entry, counted, now)
         if kind == "gap" or cut.covers(entry):
@@ -54,7 +55,7 @@ class LostEnds:
             if not is_old(counted, now):
                 del state.again[partition]
             return False
-        unsettled, is_read = state.again.pop(partition), state.lanes[counted.lane].layout >= now.layout
+        unsettled, is_read = state.again.pop(partition), state.lanes[counted.lane].has_reached(now.layout)
         found = unsettled.found if is_read and not unsettled.is_unknown else None
         return self._begin(partition, entry, now, found, forgotten=True)
 
@@ -79,7 +80,7 @@ def _goes_on_from(lane: LaneKnown, counted: Known, unsettled: Unsettled, entry: 
         return None
     if cut.has(entry) or (found.is_beyond(counted) if found else counted.forgotten):
         return counted
-    if found is None or lane.mark != (entry.producer_id, entry.producer_epoch):
+    if found is None or (entry.producer_id, entry.producer_epoch) not in (lane.mark, lane.coming[1:]):
         return None  # its start may have found another position, in what the log has lost
     maybe_removed = found.offset < lane.hole_at and counted.is_beyond(found)
     return None if maybe_removed else found

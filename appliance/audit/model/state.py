@@ -21,7 +21,9 @@ class LaneKnown:
     ``hole_at`` is the offset before which compaction has last removed something. ``layout`` is the number of the link's
     layout there, and ``starts`` are those of the lane. After the log lost its end, it is read once more before offset
     ``again``; ``cut`` are the starts that were read before, and ``mark`` is that of the newest start read since.
-    ``leader_epoch`` is at least that of the last batch read, -1 if unknown.
+    ``leader_epoch`` is at least that of the last batch read, -1 if unknown. ``coming`` is the number of an announced
+    layout with the producer that will write it, and ``waits_for`` that of the layout before whose first record reading
+    stopped, since other lanes are not there; 0 if none. ``layout_at`` is the offset of the record of ``layout``.
     """
 
     read_to: int = -1
@@ -34,6 +36,22 @@ class LaneKnown:
     cut: Starts | None = None
     mark: tuple[int, int] = NO_PRODUCER
     leader_epoch: int = -1
+    coming: tuple[int, int, int] = (0, *NO_PRODUCER)
+    waits_for: int = 0
+    layout_at: int = -1
+
+    @property
+    def is_sure(self) -> bool:
+        """True if compaction has taken no later layout than the newest one that was read."""
+        return self.hole_at <= max(0, self.layout_at)
+
+    def has_reached(self, layout: int) -> bool:
+        """True if all was read that the lane's log holds of the layouts before this one."""
+        return max(self.layout, self.waits_for) >= layout
+
+    def layout_of(self, producer: tuple[int, int]) -> int:
+        """The number of the layout in which a producer writes there."""
+        return self.coming[0] if producer == self.coming[1:] else self.layout
 
 
 class Unsettled(NamedTuple):
@@ -70,6 +88,10 @@ class AuditState:
             self.beginning = _ANEW if self.topic_id != NOWHERE else _BEFORE
             self.topic_id, self.lanes, self.partitions, self.again = topic_id, {}, {}, {}
         return same
+
+    def is_left_behind(self, lane: int, layout: int) -> bool:
+        """True if another lane has to be read first, up to the change that makes this layout."""
+        return any(not known.has_reached(layout) for index, known in self.lanes.items() if index != lane)
 
     def lane_cut(self, lane: int) -> None:
         """Read a lane's log again from its beginning: it is shorter than it was.

@@ -2,12 +2,13 @@
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.audit.model.entries import ANY_DAY, Entry, Stretch
 from appliance.audit.model.lost_ends import LostEnds
-from appliance.audit.model.rows import AuditRow, Kind, is_moved, is_news, is_old, known_of, row_of
+from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import Partition
@@ -19,11 +20,18 @@ from appliance.link.model.position import Position
 
 
 def take(
-    state: AuditState, lane: int, read: Stretch, day: int, row_ms: int, copy_of: Callable[[str], str]
+    state: AuditState,
+    lane: int,
+    read: Stretch,
+    day: int,
+    row_ms: int,
+    copy_of: Callable[[str], str],
+    waits: bool = True,
 ) -> list[AuditRow]:
     """Take the entries of a lane that follow, up to the first one of another day; returns the rows.
 
-    A row covers at most ``row_ms``; 0: one transaction.
+    A row covers at most ``row_ms``; 0: one transaction. If it ``waits``, a change of the link's layout is taken when
+    all lanes are read up to it: a position counts where the partition was before it counts where it went.
 
     Raises:
         PeerError: something else is in the log.
@@ -31,9 +39,9 @@ def take(
     at = (entry.record.offset for entry in read.entries if day not in (ANY_DAY, entry.day))
     read = read.before(next(at, read.following))
     known = state.lanes.get(lane, LaneKnown())
-    known = replace(known, hole_at=max(known.hole_at, read.hole_at))
+    known = replace(known, hole_at=max(known.hole_at, read.hole_at), waits_for=0)
     taking = _Taking(state, lane, known, row_ms, copy_of)
-    taking.take(read.entries)
+    read = read.before(taking.take(read.entries, waits))
     leader_epoch = max(known.leader_epoch, read.leader_epoch)
     state.lanes[lane] = replace(taking.known, read_to=read.following, leader_epoch=leader_epoch)
     return taking.rows
@@ -57,10 +65,14 @@ class _Taking:
         self._lost_ends = LostEnds(self.state, self.lane, self.copy_of, self.rows)
         self._runs = {self.known.producer: self.known.run}
 
-    def take(self, entries: Sequence[Entry]) -> None:
-        """Add the rows of these entries."""
-        for entry in entries:
+    def take(self, entries: Sequence[Entry], waits: bool) -> int:
+        """Add the rows of these entries, up to a change of the layout that has to wait; returns its offset."""
+        end = sys.maxsize
+        for number, entry in enumerate(entries):
             kind, partition = _key(entry.record.body)
+            if waits and self._has_to_wait(kind, entry):
+                entries, end = entries[:number], entry.record.offset
+                break
             unsettled = partition[0] and (self.known.cut or self.state.again)
             if unsettled and self._lost_ends.was_read(self.known, kind, partition, entry):
                 continue
@@ -77,6 +89,20 @@ class _Taking:
         self._end_all()
         self.known = replace(self.known, starts=self.known.starts.after(entries))
         self.rows = [row._replace(run=self._run(row)) for row in self.rows]
+        return end
+
+    def _has_to_wait(self, kind: str, entry: Entry) -> bool:
+        """True at the first record of a change of the layout while other lanes are not read up to it."""
+        number = 0
+        if kind == "layout":
+            layout = decode(entry.record)
+            number = layout.number if isinstance(layout, LayoutRecord) and not layout.changing else 0
+        elif (entry.producer_id, entry.producer_epoch) == self.known.coming[1:] and kind in ("position", "gap"):
+            number = self.known.coming[0]
+        if number <= self.known.layout or not self.state.is_left_behind(self.lane, number):
+            return False
+        self.known = replace(self.known, waits_for=number)
+        return True
 
     def _run(self, row: AuditRow) -> str | None:
         """The run of a row. An owner's name follows the positions of its first transaction.
@@ -121,11 +147,21 @@ class _Taking:
             producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
             self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
 
+    def _is_less_after_a_loss(self, before: Known | None, now: Known, entry: Entry) -> bool:
+        """True for a moved position that counts less than was read: the log from which it comes has lost its end."""
+        if before is None or (entry.producer_id, entry.producer_epoch) != self.known.coming[1:]:
+            return False
+        return now.records < before.records and self.state.lanes[before.lane].cut is not None
+
     def _layout(self, entry: Entry) -> None:
         remembered = decode(entry.record)
         if isinstance(remembered, LayoutRecord):
             self._end_all()  # the positions before it are of the layout before it
-            self.known = replace(self.known, layout=remembered.number)
+            if remembered.changing:
+                self.known = replace(self.known, coming=(remembered.number, entry.producer_id, entry.producer_epoch))
+            else:
+                self.known = replace(self.known, layout=remembered.number, layout_at=entry.record.offset)
+                self.known = replace(self.known, coming=LaneKnown().coming)
 
     def _end_all(self) -> None:
         for partition in list(self._open):
@@ -149,11 +185,14 @@ class _Taking:
                 self._add(partition, held[:-1])
                 known, at = self.state.partitions[partition], last.record.offset
                 known = known._replace(forgotten=True, offset=at, layout=self.known.layout)
+                known = known._replace(is_sure=self.known.is_sure)
                 self.state.partitions[partition] = known
             return
-        now = known_of(remembered[1], self.lane, last.record.offset, self.known.layout)
-        if is_moved(before, now):
+        layout = self.known.layout_of((last.producer_id, last.producer_epoch))
+        now = known_of(remembered[1], self.lane, last.record.offset, layout)._replace(is_sure=self.known.is_sure)
+        if is_moved(before, now) or self._is_less_after_a_loss(before, now, last):
             self.state.partitions[partition] = now
+            return
         if is_old(before, now):
             return
         whole = before is not None and before.lane == self.lane and before.offset >= self.known.hole_at
