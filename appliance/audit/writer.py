@@ -16,11 +16,12 @@ from typing import TypeVar
 
 from appliance.audit.lanes import stretches
 from appliance.audit.log import AuditLog
-from appliance.audit.model.entries import Stretch
+from appliance.audit.model.entries import ANY_DAY, Stretch
 from appliance.audit.model.files import Claim, DataFile, day_of
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.rows import AuditRow
-from appliance.audit.model.state import ANY_DAY, AuditState, LaneKnown, first_day
+from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.taking import take
 from appliance.audit.store import Store
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
@@ -38,6 +39,9 @@ _ROWS_MAX = 50_000
 """Number of rows in a file, about: so many are written at once, however young they are."""
 
 _TIDY_SECONDS = 600.0
+_STEPS_WAITED = 60
+"""Number of steps without progress after which a change of lanes is taken though a lane has no record of it: its log
+has lost its end."""
 
 
 class AuditWriter:
@@ -58,6 +62,7 @@ class AuditWriter:
         self._since = 0.0
         self._behind: list[int] = []
         self._another_day = False
+        self._waited = 0
         self._tidied = -_TIDY_SECONDS
 
     async def run(self) -> None:
@@ -67,7 +72,7 @@ class AuditWriter:
         while True:
             try:
                 await self.step()
-                failures, pause = 0, 0.0 if self._behind else _PAUSE
+                failures, pause = 0, 0.0 if self._behind and not self._waited else _PAUSE
             except ApplianceError as error:
                 self._failed(error)
                 pause, failures = min(_RETRY * 2**failures, _RETRY_MAX), failures + 1
@@ -143,7 +148,9 @@ class AuditWriter:
             if state.lanes.setdefault(lane, LaneKnown()).read_to > to:
                 state.lane_cut(lane)
         behind = {lane for lane, to in claim.lanes.items() if state.lanes[lane].read_to < to}
+        waits = True
         while behind:
+            ends = {lane: state.lanes[lane].read_to for lane in behind}
             async for lane, read, _ in stretches(self._cluster, metadata, topic, state.lanes, sorted(behind)):
                 to = claim.lanes[lane]
                 if read is None:
@@ -152,14 +159,15 @@ class AuditWriter:
                 if read.following <= state.lanes[lane].read_to:
                     behind.discard(lane)  # the log is shorter than it was
                     continue
-                rows += await self._taken(state, lane, read.before(to), ANY_DAY)
-                if read.following >= to:
+                rows += await self._taken(state, lane, read.before(to), ANY_DAY, waits)
+                if state.lanes[lane].read_to >= to:
                     behind.discard(lane)
+            waits = any(state.lanes[lane].read_to != end for lane, end in ends.items())
         return rows
 
-    async def _taken(self, state: AuditState, lane: int, read: Stretch, day: int) -> list[AuditRow]:
+    async def _taken(self, state: AuditState, lane: int, read: Stretch, day: int, waits: bool) -> list[AuditRow]:
         row_ms = round(self._settings.row_seconds * 1000)
-        return await in_thread(lambda: state.take(lane, read, day, row_ms, self._naming.destination))
+        return await in_thread(lambda: take(state, lane, read, day, row_ms, self._naming.destination, waits))
 
     async def _read(self, metadata: Metadata, topic: Topic) -> None:
         """Read each lane once; those that are not at their end, or at another day, come first the next time."""
@@ -171,6 +179,7 @@ class AuditWriter:
         order = [*first, *(lane for lane in range(len(topic.leaders)) if lane not in first)]
         behind: list[int] = []
         self._another_day = False
+        waited = {lane: known.read_to for lane, known in lanes.items() if known.waits_for}
         # First the lost ends: partitions may have gone to other lanes since.
         found = [each async for each in stretches(self._cluster, metadata, topic, lanes, order)]
         for lane, read, is_all in sorted(found, key=lambda each: each[1] is not None):
@@ -183,11 +192,14 @@ class AuditWriter:
                 behind.append(lane)
                 continue
             await self._take(lane, read)
-            another_day = lanes[lane].read_to < read.following
+            waits = lanes[lane].waits_for > 0
+            another_day = lanes[lane].read_to < read.following and not waits
             self._another_day |= another_day
-            if not is_all or another_day:
+            if not is_all or another_day or waits:
                 behind.append(lane)
         self._behind = behind
+        stays = {lane: lanes[lane].read_to for lane in behind if lanes[lane].waits_for}
+        self._waited = self._waited + 1 if behind and stays == waited and len(stays) == len(behind) else 0
 
     async def _take(self, lane: int, read: Stretch) -> None:
         state = self._state
@@ -195,8 +207,8 @@ class AuditWriter:
         if read.following == state.lanes[lane].read_to:
             return
         began = time.monotonic()
-        day = self._day if self._rows else first_day(read)
-        rows = await self._taken(state, lane, read, day)
+        day = self._day if self._rows else read.first_day
+        rows = await self._taken(state, lane, read, day, self._waited < _STEPS_WAITED)
         if rows and not self._rows:
             self._since, self._day = began, day
         self._rows += rows
@@ -232,7 +244,7 @@ class AuditWriter:
             await in_thread(lambda: self._log.tidy(today, self._settings.retention_days))
 
     def _forget(self) -> None:
-        self._state, self._rows, self._behind = None, [], []
+        self._state, self._rows, self._behind, self._waited = None, [], [], 0
 
     def _failed(self, error: ApplianceError) -> None:
         if str(error) != self.progress.problem:

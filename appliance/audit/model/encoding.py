@@ -26,7 +26,10 @@ def encode_state(state: AuditState) -> bytes:
         for lane, known in state.lanes.items()
     ]
     starts = [
-        [lane, _starts(known.starts), known.again, known.cut and _starts(known.cut), known.mark, known.leader_epoch]
+        [
+            *(lane, _starts(known.starts), known.again, known.cut and _starts(known.cut), known.mark),
+            *(known.leader_epoch, known.coming, known.waits_for, known.layout_at),
+        ]
         for lane, known in state.lanes.items()
     ]
     whole = {
@@ -80,9 +83,10 @@ def _lane(fields: Sequence[Any], starts: Sequence[Any] | None) -> LaneKnown:
     known = LaneKnown(read_to, hole_at, (id_, epoch), run, layout, Starts(floor=max(tuple(mark), (id_, epoch))))
     if starts is None:
         return known
-    own, again, cut, mark, leader_epoch = starts
+    own, again, cut, mark, leader_epoch, *waiting = starts
     known = replace(known, starts=_starts_of(own), again=again, cut=cut and _starts_of(cut))
-    return replace(known, mark=tuple(mark), leader_epoch=leader_epoch)
+    known = replace(known, mark=tuple(mark), leader_epoch=leader_epoch)
+    return replace(known, coming=tuple(waiting[0]), waits_for=waiting[1], layout_at=waiting[2]) if waiting else known
 
 
 def _starts_of(fields: Sequence[Any]) -> Starts:

@@ -8,6 +8,9 @@ from appliance.kafka.records.batch import CONTROL, Batch, split, verify
 from appliance.kafka.records.committed import Aborted, committed
 from appliance.kafka.records.records import Record, unpack
 
+DAY_MS = 86_400_000
+ANY_DAY = -1
+
 
 class Entry(NamedTuple):
     """A committed record; ``committed`` is the time of its commit marker by the broker's clock, in milliseconds.
@@ -19,6 +22,11 @@ class Entry(NamedTuple):
     committed: int
     producer_id: int
     producer_epoch: int
+
+    @property
+    def day(self) -> int:
+        """The day of the commit, since 1970."""
+        return self.committed // DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,11 @@ class Stretch:
     following: int
     hole_at: int = -1
     leader_epoch: int = -1
+
+    @property
+    def first_day(self) -> int:
+        """The day of the first entry."""
+        return self.entries[0].day if self.entries else ANY_DAY
 
     def before(self, offset: int) -> "Stretch":
         """The part of it before an offset."""

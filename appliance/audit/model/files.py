@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from appliance.audit.model.state import DAY_MS
+from appliance.audit.model.entries import DAY_MS
 from appliance.errors import PeerError
 
 CLAIMS = "_writes"

@@ -61,7 +61,8 @@ class Known(NamedTuple):
     """The end of the last row of a source partition: the position that its lane's log holds at ``offset``.
 
     ``forgotten`` once the lane has deleted the position; ``cause`` is that of a gap which the next row has to name.
-    ``layout`` is the number of the link's layout at that offset, as the lane's log has it.
+    ``layout`` is the number of the link's layout at that offset, as the lane's log has it. It ``is_sure`` unless
+    compaction may have taken a later one: then it may be greater.
     """
 
     lane: int
@@ -79,6 +80,7 @@ class Known(NamedTuple):
     forgotten: bool = False
     cause: str = ""
     layout: int = 0
+    is_sure: bool = True
 
     def is_beyond(self, other: "Known") -> bool:
         """True if more has been copied, or read, than up to another one of the same counts."""
@@ -102,7 +104,7 @@ def is_old(before: Known | None, now: Known) -> bool:
     """
     if before is None or before.lane == now.lane:
         return before is not None and now.offset <= before.offset
-    if before.forgotten and before.layout < now.layout:
+    if before.is_sure and before.layout < now.layout:
         return False
     if now.records != before.records:
         return now.records < before.records
@@ -111,7 +113,11 @@ def is_old(before: Known | None, now: Known) -> bool:
 
 def is_moved(before: Known | None, now: Known) -> bool:
     """True for the position by which another lane takes the partition."""
-    if before is None or not before.forgotten or before.lane == now.lane:
+    if (
+        before is None
+        or before.lane == now.lane
+        or not (before.forgotten or (before.is_sure and before.layout < now.layout))
+    ):
         return False
     return (now.records, now.next_offset) == (before.records, before.next_offset)
 

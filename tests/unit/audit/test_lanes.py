@@ -8,8 +8,9 @@ from kio.schema.errors import ErrorCode
 
 from appliance.audit import lanes
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import Stretch
-from appliance.audit.model.state import ANY_DAY, AuditState, LaneKnown
+from appliance.audit.model.entries import ANY_DAY, Stretch
+from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.taking import take
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
 from appliance.kafka.protocol.metadata import Metadata, Topic
@@ -32,7 +33,7 @@ async def test_case_498_a_log_that_lost_its_end_and_is_as_long_again_is_read_aga
 ) -> None:
     # The audit went on at its offset, and what stood before it in the place of the lost records had no rows.
     state = AuditState(TOPIC.id)
-    state.take(0, Stretch((), 100, -1, 4), ANY_DAY, 0, str)
+    take(state, 0, Stretch((), 100, -1, 4), ANY_DAY, 0, str)
     state = decode_state(encode_state(state))
     asked: list[Wanted] = []
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, Stretch
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import ANY_DAY, DAY_MS, AuditState, first_day
+from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.taking import take
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Mark, Owner
@@ -70,7 +71,19 @@ class Log:
 
 
 def rows(state: AuditState, stretch: Stretch, row_ms: int = 0, lane: int = 0) -> list[AuditRow]:
-    return state.take(lane, stretch, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
+    return take(state, lane, stretch, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
+
+
+def rows_of_lanes(state: AuditState, logs: Sequence[Log], order: Sequence[int]) -> list[AuditRow]:
+    """The rows of all lanes' logs, each read in this order until all are read."""
+    found: list[AuditRow] = []
+    for lane in order:
+        state.lanes.setdefault(lane, LaneKnown())
+    for lane in [*order, *order]:
+        read_to = state.lanes[lane].read_to
+        found += rows(state, logs[lane].stretch(max(0, read_to)), lane=lane)
+    assert all(state.lanes[lane].read_to == logs[lane].stretch().following for lane in order)
+    return found
 
 
 def copied(before: Position, records: int, offsets: int = 0, rebuilt: int = 0) -> Position:
@@ -329,6 +342,49 @@ def test_case_483_a_log_that_lost_its_end_is_read_again_and_no_row_of_it_is_writ
     assert [row.records for row in rows(state, log.stretch(state.lanes[0].read_to))] == [4]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_case_547_what_was_copied_before_a_change_of_lanes_is_counted_once_though_its_topic_begins_anew(
+    order: tuple[int, int],
+) -> None:
+    # The new lane was read first, where the partition begins anew; then its old position counted as news.
+    old, new = Log(), Log(1)
+    held = old.position(copied(old.position(START), 2))
+    change_lanes(old, new, held)
+    new.start()  # `appliance rm-topic`
+    new.add(encode_forgotten(PARTITION, AT))
+    new.start()  # a topic that is taken again
+    new.position(copied(new.position(START), 1))
+    found = rows_of_lanes(AuditState(TOPIC), (old, new), order)
+    assert [(row.kind, row.records) for row in found] == [(Kind.COPIED, 2), (Kind.COPIED, 1)]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_case_560_a_topic_that_is_taken_again_in_another_lane_has_its_rows_though_its_removal_is_read_later(
+    order: tuple[int, int],
+) -> None:
+    # What it copied there up to as many records as before the removal had no rows, and nothing said so.
+    old, new = Log(), Log(1)
+    old.position(copied(old.position(START), 5))
+    old.start()
+    old.add(encode_forgotten(PARTITION, AT))
+    change_lanes(old, new)
+    new.position(copied(new.position(START), 2))
+    found = rows_of_lanes(AuditState(TOPIC), (old, new), order)
+    assert [(row.lane, row.records) for row in found] == [(0, 5), (1, 2)]
+
+
+def change_lanes(old: Log, new: Log, held: Position | None = None) -> None:
+    """A change of lanes as the command writes it: announced, then decided, each in one transaction of both lanes."""
+    changed, lane_id = LayoutRecord(1, 2, AT, "me@host"), old.epoch
+    for log in (old, new):
+        log.epoch = 99
+        log.add(encode_layout(log.lane, replace(changed, changing=True), AT))
+    moved = () if held is None else (encode_position(PARTITION, held, AT),)
+    old.add(*(encode_forgotten(PARTITION, AT) for _ in moved), encode_layout(0, changed, AT))
+    new.add(*moved, encode_layout(1, changed, AT))
+    old.epoch, new.epoch = lane_id, 0
+
+
 def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() -> None:
     log = Log()
     held = log.position(replace(copied(log.position(START), 5), rebuilt=None))
@@ -343,9 +399,9 @@ def test_a_file_has_one_day_and_the_next_entry_begins_another() -> None:
     log.at = AT + DAY_MS
     log.position(copied(held, 3))
     state, read = AuditState(TOPIC), log.stretch()
-    (first,) = state.take(0, read, first_day(read), 0, str)
+    (first,) = take(state, 0, read, read.first_day, 0, str)
     rest = log.stretch(state.lanes[0].read_to)
-    (second,) = state.take(0, rest, first_day(rest), 0, str)
+    (second,) = take(state, 0, rest, rest.first_day, 0, str)
     assert [row.committed // DAY_MS for row in (first, second)] == [20_000, 20_001]
 
 

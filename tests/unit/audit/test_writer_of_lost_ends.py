@@ -119,3 +119,21 @@ async def test_case_550_a_lost_end_is_known_before_the_lane_is_read_to_which_a_p
         await writer.step(flush=True)
     causes = [cause for cause in rows_in(tmp_path, "cause") if cause]
     assert sum(rows_in(tmp_path, "records")) == 50 + 40 + 2 or causes == [LOST_END]
+
+
+async def test_case_561_a_change_of_lanes_is_read_though_a_lane_has_lost_its_record_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The audit waits for the other lanes at a change of lanes; a lane that was down would have held it up for good.
+    old, new = Log(), Log(1)
+    monkeypatch.setattr(writer_module, "stretches", reading({0: old, 1: new}))
+    held = old.position(copied(old.position(START), 2))
+    new.add(encode_layout(1, LayoutRecord(1, 2, AT, "me@host"), AT))
+    new.position(copied(new.position(held), 3))
+    writer = Writer(Folder(tmp_path), 2)
+    for _ in range(3):
+        await writer.step(flush=True)
+    assert sum(rows_in(tmp_path, "records")) == 2
+    monkeypatch.setattr(writer_module, "_STEPS_WAITED", 2)
+    await writer.step(flush=True)
+    assert sum(rows_in(tmp_path, "records")) == 2 + 3

@@ -1,0 +1,225 @@
+"""The rows of the audit table that follow from a stretch of a lane's log, and the state after them. Pure."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from appliance.audit.model.entries import ANY_DAY, Entry, Stretch
+from appliance.audit.model.lost_ends import LostEnds
+from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of
+from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.records import key_and_value
+from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
+from appliance.link.model.checkpoint_records import decode
+from appliance.link.model.layout import LayoutRecord
+from appliance.link.model.position import Position
+
+
+def take(
+    state: AuditState,
+    lane: int,
+    read: Stretch,
+    day: int,
+    row_ms: int,
+    copy_of: Callable[[str], str],
+    waits: bool = True,
+) -> list[AuditRow]:
+    """Take the entries of a lane that follow, up to the first one of another day; returns the rows.
+
+    A row covers at most ``row_ms``; 0: one transaction. If it ``waits``, a change of the link's layout is taken when
+    all lanes are read up to it: a position counts where the partition was before it counts where it went.
+
+    Raises:
+        PeerError: something else is in the log.
+    """
+    at = (entry.record.offset for entry in read.entries if day not in (ANY_DAY, entry.day))
+    read = read.before(next(at, read.following))
+    known = state.lanes.get(lane, LaneKnown())
+    known = replace(known, hole_at=max(known.hole_at, read.hole_at), waits_for=0)
+    taking = _Taking(state, lane, known, row_ms, copy_of)
+    read = read.before(taking.take(read.entries, waits))
+    leader_epoch = max(known.leader_epoch, read.leader_epoch)
+    state.lanes[lane] = replace(taking.known, read_to=read.following, leader_epoch=leader_epoch)
+    return taking.rows
+
+
+@dataclass(slots=True)
+class _Taking:
+    """The rows of one stretch of a lane: only the last position of a row's time is decoded."""
+
+    state: AuditState
+    lane: int
+    known: LaneKnown
+    row_ms: int
+    copy_of: Callable[[str], str]
+    rows: list[AuditRow] = field(default_factory=list)
+    _runs: dict[tuple[int, int], str | None] = field(init=False)
+    _open: dict[Partition, list[Entry]] = field(default_factory=dict)
+    _lost_ends: LostEnds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lost_ends = LostEnds(self.state, self.lane, self.copy_of, self.rows)
+        self._runs = {self.known.producer: self.known.run}
+
+    def take(self, entries: Sequence[Entry], waits: bool) -> int:
+        """Add the rows of these entries, up to a change of the layout that has to wait; returns its offset."""
+        end = sys.maxsize
+        for number, entry in enumerate(entries):
+            kind, partition = _key(entry.record.body)
+            if waits and self._has_to_wait(kind, entry):
+                entries, end = entries[:number], entry.record.offset
+                break
+            unsettled = partition[0] and (self.known.cut or self.state.again)
+            if unsettled and self._lost_ends.was_read(self.known, kind, partition, entry):
+                continue
+            if kind == "position":
+                self._position(partition, entry)
+            elif kind == "gap":
+                self._gap(partition, entry)
+            elif kind == "mark":
+                self.known = replace(self.known, mark=(entry.producer_id, entry.producer_epoch))
+            elif kind == "owner":
+                self._owner(entry)
+            elif kind == "layout":
+                self._layout(entry)
+        self._end_all()
+        self.known = replace(self.known, starts=self.known.starts.after(entries))
+        self.rows = [row._replace(run=self._run(row)) for row in self.rows]
+        return end
+
+    def _has_to_wait(self, kind: str, entry: Entry) -> bool:
+        """True at the first record of a change of the layout while other lanes are not read up to it."""
+        number = 0
+        if kind == "layout":
+            layout = decode(entry.record)
+            number = layout.number if isinstance(layout, LayoutRecord) and not layout.changing else 0
+        elif (entry.producer_id, entry.producer_epoch) == self.known.coming[1:] and kind in ("position", "gap"):
+            number = self.known.coming[0]
+        if number <= self.known.layout or not self.state.is_left_behind(self.lane, number):
+            return False
+        self.known = replace(self.known, waits_for=number)
+        return True
+
+    def _run(self, row: AuditRow) -> str | None:
+        """The run of a row. An owner's name follows the positions of its first transaction.
+
+        A change of lanes writes positions again, by the operator: another run has copied up to there.
+        """
+        run = self._runs.get((row.producer_id, row.producer_epoch))
+        return None if run == OPERATOR and row.kind is Kind.COPIED else run
+
+    def _position(self, partition: Partition, entry: Entry) -> None:
+        held = self._open.setdefault(partition, [])
+        if held and self._time(held[-1]) != self._time(entry):
+            self._end(partition)
+            held = self._open.setdefault(partition, [])
+        held.append(entry)
+
+    def _time(self, entry: Entry) -> tuple[int, int, int]:
+        at = entry.committed // self.row_ms if self.row_ms else entry.record.offset
+        return at, entry.producer_id, entry.producer_epoch
+
+    def _gap(self, partition: Partition, entry: Entry) -> None:
+        """A gap ends a row, and the next one names it: the position that leaves it lies before it in the log.
+
+        A change of lanes deletes a gap in one lane, and writes it again in another: that is no news.
+        """
+        gap = decode(entry.record) if key_and_value(entry.record.body)[1] is not None else None
+        if not isinstance(gap, Gap):
+            return
+        held = self._open.pop(partition, [])
+        if held and held[-1].committed != entry.committed:
+            self._add(partition, held)  # compaction has removed the position that leaves the gap
+            held = []
+        self._add(partition, held[:-1])
+        if (before := self.state.partitions.get(partition)) and is_news(before, self.lane, gap.source_id, gap.next):
+            cause = "; ".join(filter(None, [before.cause, gap.cause]))
+            self.state.partitions[partition] = before._replace(cause=cause)
+        self._add(partition, held[-1:])
+
+    def _owner(self, entry: Entry) -> None:
+        remembered = decode(entry.record)
+        if isinstance(remembered, tuple) and isinstance(remembered[1], Owner):
+            producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
+            self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
+
+    def _is_less_after_a_loss(self, before: Known | None, now: Known, entry: Entry) -> bool:
+        """True for a moved position that counts less than was read: the log from which it comes has lost its end."""
+        if before is None or (entry.producer_id, entry.producer_epoch) != self.known.coming[1:]:
+            return False
+        return now.records < before.records and self.state.lanes[before.lane].cut is not None
+
+    def _layout(self, entry: Entry) -> None:
+        remembered = decode(entry.record)
+        if isinstance(remembered, LayoutRecord):
+            self._end_all()  # the positions before it are of the layout before it
+            if remembered.changing:
+                self.known = replace(self.known, coming=(remembered.number, entry.producer_id, entry.producer_epoch))
+            else:
+                self.known = replace(self.known, layout=remembered.number, layout_at=entry.record.offset)
+                self.known = replace(self.known, coming=LaneKnown().coming)
+
+    def _end_all(self) -> None:
+        for partition in list(self._open):
+            self._end(partition)
+
+    def _end(self, partition: Partition) -> None:
+        self._add(partition, self._open.pop(partition))
+
+    def _add(self, partition: Partition, held: Sequence[Entry]) -> None:
+        """Add the row that ends with the last of these entries."""
+        if not held:
+            return
+        last, before = held[-1], self.state.partitions.get(partition)
+        if len(held) > 1 and (before is None or before.forgotten):
+            self._add(partition, held[:1])  # copying begins there
+            self._add(partition, held[1:])
+            return
+        remembered = decode(last.record)
+        if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
+            if before is not None and before.lane == self.lane and last.record.offset > before.offset:
+                self._add(partition, held[:-1])
+                known, at = self.state.partitions[partition], last.record.offset
+                known = known._replace(forgotten=True, offset=at, layout=self.known.layout)
+                known = known._replace(is_sure=self.known.is_sure)
+                self.state.partitions[partition] = known
+            return
+        layout = self.known.layout_of((last.producer_id, last.producer_epoch))
+        now = known_of(remembered[1], self.lane, last.record.offset, layout)._replace(is_sure=self.known.is_sure)
+        if is_moved(before, now) or self._is_less_after_a_loss(before, now, last):
+            self.state.partitions[partition] = now
+            return
+        if is_old(before, now):
+            return
+        whole = before is not None and before.lane == self.lane and before.offset >= self.known.hole_at
+        row = row_of(partition, self.copy_of(partition[0]), before, now, last, len(held) if whole else None)
+        if row is not None:
+            cause = row.cause or (self.state.beginning if row.kind is Kind.UNAUDITED else None)
+            self.rows.append(row._replace(cause=cause))
+        elif before is not None and before.cause:
+            now = now._replace(cause=before.cause)
+        self.state.partitions[partition] = now
+
+
+@functools.lru_cache(maxsize=65536)
+def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
+    key = json.loads(key_bytes)
+    if "lane" in key:
+        return "owner", ("", 0)
+    for kind in ("layout", "mark"):
+        if kind in key:
+            return kind, ("", 0)
+    if "topic" in key:
+        return "gap" if "gap" in key else "position", (str(key["topic"]), int(key["partition"]))
+    return "other", ("", 0)
+
+
+def _key(record_body: bytes) -> tuple[str, Partition]:
+    try:
+        return _kind_of(key_and_value(record_body)[0] or b"{}")
+    except (ValueError, LookupError, TypeError, BatchCorrupt) as error:
+        raise PeerError(f"the positions topic holds something else: {error!r}") from error

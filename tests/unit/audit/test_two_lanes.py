@@ -1,0 +1,189 @@
+"""The rows of the audit table of two lanes, between which partitions move while logs are compacted and lose ends."""
+
+import random
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from appliance.audit.model.encoding import decode_state, encode_state
+from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.rows import AuditRow, Kind
+from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.records import Record, key_and_value
+from appliance.link.model.checkpoint import LaneCheckpoint, Mark
+from appliance.link.model.checkpoint_records import (
+    decode,
+    encode_forgotten,
+    encode_layout,
+    encode_mark,
+    encode_position,
+)
+from appliance.link.model.layout import LayoutRecord
+from appliance.link.model.position import UNKNOWN, CopyEnd, Position
+from tests.unit.audit.test_lost_ends import LOST_END, PARTITIONS
+from tests.unit.audit.test_rows import AT, START, TOPIC, copied, rows
+
+OPERATOR_ID = 99
+LANES = (0, 1)
+
+
+class Lane:
+    """A lane's log; ``removed`` is the last offset that compaction took, and ``kept`` what no loss may take."""
+
+    def __init__(self, lane: int) -> None:
+        self.producer = (7 + lane, 0)
+        self.entries: list[Entry] = []
+        self.end, self.removed, self.kept = 0, -1, 0
+
+    def compact(self, chance: random.Random, read_to: int) -> None:
+        """Remove some records that newer ones replace."""
+        newest = {key_and_value(each.record.body)[0]: each for each in self.entries}
+        old = [each for each in self.entries if newest[key_and_value(each.record.body)[0]] is not each]
+        gone = {each.record.offset for each in old if each.record.offset < read_to and chance.random() < 0.7}
+        self.entries = [each for each in self.entries if each.record.offset not in gone]
+        self.removed = max([self.removed, *gone])
+
+
+class History:
+    """Two lanes that copy two partitions; the audit has read all that a log loses, and all that compaction takes."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.at, self.layout, self.copied = AT, 0, 0
+        self.state, self.found = AuditState(TOPIC, {lane: LaneKnown() for lane in LANES}), list[AuditRow]()
+        self.lanes = [Lane(lane) for lane in LANES]
+        self.place = {partition: self.chance.choice(LANES) for partition in PARTITIONS}
+        self.begin = dict.fromkeys(PARTITIONS, (START,))
+        self.held: dict[Partition, Position] = {}
+        for partition in PARTITIONS:
+            self.copy(partition)
+        self.read()
+
+    def run(self, steps: int, weights: dict[str, int]) -> None:
+        for kind in self.chance.choices(list(weights), list(weights.values()), k=steps):
+            getattr(self, kind)()
+        self.read()
+
+    def write(self, lane: int, record: Record, producer: tuple[int, int] | None = None) -> None:
+        log = self.lanes[lane]
+        log.entries.append(Entry(record._replace(offset=log.end), self.at, *(producer or log.producer)))
+        log.end += 2
+        self.at += self.chance.randint(0, 3)
+
+    def positions(self, lane: int) -> dict[Partition, Position]:
+        checkpoint = LaneCheckpoint()
+        for each in self.lanes[lane].entries:
+            checkpoint.add(decode(each.record))
+        return checkpoint.positions
+
+    def start(self, lane: int) -> None:
+        log = self.lanes[lane]
+        log.producer = (log.producer[0], log.producer[1] + 1)
+        self.write(lane, encode_mark(Mark(lane, *log.producer), self.at))
+        for partition in PARTITIONS:
+            if self.place[partition] == lane:
+                self.held.pop(partition, None)
+        self.held |= self.positions(lane)
+
+    def restart(self) -> None:
+        self.start(self.chance.choice(LANES))
+
+    def copy(self, partition: Partition | None = None) -> None:
+        partition, records = partition or self.chance.choice(PARTITIONS), self.chance.randint(1, 5)
+        held = self.held.get(partition)
+        begin = [
+            each for each in self.begin[partition] if held is None or held.next_offset == UNKNOWN != each.next_offset
+        ]
+        self.held[partition] = copied(begin[-1] if begin or held is None else held, records)
+        held = self.held[partition]
+        for position in begin:
+            self.write(self.place[partition], encode_position(partition, position, self.at))
+            if len(self.begin[partition]) > 1:
+                self.start(self.place[partition])
+        self.held[partition] = held
+        self.write(self.place[partition], encode_position(partition, held, self.at))
+        self.copied += records
+
+    def remove(self) -> None:
+        """`appliance rm-topic`; it begins anew in a new copy, or in the same one, which an operator has to allow."""
+        partition = self.chance.choice(sorted(self.held) or PARTITIONS)
+        held, lane = self.held.pop(partition, None), self.place[partition]
+        self.start(lane)
+        if (held := self.held.pop(partition, held)) is None:
+            return
+        self.write(lane, encode_forgotten(partition, self.at))
+        self.lanes[lane].kept = self.lanes[lane].end
+        self.start(lane)
+        unknown = replace(START, destination_id=held.destination_id, next_offset=UNKNOWN, copy_end=None)
+        same = (unknown, replace(unknown, next_offset=100, copy_end=held.copy_end))
+        anew = (
+            replace(START, destination_id=uuid.UUID(int=self.chance.getrandbits(99)), copy_end=CopyEnd(0, 0, 7, 0)),
+        )
+        self.begin[partition] = self.chance.choice((same, anew))
+
+    def change_lanes(self) -> None:
+        """`appliance lanes`: announced, then all lanes are fenced, then all positions move in one transaction."""
+        self.layout += 1
+        operator, changed = (OPERATOR_ID, self.layout), LayoutRecord(self.layout, 2, AT, "me@host")
+        for lane in LANES:
+            self.write(lane, encode_layout(lane, replace(changed, changing=True), self.at), operator)
+        if self.chance.random() < 0.5:
+            self.copy()
+        for lane in LANES:
+            self.start(lane)
+        place = {partition: self.chance.choice(LANES) for partition in PARTITIONS}
+        moved = [partition for partition in self.held if place[partition] != self.place[partition]]
+        for partition in moved:
+            self.write(place[partition], encode_position(partition, self.held[partition], self.at), operator)
+            self.write(self.place[partition], encode_forgotten(partition, self.at), operator)
+        for lane in LANES:
+            self.write(lane, encode_layout(lane, changed, self.at), operator)
+            self.lanes[lane].kept = self.lanes[lane].end
+        self.place = place
+        for lane in LANES:
+            self.start(lane)
+
+    def read_some(self) -> None:
+        lane = self.chance.choice(LANES)
+        log, at = self.lanes[lane], max(0, self.state.lanes[lane].read_to)
+        if at < log.end:
+            to = min(log.end, at + self.chance.randint(1, 20))
+            part = [each for each in log.entries if at <= each.record.offset < to]
+            read = Stretch(part, to, min(log.removed + 1, to) if log.removed >= at else -1)
+            self.found += rows(self.state, read, row_ms=self.chance.choice((0, 5)), lane=lane)
+            self.state = decode_state(encode_state(self.state))
+
+    def read(self) -> None:
+        while any(max(0, self.state.lanes[lane].read_to) < self.lanes[lane].end for lane in LANES):
+            self.read_some()
+
+    def compact(self) -> None:
+        lane = self.chance.choice(LANES)
+        self.lanes[lane].compact(self.chance, self.state.lanes[lane].read_to)
+
+    def cut(self) -> None:
+        self.read()
+        lane = self.chance.choice(LANES)
+        log = self.lanes[lane]
+        log.end = self.chance.choice([log.kept, self.chance.randint(log.kept, log.end)]) // 2 * 2
+        log.entries = [each for each in log.entries if each.record.offset < log.end]
+        self.at += 1
+        self.state.lane_cut(lane)
+        self.start(lane)
+
+
+WEIGHTS = {"copy": 10, "restart": 2, "read_some": 6, "compact": 2, "cut": 1, "change_lanes": 2, "remove": 1}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_two_lanes_lose_and_wherever_partitions_go_each_record_is_in_one_row_or_a_row_says_so(
+    seed: int,
+) -> None:
+    history = History(seed)
+    history.run(50, WEIGHTS)
+    counted = sum(row.records for row in history.found)
+    assert counted <= history.copied
+    assert counted == history.copied or LOST_END in [row.cause for row in history.found]
+    assert all(row.records >= 0 and row.kind is not Kind.UNAUDITED for row in history.found)
