@@ -1,5 +1,6 @@
 """The rows of ranges for Spark, and back: no batch of them is large, and none is taken for another's."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -32,6 +33,12 @@ def rows_of(ranges: Sequence[Range], weight: int = 1) -> Iterator[pa.RecordBatch
             yield from writer.add(number, each, batch)
         yield from writer.mark(number, each)
     yield from writer.rest()
+
+
+def offsets_of(rows: pa.RecordBatch) -> list[int]:
+    """The offsets of the records among the rows."""
+    offsets: list[int] = rows.filter(rows.column(END).is_null()).column("offset").to_pylist()
+    return offsets
 
 
 def returned(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -129,3 +136,14 @@ def test_a_record_that_has_grown_beyond_the_largest_room_fails() -> None:
     (confirmed,) = read(ranges, batches, WEIGHT_MAX)
     assert (confirmed.grown, confirmed.failed) == (False, [1])
     assert [offset for offset, _, _ in records_in(confirmed)] == [0]
+
+
+def test_case_570_records_that_count_as_many_rows_each_are_not_laid_out_all_at_once() -> None:
+    ranges = [range_of([b"x"] * 1_000)]
+    batches = rows_of(ranges, WEIGHT_MAX)
+    before = pa.total_allocated_bytes()
+    assert [rows.num_rows for rows in itertools.islice(batches, 3)] == [ROWS_AT_ONCE] * 3
+    assert pa.total_allocated_bytes() - before < _BOUND
+    assert sum(rows.num_rows for rows in batches) == (1_000 - 3) * WEIGHT_MAX + 1
+    found = (offset for rows in rows_of(ranges, WEIGHT_MAX) for offset in offsets_of(rows))
+    assert [*found] == [*range(1_000)]
