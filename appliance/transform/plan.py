@@ -283,8 +283,11 @@ class _Layers:
         return self._add(before, applied, {f"_c{number}": value for number, value in enumerate(values)})
 
     def _text(self, node: Any) -> Any:
-        """The column with the same bytes as a string, for a key or a value that is cast to one; None for others."""
-        if class_of(node) != "Cast" or not class_of(node.dataType()).startswith("StringType"):
+        """The column with the same bytes as a string, for a key or a value that is cast to one; None for others.
+
+        A string with a collation has another type: compared without it, it would be equal to fewer.
+        """
+        if class_of(node) != "Cast" or class_of(node.dataType()) != "StringType$":
             return None
         (child,) = self._catalyst.children(node)
         text = self._texts.get(child.name().lower()) if class_of(child) in _NAMED else None

@@ -175,6 +175,14 @@ def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, t
         assert [row.headers for row, _ in kept] == [row.headers for _, row in kept]
 
 
+def test_case_572_a_cast_to_a_string_with_a_collation_keeps_it(session: SparkSession) -> None:
+    statement = Statement("SELECT key FROM records WHERE CAST(value AS STRING COLLATE UTF8_LCASE) = 'VALUE'")
+    whole, wanted = records(session, [Row()]), needed(session, statement, salted=False)
+    assert [row[KEPT] for row in outcomes(session, statement, whole).collect()] == [True]
+    given = whole.selectExpr("*", f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", *AS_TEXTS).select(*wanted.given)
+    assert [row[OUTCOME] for row in contents(session, statement, given, wanted.returned).collect()] == [1]
+
+
 def test_a_column_that_is_not_given_is_never_taken_for_null(session: SparkSession) -> None:
     given = records(session, [Row()]).selectExpr("offset", "timestamp", f"100 AS {ROOM}", "_end")
     statement = Statement("SELECT string(topic IS NULL) AS value FROM records")

@@ -3,6 +3,7 @@
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,9 @@ from appliance.transform.rows import schema_of
 
 _GATHERED_BYTES = 2 * 1024 * 1024
 """Uncompressed bytes from which on records become rows: what few records cost, thousands cost together."""
+
+_LAID_OUT_ROWS = 25 * ROWS_AT_ONCE
+"""Rows that are laid out at once, and those of a record more: all are millions where each record counts as many."""
 
 _FILLER, _MARK = -1, -2
 """Rows that are no records."""
@@ -112,13 +116,13 @@ class RowWriter:
         if not parts:
             return
         try:
-            rows = _laid_out(parts, self._weight)
-            arrays = [rows.array(name, self._salt) for name in self._schema.names]
+            for rows in _laid_out(parts, self._weight):
+                arrays = [rows.array(name, self._salt) for name in self._schema.names]
+                gathered = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+                for at in range(0, len(gathered), ROWS_AT_ONCE):
+                    yield gathered.slice(at, ROWS_AT_ONCE)
         except RecordMisfit as error:
             raise _damaged(parts) from error
-        gathered = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        for at in range(0, len(gathered), ROWS_AT_ONCE):
-            yield gathered.slice(at, ROWS_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +192,10 @@ class _Rows:
         return pa.array(values, kind).take(chosen)
 
 
-def _laid_out(parts: Sequence[_Part], weight: int) -> _Rows:
+def _laid_out(parts: Sequence[_Part], weight: int) -> Iterator[_Rows]:
     """The rows of the parts: a record in its range, then the fillers that it counts as, and the mark of each end.
+
+    There are ``_LAID_OUT_ROWS`` at once.
 
     Raises:
         RecordMisfit: the fields of a record do not fit its length.
@@ -206,9 +212,14 @@ def _laid_out(parts: Sequence[_Part], weight: int) -> _Rows:
     is_mark = marks[item_owners]
     spans = np.ones(len(is_mark), np.int64)
     spans[~is_mark] = np.maximum(weight, 1 + records.sizes() // ROW_BYTES)
-    numbers = np.full(spans.sum(), _FILLER)
-    numbers[np.cumsum(spans) - spans] = np.where(is_mark, _MARK, np.cumsum(~is_mark) - 1)
-    return _Rows(parts, weight, records, offsets, numbers, np.repeat(item_owners, spans))
+    before = np.cumsum(spans) - spans
+    begins, count = np.flatnonzero(np.diff(before // _LAID_OUT_ROWS, prepend=-1)).tolist(), 0
+    for first, end in itertools.pairwise([*begins, len(spans)]):
+        own, of_marks = spans[first:end], is_mark[first:end]
+        numbers = np.full(own.sum(), _FILLER)
+        numbers[np.cumsum(own) - own] = np.where(of_marks, _MARK, np.cumsum(~of_marks) - 1)
+        some = slice(count, count := count + int((~of_marks).sum()))
+        yield _Rows(parts, weight, records.of(some), offsets[some], numbers, np.repeat(item_owners[first:end], own))
 
 
 def _damaged(parts: Sequence[_Part]) -> RangeDamaged:

@@ -218,7 +218,8 @@ class TransformService:
                 else:
                     self._answer(said)
         finally:
-            self._driver = None
+            if self._driver is writer:  # between hosts it may have dialled again before this end is seen
+                self._driver = None
 
     async def _end(self, reason: str, of_record: bool) -> None:
         async with self._changed:

@@ -1,16 +1,17 @@
 """The rows of ranges for Spark, and back: no batch of them is large, and none is taken for another's."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pytest
 
 from appliance.errors import PeerError
-from appliance.kafka.records.records import fields_of
+from appliance.kafka.records.records import Record, body_of, fields_of
 from appliance.replicator.transform.messages import LEAD, decode, decode_batches, encode_done
 from appliance.replicator.transform.ranges import ROWS_AT_ONCE, WEIGHT_MAX, Range
 from appliance.replicator.transform.row_reader import Confirmed, RowReader
-from appliance.replicator.transform.row_writer import RowWriter
+from appliance.replicator.transform.row_writer import RangeDamaged, RowWriter
 from appliance.transform.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE, TEXTS
 from tests.support.record_batches import Headers, outgoing_of, record, records_of
 
@@ -32,6 +33,12 @@ def rows_of(ranges: Sequence[Range], weight: int = 1) -> Iterator[pa.RecordBatch
             yield from writer.add(number, each, batch)
         yield from writer.mark(number, each)
     yield from writer.rest()
+
+
+def offsets_of(rows: pa.RecordBatch) -> list[int]:
+    """The offsets of the records among the rows."""
+    offsets: list[int] = rows.filter(rows.column(END).is_null()).column("offset").to_pylist()
+    return offsets
 
 
 def returned(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -129,3 +136,23 @@ def test_a_record_that_has_grown_beyond_the_largest_room_fails() -> None:
     (confirmed,) = read(ranges, batches, WEIGHT_MAX)
     assert (confirmed.grown, confirmed.failed) == (False, [1])
     assert [offset for offset, _, _ in records_in(confirmed)] == [0]
+
+
+def test_case_570_records_that_count_as_many_rows_each_are_not_laid_out_all_at_once() -> None:
+    ranges = [range_of([b"x"] * 1_000)]
+    batches = rows_of(ranges, WEIGHT_MAX)
+    before = pa.total_allocated_bytes()
+    assert [rows.num_rows for rows in itertools.islice(batches, 3)] == [ROWS_AT_ONCE] * 3
+    assert pa.total_allocated_bytes() - before < _BOUND
+    assert sum(rows.num_rows for rows in batches) == (1_000 - 3) * WEIGHT_MAX + 1
+    found = (offset for rows in rows_of(ranges, WEIGHT_MAX) for offset in offsets_of(rows))
+    assert [*found] == [*range(1_000)]
+
+
+def test_case_571_a_length_of_too_many_bytes_among_many_headers_is_damage_of_its_range() -> None:
+    body = body_of(None, b"x", [(b"h", b"1")] * 40)
+    damaged = body[:-4] + b"\xff" * 11 + body[-4 + 1 :]
+    batches = outgoing_of([Record(5, 1000, damaged)], 6)
+    whole = Range(("orders", 0), 0, 6, batches, 2**20)
+    with pytest.raises(RangeDamaged, match="offset 5 do not fit"):
+        [*rows_of([whole])]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from appliance.errors import ApplianceError
 from appliance.replicator.transform.messages import encode
-from appliance.replicator.transform.ranges import Range
+from appliance.replicator.transform.ranges import Failure, Range
 from appliance.replicator.transform.service import TransformService
 from appliance.replicator.transform.stream import read_message
 from tests.support.record_batches import outgoing_of, record
@@ -36,3 +36,36 @@ async def test_case_505_a_sink_whose_source_was_served_by_an_earlier_process_is_
         assert outcome.filtered == 1
         for writer in (says_late, says_later, says, says_done):
             writer.close()
+
+
+async def test_case_573_a_driver_that_has_dialled_again_is_asked_for_reasons_when_its_first_connection_ends(
+    tmp_path: Path,
+) -> None:
+    service, socket = TransformService(True, quiet), tmp_path / "transform-0"
+    whole = Range(("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
+    async with service.serving(socket):
+        first, says_first = await driver(socket)
+        again, says_again = await driver(socket)
+        says_first.write_eof()
+        assert await first.read() == b""
+        source, says = await asyncio.open_unix_connection(str(socket))
+        says.write(encode({"role": "source", "attempt": 0}))
+        _, says_done = await asyncio.open_unix_connection(str(socket))
+        says_done.write(encode({"role": "sink", "attempt": 0}))
+        asked = asyncio.create_task(service.transform([whole]))
+        assert (await read_message(source))[0]["ranges"]
+        says_done.write(encode({"done": 0, "failed": [0], "grown": False, "batches": []}))
+        assert (await read_message(again))[0]["ranges"][0]["start"] == 0
+        says_again.write(encode({"topic": "orders", "partition": 0, "offset": 0, "reason": "no number"}))
+        (outcome,) = await asked
+        assert outcome.stop == Failure(0, "no number")
+        for writer in (says_first, says_again, says, says_done):
+            writer.close()
+
+
+async def driver(socket: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection of the driver, which the service has taken in."""
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    writer.write(encode({"role": "driver"}) + encode({"ended": "", "of_record": False}))
+    assert (await read_message(reader))[0] == {}
+    return reader, writer

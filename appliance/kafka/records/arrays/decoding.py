@@ -98,7 +98,7 @@ class Places:
         """The bytes of each."""
         return self.ends - self.begins
 
-    def of(self, chosen: Booleans) -> "Places":
+    def of(self, chosen: Booleans | slice) -> "Places":
         """Those of some records."""
         return Places(self.begins[chosen], self.ends[chosen], self.nulls[chosen])
 
@@ -120,9 +120,9 @@ class Fields:
         """The bytes of each record's key, value and headers."""
         return self.keys.sizes + self.values.sizes + self.headers.sizes
 
-    def of(self, chosen: Booleans) -> "Fields":
+    def of(self, chosen: Booleans | slice) -> "Fields":
         """Those of some records."""
-        if chosen.all():
+        if isinstance(chosen, np.ndarray) and chosen.all():
             return self
         places = (each.of(chosen) for each in (self.keys, self.values, self.headers))
         return Fields(self.data, self.timestamps[chosen], *places)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays import varints
 from appliance.kafka.records.arrays.decoding import Fields, Places, RecordMisfit, binary, nullable, read, require
 from appliance.kafka.records.arrays.encoding import bounds, given, integers, joined, written_sizes
@@ -59,7 +60,11 @@ def _headers(made: Fields) -> tuple[Integers, Places, Places]:
     names, values = ([np.zeros(total, np.int64), np.zeros(total, np.int64)] for _ in range(2))
     nulls = np.zeros(total, np.bool_)
     for record in np.flatnonzero(counts >= _MANY).tolist():
-        found = np.array(_one_by_one(data, int(at[record]), int(ends[record]), int(counts[record]), record))
+        try:
+            places = _one_by_one(data, int(at[record]), int(ends[record]), int(counts[record]), record)
+        except BatchCorrupt as error:
+            raise RecordMisfit(record) from error
+        found = np.array(places)
         own = slice(first[record], first[record] + counts[record])
         names[0][own], names[1][own], values[0][own], values[1][own], nulls[own] = found.T
         at[record] = found[-1][3]
@@ -80,7 +85,11 @@ def _headers(made: Fields) -> tuple[Integers, Places, Places]:
 
 
 def _one_by_one(data: Bytes, at: int, end: int, count: int, record: int) -> list[tuple[int, int, int, int, bool]]:
-    """The places of one record's names and values."""
+    """The places of one record's names and values.
+
+    Raises:
+        RecordMisfit, BatchCorrupt: they do not fit the record's length, or one is longer than any number.
+    """
     view, found = data.data, []
     for _ in range(count):
         size, begin = read_varint(view, at)
