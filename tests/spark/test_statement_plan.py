@@ -176,7 +176,8 @@ def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, t
 
 
 def test_case_572_a_cast_to_a_string_with_a_collation_keeps_it(session: SparkSession) -> None:
-    statement = Statement("SELECT key FROM records WHERE CAST(value AS STRING COLLATE UTF8_LCASE) = 'VALUE'")
+    value, other = (f"CAST({each} AS STRING COLLATE UTF8_LCASE)" for each in ("value", "'VALUE'"))
+    statement = Statement(f"SELECT key FROM records WHERE {value} = {other}")
     whole, wanted = records(session, [Row()]), needed(session, statement, salted=False)
     assert [row[KEPT] for row in outcomes(session, statement, whole).collect()] == [True]
     given = whole.selectExpr("*", f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", *AS_TEXTS).select(*wanted.given)
