@@ -69,6 +69,7 @@ async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itse
     assert_same(orders)
 
 
+@pytest.mark.release  # held by tests/real/replicator/test_running_layout.py
 async def test_four_partitions_that_carry_everything_in_one_lane_get_lanes_of_their_own_by_themselves(
     orders: Link,
 ) -> None:
