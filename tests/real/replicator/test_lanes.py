@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -272,10 +273,10 @@ async def test_case_487_lanes_whose_link_record_was_lost_after_a_change_are_made
     pair: Pair,
 ) -> None:
     # Before, the replicator waited for the command, and the command asked for a start of the replicator.
-    topic, layouts = "", (Layout(LANES), Layout(5, 1))
-    while not topic or 0 in {layout.lane_of(topic, 0) for layout in layouts}:
-        topic = f"lost{len(topic)}-{pair.tag}"
-    topic = pair.topic(topic.removesuffix(f"-{pair.tag}"))
+    layouts = Layout(LANES), Layout(5, 1)
+    names = (f"lost{number}" for number in itertools.count())
+    elsewhere = (name for name in names if all(each.lane_of(f"{name}-{pair.tag}", 0) for each in layouts))
+    topic = pair.topic(next(elsewhere))
     async with pair.engine() as engine:
         produce(pair.producer(), topic, 20)
         await engine.copy_all()
