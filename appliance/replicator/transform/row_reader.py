@@ -83,10 +83,11 @@ class RowReader:
         """
         outcomes = _integers(batch, OUTCOME)
         if FILLER in outcomes:
-            batch = batch.filter(pa.array(outcomes != FILLER))
+            own = outcomes != FILLER
+            batch, outcomes = batch.filter(pa.array(own)), outcomes[own]
         if not len(batch):
             return
-        self._check(_integers(batch, RANGE), _integers(batch, "offset"), _integers(batch, OUTCOME) == MARK)
+        self._check(_integers(batch, RANGE), _integers(batch, "offset"), outcomes == MARK)
         rows = pa.concat_batches([self._held, batch]) if self._held else batch
         columns = _columns(rows)
         sections = [*self._sections(_integers(rows, OUTCOME), columns.sizes())]

@@ -22,7 +22,7 @@ from appliance.kafka.records.arrays.decoding import (
     misfit,
     uncompressed,
 )
-from appliance.kafka.records.arrays.headers import header_lists, opaque_headers
+from appliance.kafka.records.arrays.headers import check_headers, header_lists, opaque_headers
 from appliance.kafka.records.arrays.varints import Booleans, Integers
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.replicator.transform.ranges import ROOM_BYTES, ROW_BYTES, ROWS_AT_ONCE, Range
@@ -117,6 +117,8 @@ class RowWriter:
             return
         try:
             for rows in _laid_out(parts, self._weight):
+                if OPAQUE in self._schema.names and "headers" not in self._schema.names:
+                    check_headers(rows.records)
                 arrays = [rows.array(name, self._salt) for name in self._schema.names]
                 gathered = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
                 for at in range(0, len(gathered), ROWS_AT_ONCE):

@@ -8,7 +8,7 @@ import pyarrow as pa
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays.decoding import RecordMisfit, binary, fields, misfit, uncompressed
 from appliance.kafka.records.arrays.encoding import Columns, payload
-from appliance.kafka.records.arrays.headers import opaque_headers
+from appliance.kafka.records.arrays.headers import check_headers, opaque_headers
 from appliance.kafka.records.arrays.varints import Integers
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.outgoing import Outgoing
@@ -33,7 +33,7 @@ def columns_of(batches: Sequence[Outgoing]) -> Columns:
     try:
         every = fields(parts)
         rows = np.arange(len(every.timestamps))
-        headers = opaque_headers(every, rows)
+        check_headers(every)
     except RecordMisfit as error:
         number = int(np.searchsorted(np.cumsum([len(part.ends) for part in parts]), error.at, side="right"))
         raise misfit(batches[number].first_offset) from error
@@ -41,7 +41,7 @@ def columns_of(batches: Sequence[Outgoing]) -> Columns:
     if len(offsets) != len(rows):
         raise BatchCorrupt(f"the batches from offset {batches[0].first_offset} on do not hold their records")
     keys, values = (binary(every.data, places, rows) for places in (every.keys, every.values))
-    return Columns(offsets, every.timestamps, keys, values, headers)
+    return Columns(offsets, every.timestamps, keys, values, opaque_headers(every, rows))
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

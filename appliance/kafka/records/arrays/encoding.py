@@ -85,9 +85,8 @@ def batches(columns: Columns, begins: Sequence[int], codecs: Sequence[int]) -> l
     counts = np.diff([*begins, len(columns.offsets)])
     bases = np.repeat(columns.timestamps[list(begins)], counts)
     numbers = np.arange(len(columns.offsets)) - np.repeat(begins, counts)
-    records = _records(columns, columns.timestamps - bases, numbers)
-    ends = bounds(records)
-    data, newest = memoryview(records.buffers()[2] or b""), np.maximum.reduceat(columns.timestamps, list(begins))
+    data, ends = _written(columns, columns.timestamps - bases, numbers)
+    newest = np.maximum.reduceat(columns.timestamps, list(begins))
     places = zip(begins, [*begins[1:], len(numbers)], codecs, newest.tolist(), strict=True)
     return [
         batch_of(data[ends[first] : ends[last]], codec, last - first, int(bases[first]), most)
@@ -97,20 +96,20 @@ def batches(columns: Columns, begins: Sequence[int], codecs: Sequence[int]) -> l
 
 def payload(columns: Columns, deltas: Integers, numbers: Integers) -> memoryview:
     """The bytes of all records, with these differences of time and offset to their batch."""
-    records = _records(columns, deltas, numbers)
-    ends = bounds(records)
-    return memoryview(records.buffers()[2] or b"")[ends[0] : ends[-1]]
+    data, ends = _written(columns, deltas, numbers)
+    return data[ends[0] : ends[-1]]
 
 
-def _records(columns: Columns, deltas: Integers, numbers: Integers) -> pa.BinaryArray:
-    """The bytes of each record, with these differences of time and offset to its batch."""
+def _written(columns: Columns, deltas: Integers, numbers: Integers) -> tuple[memoryview, list[int]]:
+    """The bytes of all records, and their ``bounds``."""
     keys, values, headers = columns.keys, columns.values, columns.headers.fill_null(_NO_HEADERS)
     leading = deltas, numbers, written_sizes(keys), written_sizes(values)
     sizes = len(_ATTRIBUTES.as_py()) + lengths(keys) + lengths(values) + lengths(headers)
     for each in leading:
         sizes += varints.sizes(each)
     size, delta, number, key_size, value_size = map(varints.written, (sizes, *leading))
-    return joined(size, _ATTRIBUTES, delta, number, key_size, given(keys), value_size, given(values), headers)
+    records = joined(size, _ATTRIBUTES, delta, number, key_size, given(keys), value_size, given(values), headers)
+    return memoryview(records.buffers()[2] or b""), bounds(records)
 
 
 def joined(*parts: pa.Array) -> pa.BinaryArray:

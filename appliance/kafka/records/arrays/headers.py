@@ -11,7 +11,7 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays import varints
 from appliance.kafka.records.arrays.decoding import Fields, Places, RecordMisfit, binary, nullable, read, require
 from appliance.kafka.records.arrays.encoding import bounds, given, integers, joined, written_sizes
-from appliance.kafka.records.arrays.varints import Bytes, Integers
+from appliance.kafka.records.arrays.varints import Booleans, Bytes, Integers
 from appliance.kafka.records.varint import read_varint
 
 _MANY = 32
@@ -39,16 +39,25 @@ def header_lists(made: Fields, rows: Integers) -> pa.ListArray:
 
 
 def opaque_headers(made: Fields, rows: Integers) -> pa.BinaryArray:
-    """The bytes of each record's headers, as in the record; null for a record that has none, as in ``binary``.
+    """The bytes of each record's headers, as in the record; null for a record that has none, as in ``binary``."""
+    return binary(made.data, Places(made.headers.begins, made.headers.ends, _are_none(made)), rows)
+
+
+def check_headers(made: Fields) -> None:
+    """Check what ``header_lists`` checks while it reads headers.
 
     Raises:
-        RecordMisfit: as ``header_lists``.
+        RecordMisfit: as there.
     """
-    begins, ends = made.headers.begins, made.headers.ends
-    nulls = (ends - begins == 1) & (made.data[begins] == 0)
-    if not nulls.all():
+    if not _are_none(made).all():
         _headers(made)
-    return binary(made.data, Places(begins, ends, nulls), rows)
+
+
+def _are_none(made: Fields) -> Booleans:
+    """True for each record without headers."""
+    begins, ends = made.headers.begins, made.headers.ends
+    none: Booleans = (ends - begins == 1) & (made.data[begins] == 0)
+    return none
 
 
 def _headers(made: Fields) -> tuple[Integers, Places, Places]:
