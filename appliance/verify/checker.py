@@ -92,7 +92,7 @@ class Checker:
     def at_source(self, job: Job, purpose: str, offset: int) -> Reader:
         """A reader of what is copied, from an offset of the source on."""
         choose = self._written.at_source
-        made = self._sql.of(job.replica.source, choose) if self._sql else choose
+        made = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
         return Reader(self._source, job.replica.source, purpose, offset, made)
 
     def _may_lack_keys(self, job: Job) -> bool:

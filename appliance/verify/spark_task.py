@@ -51,7 +51,7 @@ async def _verify(settings: Settings, jobs: Sequence[Job], wait: float, sql: Ser
 
 @contextlib.asynccontextmanager
 async def _made(sql: ServedSql | None) -> AsyncIterator[CopiedBySql | None]:
-    """What makes the records of the source what the SQL has made of them; None without SQL."""
+    """The records of the source as the SQL has made them; None without SQL."""
     if sql is None:
         yield None
     else:

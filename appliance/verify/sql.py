@@ -40,8 +40,11 @@ class CopiedBySql:
         """
         return partition in self._lacking
 
-    def of(self, partition: Partition, choose: Choose | None) -> Choose | None:
-        """The batches that are to be compared, of those that ``choose`` returns, as the SQL has made them."""
+    def of(self, partition: Partition, choose: Choose | None, *, by_key: bool = True) -> Choose | None:
+        """The batches that are to be compared, of those that ``choose`` returns, as the SQL has made them.
+
+        Unless they are compared ``by_key``, nobody asks for keys that differ, and none are looked for.
+        """
         sql = self._partitions.get(partition)
         if sql is None:
             return choose
@@ -50,12 +53,14 @@ class CopiedBySql:
             chosen = await choose(batches) if choose else batches
             passed = [each for each in chosen if sql.has_passed(each.header)]
             as_they_are = [each for each in chosen if not sql.has_passed(each.header)]
-            some = await self._made(partition, sql, passed) if passed else []
+            some = await self._made(partition, sql, passed, by_key=by_key) if passed else []
             return sorted([*some, *as_they_are], key=lambda each: each.header.base_offset)
 
         return made
 
-    async def _made(self, partition: Partition, sql: PartitionSql, batches: Sequence[Batch]) -> list[Batch]:
+    async def _made(
+        self, partition: Partition, sql: PartitionSql, batches: Sequence[Batch], *, by_key: bool
+    ) -> list[Batch]:
         """The batches without what is left out; each keeps its records' offsets.
 
         Raises:
@@ -65,7 +70,8 @@ class CopiedBySql:
         start, end = batches[0].header.base_offset, batches[-1].header.last_offset + 1
         whole = Range(partition, start, end, tuple(outgoing(batches, 0)), UNLIMITED, keeps_codec=False)
         kept = joined([await self._kept(each, statement) for each, statement in _by_statement(whole, sql)])
-        if partition not in self._lacking and (len(kept) < whole.records or not _keys_of(whole).equals(kept.keys)):
+        is_new = by_key and partition not in self._lacking
+        if is_new and (len(kept) < whole.records or not _keys_of(whole).equals(kept.keys)):
             self._lacking.add(partition)
         return [placed(records) for records in _by_batch(kept, batches)]
 
