@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from appliance.errors import ProcessFailed
 from testbed.installation import Installation
+from testbed.jars import checkpoint_place
 from testbed.plan import ClusterPlan, Node
 from testbed.process import OwnedProcess
 
@@ -55,7 +56,9 @@ class Broker:
         if self._installation.checkpoint is None:
             return
         (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={self.node.id}\n")
-        shutil.copyfile(self._installation.checkpoint, data / "bootstrap.checkpoint")
+        place = data / checkpoint_place(self._plan.version)
+        place.parent.mkdir(exist_ok=True)
+        shutil.copyfile(self._installation.checkpoint, place)
 
     async def launch(self) -> None:
         """Start the process on its log directory, empty or not."""

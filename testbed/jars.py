@@ -66,6 +66,13 @@ def on_zookeeper(version: str) -> bool:
     return _numbers(version) < (3, 3)
 
 
+def checkpoint_place(version: str) -> Path:
+    """The place in a log directory of the feature levels of a new cluster; since 4.4 they are in the log (KIP-1170)."""
+    if _numbers(version) < (4, 4):
+        return Path("bootstrap.checkpoint")
+    return Path("__cluster_metadata-0", "00000000000000000000-0000000000.checkpoint")
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in version.split("."))
 

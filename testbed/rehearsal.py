@@ -8,6 +8,7 @@ atomically.
 import asyncio
 import logging
 import secrets
+import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -63,11 +64,12 @@ async def _rehearse(version: str, classpath: str, temporary: Path, archive: Path
     write_files(plan, ports, temporary / plan.name)
     own = node_directory(temporary / plan.name, plan.nodes[0])
     await _format(recording, plan, own)
+    formatted = shutil.copyfile(own / "data" / jars.checkpoint_place(version), temporary / checkpoint.name)
     client = client_configuration(plan, plan.home_targets(ports), temporary / plan.name / "ca.pem", user)
     await _perform(Broker(plan, plan.nodes[0], own, recording), client)
     if recorded.exists():
         recorded.rename(archive)
-    (own / "data" / checkpoint.name).rename(checkpoint)
+    formatted.rename(checkpoint)
 
 
 async def _format(installation: Installation, plan: ClusterPlan, directory: Path) -> None:

@@ -18,8 +18,10 @@ from testbed.jars import KAFKA_VERSION
 from testbed.plan import ApiKey, ClusterPlan
 from tests.support.administration import make_topic
 
-NEWEST = KAFKA_VERSION
-OLD = ("2.8.2", "3.3.2", "3.6.2", "3.9.1")
+NEWEST = "4.4.0"
+OLD = ("2.8.2", "3.3.2", "3.6.2", "3.9.1", KAFKA_VERSION)
+"""The older ones; the last is that of all other suites."""
+
 PAIRS = (*((old, NEWEST) for old in OLD), *((NEWEST, old) for old in OLD), ("2.8.2", "3.6.2"))
 """Source and destination."""
 
