@@ -136,7 +136,7 @@ class BrokerRefused(ApplianceError):
 
 
 class BrokerBusy(BrokerRefused):
-    """A broker answered with an error code that the protocol marks as passing."""
+    """A broker answered with an error code that the protocol marks as passing, or has failed itself."""
 
     retriable = True
 

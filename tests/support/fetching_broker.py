@@ -58,6 +58,8 @@ class FetchingBroker:
     topic: str = "orders"
     topic_id: uuid.UUID = uuid.UUID(int=7)  # noqa: RUF009
     target: Target = field(init=False)
+    refusals: dict[int, ErrorCode] = field(default_factory=dict)
+    """The code that it has now instead of records, by partition."""
     misbehaved: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_WHIMS, 0))
     _session: _Session | None = None
 
@@ -150,17 +152,18 @@ class FetchingBroker:
 
     def _partition(self, number: int, offset: int, most: int) -> PartitionData:
         moved = self._whim("denied a partition", 0.005)
+        code = self.refusals.get(number) or (self.chance.choice(_MOVED) if moved else ErrorCode.none)
         first = offset // RECORDS
         count = min(self.chance.randrange(3), most // len(_BATCH))
         records = b"".join(patched(_BATCH, base_offset=(first + n) * RECORDS) for n in range(count))
         return PartitionData(
             partition_index=i32(number),
-            error_code=self.chance.choice(_MOVED) if moved else ErrorCode.none,
+            error_code=code,
             high_watermark=0,
             last_stable_offset=0,
             log_start_offset=0,
             aborted_transactions=None,
-            records=b"" if moved else records,
+            records=records if code is ErrorCode.none else b"",
         )
 
     def _refusal(self, code: ErrorCode) -> FetchResponse:

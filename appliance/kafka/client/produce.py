@@ -20,7 +20,7 @@ from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, Partiti
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.transactions import Producer, milliseconds
 from appliance.kafka.protocol import versions
-from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.answer import OF_THE_RECORDS, failure
 from appliance.kafka.protocol.flexible import FLEXIBLE, PLAIN, Form, head
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.older import decode_older
@@ -40,30 +40,28 @@ _SOONER = 0.8
 _FIXED = struct.Struct(">hi")
 _INDEX = struct.Struct(">i")
 
-_OF_THE_PRODUCER = frozenset(
+_OF_THE_EPOCH = frozenset(
     {
-        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "CONCURRENT_TRANSACTIONS",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
         "DUPLICATE_SEQUENCE_NUMBER",
-        "INVALID_TXN_STATE",
+        "FENCED_LEADER_EPOCH",
         "INVALID_PRODUCER_ID_MAPPING",
+        "INVALID_TXN_STATE",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "NOT_LEADER_OR_FOLLOWER",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "TRANSACTION_ABORTABLE",
+        "TRANSACTION_COORDINATOR_FENCED",
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "UNKNOWN_LEADER_EPOCH",
         "UNKNOWN_PRODUCER_ID",
-        "UNKNOWN_SERVER_ERROR",
     }
 )
-"""Refusals that a new epoch may resolve: they concern the producer's state, or the broker's, not the batch."""
-
-_OF_THE_PARTITION = frozenset(
-    {
-        "KAFKA_STORAGE_ERROR",
-        "NOT_ENOUGH_REPLICAS",
-        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-        "REQUEST_TIMED_OUT",
-        "TOPIC_AUTHORIZATION_FAILED",
-        "UNKNOWN_TOPIC_OR_PARTITION",
-    }
-)
-"""Refusals of all writes to a partition, which may last; other partitions must not wait for it."""
+"""Refusals that a new epoch may resolve: they concern the producer's state, or a leader that has moved. Any other
+concerns the batch or its partition, and may last: other partitions must not wait for it."""
 
 
 class Copy(NamedTuple):
@@ -175,12 +173,11 @@ def check_produced(response: ProduceResponse) -> dict[Partition, int]:
                 continue
             detail = f" ({answer.error_message})" if answer.error_message else ""
             error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
-            if isinstance(error, BrokerRefused) and error.code in _OF_THE_PARTITION:
-                unavailable[partition] = error
-            elif type(error) is BrokerRefused and error.code not in _OF_THE_PRODUCER:
-                raise CopyRefused(str(error), error.code, partition)
-            else:
+            if not isinstance(error, BrokerRefused) or error.code in _OF_THE_EPOCH:
                 raise error
+            if error.code in OF_THE_RECORDS:
+                raise CopyRefused(str(error), error.code, partition)
+            unavailable[partition] = error
     if unavailable:
         raise PartitionsUnavailable(unavailable)
     return offsets

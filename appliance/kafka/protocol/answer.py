@@ -11,6 +11,22 @@ _FENCED = frozenset(
     }
 )
 
+_OF_THE_BROKER = frozenset({ErrorCode.unknown_server_error, ErrorCode.broker_not_available})
+"""Failures inside a broker, for example of its tiered storage: they pass, though the protocol does not say so."""
+
+OF_THE_RECORDS = frozenset(
+    {
+        "INVALID_RECORD",
+        "INVALID_TIMESTAMP",
+        "MESSAGE_TOO_LARGE",
+        "POLICY_VIOLATION",
+        "RECORD_LIST_TOO_LARGE",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    }
+)
+"""Refusals of records for what they are, in a Fetch or a Produce. All others say nothing of them: a retry may help."""
+
 
 def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceError:
     """The error for a code other than none; ``doing`` names the request, for example ``produce to orders.copy-3``.
@@ -23,7 +39,7 @@ def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceE
         doing = f"{doing} ({words})"
     if code in _FENCED:
         return Fenced(f"{doing}: {name}")
-    if code.retriable:
+    if code.retriable or code in _OF_THE_BROKER:
         return BrokerBusy(f"{doing}: {name}", name, words or "")
     return BrokerRefused(f"{doing}: {name}", name, words or "")
 

@@ -13,7 +13,7 @@ from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRef
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.answer import OF_THE_RECORDS, failure
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.kafka.records.batch import Header, split
 from appliance.kafka.records.legacy import convert
@@ -23,7 +23,7 @@ from appliance.replicator.model.problem_log import ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetch_sizer import FetchSizer
-from appliance.replicator.read.leaders import OUT_OF_RANGE, at_divergence
+from appliance.replicator.read.leaders import at_divergence
 
 _IDLE_WAIT = 0.5
 _HURRIED_WAIT = 0.01
@@ -43,7 +43,7 @@ class Keeper(Protocol):
         """Their leader has changed, is gone, or does not answer."""
 
     def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
-        """The leader will not serve this one now, or does not have its position."""
+        """The leader will not or cannot serve this one now, or does not have its position."""
 
 
 class Fetcher:
@@ -216,7 +216,7 @@ class Fetcher:
 
     def _failed(self, buffer: Buffer, code: ErrorCode) -> None:
         error = failure(code, f"fetch {buffer} from offset {buffer.position}")
-        if isinstance(error, BrokerRefused) and (error.retriable or error.code == OUT_OF_RANGE):
+        if isinstance(error, BrokerRefused) and error.code not in OF_THE_RECORDS:
             self._refuse(buffer, error)
         else:
             self._stop(buffer, PartitionStopped(str(error)))

@@ -11,7 +11,7 @@ from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduc
 from kio.serial import entity_reader
 from kio.static.primitive import i32Timedelta
 
-from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced
+from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced, PartitionsUnavailable
 from appliance.kafka.client.produce import Copy, ProduceExchange, check_produced
 from appliance.kafka.client.transactions import Producer, milliseconds
 from appliance.kafka.protocol.older import as_type, of_version
@@ -82,7 +82,11 @@ def test_one_batch_given_for_two_partitions_is_stamped_for_each() -> None:
         (ErrorCode.invalid_record, CopyRefused),
         (ErrorCode.producer_fenced, Fenced),
         (ErrorCode.out_of_order_sequence_number, BrokerRefused),
+        (ErrorCode.transaction_abortable, BrokerRefused),
         (ErrorCode.not_leader_or_follower, BrokerBusy),
+        (ErrorCode.unknown_server_error, PartitionsUnavailable),
+        (ErrorCode.corrupt_message, PartitionsUnavailable),
+        (ErrorCode.invalid_request, PartitionsUnavailable),
     ],
 )
 def test_a_refusal_is_told_by_what_can_be_done_about_it(code: ErrorCode, error: type[Exception]) -> None:
