@@ -34,6 +34,7 @@ from appliance.replicator.read.fetcher import Fetcher
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
+from appliance.replicator.write.transformation import Transform
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
@@ -257,6 +258,8 @@ class Engine:
     origins: Origins | None = None
     statement: Statement | None = None
     sql: LinkSql = field(default_factory=LinkSql)
+    transform: Transform | None = None
+    """SQL in flight, without Spark."""
 
     @property
     def lanes(self) -> int:
@@ -329,7 +332,8 @@ class Engine:
             owner = Owner(self.run, "worker", "host", 0, self.generation)
             timeout, number = self.settings.transaction_timeout, self.layout.number
             owned = Lane(lane, self.destination, naming, owner, timeout, number)
-            anew = LaneRunner(owned, self.source, self.destination, self.reader, self.settings, self.notice)
+            clusters = self.source, self.destination
+            anew = LaneRunner(owned, *clusters, self.reader, self.settings, self.notice, sql=self.transform)
             anew.statement = self.sql
             runner = warm.get(lane, anew)
             runner.assign(replicas, self.starts)

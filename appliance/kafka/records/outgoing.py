@@ -12,7 +12,7 @@ Consecutive rebuilt records become one batch, since a Produce takes one a partit
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, split, verify
@@ -46,8 +46,8 @@ class Outgoing:
     append_time: bool = False
 
 
-def record_at(batch: Outgoing, offset: int) -> Record:
-    """The record of a batch with this source offset.
+def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:
+    """The records of a batch with these source offsets.
 
     Raises:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or their count.
@@ -55,9 +55,7 @@ def record_at(batch: Outgoing, offset: int) -> Record:
     (whole,) = split(batch.data)
     runs = batch.runs or ((batch.first_offset, batch.records),)
     offsets = itertools.chain.from_iterable(range(first, first + length) for first, length in runs)
-    return next(
-        record._replace(offset=at) for at, record in zip(offsets, unpack(whole, 0), strict=True) if at == offset
-    )
+    return [record._replace(offset=at) for at, record in zip(offsets, unpack(whole, 0), strict=True) if at in wanted]
 
 
 def codec_of(data: bytes | memoryview) -> int:

@@ -6,17 +6,14 @@ from itertools import accumulate
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.kafka.records.records import Record
+from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A record that the link's SQL failed on: its source offset, and the record that tells of it."""
-
-    offset: int
-    record: Record
+def dead_letters_of(replica: Replica) -> Partition:
+    """The partition of the records that the link's SQL fails on."""
+    return replica.destination_topic + DEAD_LETTERS, replica.partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +22,8 @@ class Chunk:
 
     All batches were written in one leader epoch. ``next_offset`` also covers what is left out by design: markers,
     aborted and empty batches, and copies, which ``dropped`` names by first offset and number of records. ``bytes`` is
-    the chunk's size in memory. ``filtered`` counts the records that the link's SQL has left out; it failed on the
-    ``dead_letters``.
+    the chunk's size in memory. ``filtered`` counts the records that the link's SQL has left out; ``dead_letters`` are
+    batches of those that it failed on.
     """
 
     replica: Replica
@@ -35,7 +32,7 @@ class Chunk:
     leader_epoch: int
     dropped: tuple[tuple[int, int], ...] = ()
     filtered: int = 0
-    dead_letters: tuple[DeadLetter, ...] = ()
+    dead_letters: tuple[Outgoing, ...] = ()
 
     def before(self, offset: int) -> "Chunk":
         """Its batches that begin before a source offset."""
@@ -87,7 +84,7 @@ def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
             bytes=position.bytes + chunk.bytes,
             dropped=position.dropped + sum(records for _, records in chunk.dropped),
             filtered=position.filtered + chunk.filtered,
-            dead_letters=position.dead_letters + len(chunk.dead_letters),
+            dead_letters=position.dead_letters + sum(batch.records for batch in chunk.dead_letters),
             rebuilt=(position.rebuilt or 0) + chunk.rebuilt,
             timestamp=max([batch.max_timestamp for batch in chunk.batches], default=position.timestamp),
         )
@@ -105,7 +102,10 @@ def by_partition(chunks: Iterable[Chunk]) -> dict[Replica, list[Chunk]]:
 def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partition, Outgoing]]]:
     """The batches as Produce requests: each has one batch a partition, in the partition's order."""
     queues = [
-        [((replica.destination_topic, replica.partition), batch) for chunk in taken for batch in chunk.batches]
+        [(replica.copy, batch) for chunk in taken for batch in chunk.batches] for replica, taken in chunks.items()
+    ]
+    queues += [
+        [(dead_letters_of(replica), batch) for chunk in taken for batch in chunk.dead_letters]
         for replica, taken in chunks.items()
     ]
     longest = max(map(len, queues), default=0)

@@ -20,11 +20,15 @@ from appliance.replicator.model.chunk import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on reading a partition: the largest batch in bytes, and the offset of a batch that was refused."""
+    """Limits on reading a partition: the largest batch in bytes, and the offset of a batch that was refused.
+
+    ``refused_by`` is the topic that refused it, with its largest batch then: the copy's, or that of the dead letters.
+    """
 
     batch_bytes: int = UNLIMITED
     refused_at: int | None = None
     refusal: str = ""
+    refused_by: tuple[str, int] = ("", 0)
 
 
 class ReadyQueue(asyncio.Event):

@@ -114,7 +114,7 @@ class _Driver:
             except Exception as error:  # a defect of ours: the lanes would wait for ever
                 reason = _unexpected(error)
             self._taken_in.clear()
-            self._writer.write(encode({"ended": reason, "of_record": of_record}))
+            self._writer.write(encode({"ended": reason[:_REASON_MAX], "of_record": of_record}))
             await self._taken_in.wait()
             if reason and not of_record:
                 await asyncio.sleep(pause)

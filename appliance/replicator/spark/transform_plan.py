@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from appliance.kafka.records.outgoing import record_at
+from appliance.kafka.records.outgoing import records_at
 from appliance.replicator.spark.spark_error import spark_error
 from appliance.replicator.spark.transform_ends import Attempt, Lanes, connected
 from appliance.replicator.spark.transform_jobs import JobFailed
@@ -59,7 +59,7 @@ class TransformPlan:
     def reason(self, record: Range) -> str:
         """See ``Sql``."""
         (batch,) = record.batches
-        alone = record_at(batch, record.start)
+        (alone,) = records_at(batch, [record.start])
         try:
             with self._one:
                 evaluation = self._evaluation = self._evaluation or Evaluation(

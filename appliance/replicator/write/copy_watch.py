@@ -13,6 +13,7 @@ from appliance.link.client.checkpoint_log import read_records
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.map_growth import KnownSegments
 from appliance.replicator.write.admission import too_few_replicas
+from appliance.replicator.write.dead_letters import raised_limits
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_partitions import LanePartitions
 
@@ -57,16 +58,19 @@ class CopyWatch:
                 partitions.leave_out(replica, error)
 
     async def look_for_room(self) -> None:
-        """Retry refused batches of copies that take larger ones by now."""
+        """Retry refused batches where larger ones are taken by now, or can be: see ``dead_letters``."""
         partitions, now = self.partitions, _clock()
         if not partitions.refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
         self._looked_for_room = now
-        topics = {replica.destination_topic for replica in partitions.refused}
-        limits, _ = await write_limits(partitions.destination, topics)
-        partitions.limits |= limits
-        for replica, refused in list(partitions.refused.items()):
-            if partitions.limits[replica.destination_topic].batch_bytes > refused.batch_bytes:
+        refused = {replica: limits.refused_by for replica, limits in partitions.refused.items()}
+        letters = {
+            topic: each.destination_topic for each, (topic, _) in refused.items() if topic != each.destination_topic
+        }
+        limits, _ = await write_limits(partitions.destination, {replica.destination_topic for replica in refused})
+        partitions.limits |= limits | (await raised_limits(partitions.destination, letters) if letters else {})
+        for replica, (topic, size) in refused.items():
+            if topic in partitions.limits and partitions.limits[topic].batch_bytes > size:
                 partitions.take_in_again(replica)
 
 

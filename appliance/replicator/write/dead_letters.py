@@ -1,52 +1,98 @@
 """The topics of the records that the link's SQL fails on: one for each copy, with the copy's partitions.
 
 A lane makes them when it first needs them, and owns in them the partitions that it owns in the copies. Their records
-commit in the transaction that moves the positions past them.
+commit in the transaction that moves the positions past them. What such a topic does not take holds back its own
+partition alone.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from kio.schema.errors import ErrorCode
+
+from appliance.errors import ApplianceError, PartitionsUnavailable
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import LARGEST_BATCH, WriteLimits, alter_configs, write_limits
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.topics import NewTopic, create_topics, grow_topics
-from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.records import Record
-from appliance.link.model.naming import DEAD_LETTERS
-from appliance.replicator.model.chunk import Chunk
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.client.topics import NewTopic, grow_topics
+from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.records.outgoing import UNLIMITED
+from appliance.replicator.model.chunk import Chunk, dead_letters_of
 from appliance.replicator.write.lane import Lane
 
-
-def dead_letters(chunks: Iterable[Chunk]) -> Mapping[Partition, list[Record]]:
-    """The dead letters of chunks, by their partition."""
-    found: dict[Partition, list[Record]] = {}
-    for chunk in chunks:
-        if chunk.dead_letters:
-            topic, partition = chunk.replica.copy
-            found.setdefault((topic + DEAD_LETTERS, partition), []).extend(
-                letter.record for letter in chunk.dead_letters
-            )
-    return found
+HEADERS_BYTES = 16 * 1024
+"""Bytes by which such a topic takes larger batches than the copy. The headers have up to 2.5 KB; the rest is for codecs
+that compress a little less here than at the producer."""
 
 
-async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk]) -> None:
+async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], limits: dict[str, WriteLimits]) -> None:
     """Make the topics of these chunks' dead letters, or grow them, and let the started lane learn their leaders.
 
+    Keeps their ``limits``, and looks again once a batch exceeds them.
+
     Raises:
-        BrokerBusy: a partition has no leader yet, or its leader has not made it yet.
-        ApplianceError: a topic cannot be made or grown.
+        PartitionsUnavailable: some topics cannot be made, grown or written now.
+        ApplianceError: no broker answers.
     """
-    wanted = dead_letters(chunks)
-    if not wanted or all(lane.knows_leader(partition) for partition in wanted):
+    largest: dict[Partition, int] = {}
+    copies: dict[str, str] = {}
+    for chunk in chunks:
+        for batch in chunk.dead_letters:
+            place = dead_letters_of(chunk.replica)
+            largest[place] = max(largest.get(place, 0), len(batch.data))
+            copies[place[0]] = chunk.replica.destination_topic
+    if all(
+        lane.knows_leader(place) and (place[0] not in limits or size <= limits[place[0]].batch_bytes)
+        for place, size in largest.items()
+    ):
         return
-    copies = {topic: topic.removesuffix(DEAD_LETTERS) for topic, _ in wanted}
     found = await destination.metadata([*copies, *copies.values()])
+    failures = await _make(destination, found, copies)
+    led = [place for place in largest if place[0] not in failures]
+    _, leaderless = await try_offsets(destination, await lane.learn(copies), led, Bound.END)
+    unavailable = {place: failures[place[0]] for place in largest if place[0] in failures} | leaderless
+    if unavailable:
+        raise PartitionsUnavailable(unavailable)
+    limits |= await raised_limits(destination, copies)
+
+
+async def _make(destination: Cluster, found: Metadata, copies: Mapping[str, str]) -> dict[str, ApplianceError]:
+    """Make or grow the topics, as the copies are in these metadata; the errors of topics, by name."""
     sizes = {topic: len(found.topics[copy].leaders) for topic, copy in copies.items() if copy in found.topics}
     known = {topic: len(found.topics[topic].leaders) for topic in sizes if topic in found.topics}
-    missing = [NewTopic(topic, size, -1, {}) for topic, size in sizes.items() if topic not in known]
-    if missing:
-        for error in (await create_topics(destination, missing)).failures.values():
-            raise error
-    if smaller := {topic: sizes[topic] for topic, count in known.items() if count < sizes[topic]}:
-        for error in (await grow_topics(destination, smaller)).values():
-            raise error
-    await list_offsets(destination, await lane.learn(copies), list(wanted), Bound.END)
+    failures = {
+        topic: failure(found.topics[topic].error, f"look for {topic}")
+        for topic in known
+        if found.topics[topic].error is not ErrorCode.none
+    }
+    if missing := [topic for topic in sizes if topic not in known]:
+        limits, _ = await write_limits(destination, [copies[topic] for topic in missing])
+        configs = {
+            topic: {LARGEST_BATCH: str(_room(limits[copies[topic]]))} for topic in missing if copies[topic] in limits
+        }
+        new = [NewTopic(topic, sizes[topic], -1, configs.get(topic, {})) for topic in missing]
+        failures |= (await ConfigFilter(destination).make(new)).failures
+    smaller = {topic: sizes[topic] for topic, count in known.items() if count < sizes[topic] and topic not in failures}
+    if smaller:
+        failures |= await grow_topics(destination, smaller)
+    return failures
+
+
+async def raised_limits(destination: Cluster, copies: Mapping[str, str]) -> dict[str, WriteLimits]:
+    """The limits of these topics, and of the copy of each, once they take what the copies take and the headers.
+
+    A limit that is unknown is left out; one that cannot be raised stays as it is.
+    """
+    limits, _ = await write_limits(destination, [*copies, *copies.values()])
+    least = {topic: _room(limits[copy]) for topic, copy in copies.items() if copy in limits}
+    low = {topic: size for topic, size in least.items() if topic in limits and limits[topic].batch_bytes < size}
+    if low:
+        refused = await alter_configs(destination, {topic: {LARGEST_BATCH: str(size)} for topic, size in low.items()})
+        limits |= {topic: replace(limits[topic], batch_bytes=low[topic]) for topic in low if topic not in refused}
+    return limits
+
+
+def _room(copy: WriteLimits) -> int:
+    return min(copy.batch_bytes + HEADERS_BYTES, UNLIMITED)

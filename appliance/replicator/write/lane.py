@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, Superseded
 from appliance.kafka.client.interface import Cluster
@@ -315,14 +314,13 @@ class Lane:
         chunks: Sequence[Chunk],
         base: Mapping[Replica, Position],
         gaps: Sequence[Gap] = (),
-        beside: Mapping[Partition, list[Record]] = MappingProxyType({}),
         cut: Collection[Replica] = (),
     ) -> None:
         """Write the chunks, and the positions past them, in one transaction (invariant A).
 
         ``base`` holds positions that first replace the remembered ones: of replicas without one, of stopping ones, or
-        of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). ``beside`` are records
-        for other partitions than the copies. Of ``cut`` partitions no older part of the map holds, if ``can_cut_maps``.
+        of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). Of ``cut``
+        partitions no older part of the map holds, if ``can_cut_maps``.
         The first transaction after a start leaves the owner's name; later, an empty one is skipped.
 
         Raises:
@@ -350,8 +348,7 @@ class Lane:
             grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets, cut)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
-            own = {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
-            return {**own, **beside}
+            return {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
 
         try:
             await self._write(rounds(taken), remembered)

@@ -17,6 +17,7 @@ from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.position import Loss, Position
 from appliance.link.model.replicas import Replica
+from appliance.replicator.model.chunk import dead_letters_of
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.read.buffer import Limits, ReadyQueue
@@ -32,7 +33,7 @@ _TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 class LanePartitions:
     """The partitions of one lane; those ``taken_in`` are read or stopped; with ``records_gaps`` no gap stops one.
 
-    ``limits`` are those of the copies' topics; ``refused`` are those of partitions whose copy refused a batch.
+    ``limits`` are those of the topics that it writes; ``refused`` are those of partitions of which a batch was refused.
     """
 
     lane: Lane
@@ -174,11 +175,16 @@ class LanePartitions:
         self._held_back.add(replica, _clock())
 
     def leave_out_unwritable(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> bool:
-        """Pause copying of unwritable partitions; False when none of the copies belongs to this lane."""
-        unwritable = [replica for replica in self.replicas if replica.copy in reasons]
-        for replica in unwritable:
+        """Pause copying of unwritable partitions; False when none of the topics is this lane's."""
+        unwritable = {
+            replica: reasons[partition]
+            for replica in self.replicas
+            for partition in (dead_letters_of(replica), replica.copy)
+            if partition in reasons
+        }
+        for replica, reason in unwritable.items():
             self._unwritable.add(replica)
-            self.leave_out(replica, reasons[replica.copy])
+            self.leave_out(replica, reason)
         return bool(unwritable)
 
     def wrote_to(self, replicas: Collection[Replica]) -> None:
@@ -191,10 +197,12 @@ class LanePartitions:
 
     def refuse(self, error: CopyRefused) -> None:
         """Next time, read up to a batch that the destination refuses, and stop there."""
-        (replica,) = [replica for replica in self.replicas if replica.copy == error.partition]
-        at, size = error.first_offset, self.limits[replica.destination_topic].batch_bytes
-        remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
-        self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}")
+        (replica,) = [each for each in self.replicas if error.partition in (each.copy, dead_letters_of(each))]
+        at, topic = error.first_offset, error.partition[0]
+        size = self.limits[replica.destination_topic].batch_bytes
+        refused_by = topic, self.limits[topic].batch_bytes if topic in self.limits else size
+        remedy = f"; raise max.message.bytes of {topic}" if error.code in _TOO_LARGE else ""
+        self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}", refused_by)
 
     def take_in_again(self, replica: Replica) -> None:
         """Forget the refused batch of a partition, and read it from its position."""

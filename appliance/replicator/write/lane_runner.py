@@ -25,7 +25,7 @@ from appliance.replicator.model.transaction_size import TransactionSize
 from appliance.replicator.read.buffer import ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.copy_watch import CopyWatch, MapCleaner
-from appliance.replicator.write.dead_letters import dead_letters, make_room
+from appliance.replicator.write.dead_letters import make_room
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.replicator.write.transformation import Transform, Transformation
@@ -219,7 +219,7 @@ class LaneRunner:
         """One transaction with what the SQL makes of the chunks; a record that it fails on stops its partition."""
         passed, stops = await transformation.of(chunks)
         try:
-            await make_room(self.lane, self.destination, passed)
+            await make_room(self.lane, self.destination, passed, self._partitions.limits)
         except ApplianceError:
             self.lane.begin_anew()  # the chunks are read again
             raise
@@ -232,7 +232,7 @@ class LaneRunner:
         """One transaction, whose duration decides the size of the next one."""
         began, size = _clock(), sum(chunk.bytes for chunk in chunks)
         try:
-            await self.lane.commit(chunks, {}, beside=dead_letters(chunks))
+            await self.lane.commit(chunks, {})
         except ApplianceError as error:
             timed_out = self._size.failed(size, _clock() - began)
             self._timed_out = timed_out if isinstance(error, Fenced) else None

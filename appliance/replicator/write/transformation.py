@@ -3,15 +3,16 @@
 The lane alone knows its positions: each range begins where the one before it ends, the first at the committed position.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from appliance.errors import PartitionStopped
-from appliance.kafka.records.outgoing import record_at
-from appliance.kafka.records.records import Record, body_of, fields_of
+from appliance.kafka.client.topics import pieces
+from appliance.kafka.records.outgoing import COALESCED_BYTES, Outgoing, codec_of, records_at
+from appliance.kafka.records.records import Record, body_of, fields_of, newest, pack
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk, DeadLetter
+from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.write.lane_partitions import LanePartitions
 
@@ -76,20 +77,27 @@ class Transformation:
 
 
 def _chunk(chunk: Chunk, outcome: Outcome) -> Chunk:
-    letters = tuple(_dead_letter(chunk, failure) for failure in outcome.failures)
+    letters = tuple(_dead_letters(chunk, outcome.failures))
     passed = replace(chunk.before(outcome.next_offset), batches=outcome.batches, next_offset=outcome.next_offset)
     return replace(passed, filtered=outcome.filtered, dead_letters=letters)
 
 
-def _dead_letter(chunk: Chunk, failure: Failure) -> DeadLetter:
+def _dead_letters(chunk: Chunk, failures: Iterable[Failure]) -> Iterator[Outgoing]:
+    """Batches of the records that failed, with the codec of those that had them."""
+    reasons = {failure.offset: failure.reason for failure in failures}
+    for batch in chunk.batches if reasons else ():
+        failed = [_dead_letter(chunk.replica, each, reasons[each.offset]) for each in records_at(batch, reasons)]
+        for some in pieces(((each, len(each.body)) for each in failed), COALESCED_BYTES):
+            data, first, last = pack(some, codec_of(batch.data)), some[0].offset, some[-1].offset
+            yield Outgoing(data, len(some), first, last + 1, newest(some), raw=False)
+
+
+def _dead_letter(replica: Replica, record: Record, reason: str) -> Record:
     """The record that failed, with the reason and its place as headers."""
-    (batch,) = [each for each in chunk.batches if each.first_offset <= failure.offset < each.next_offset]
-    record = record_at(batch, failure.offset)
     key, value, headers = fields_of(record.body)
-    said = {REASON: failure.reason, TOPIC: chunk.replica.source_topic, PARTITION: str(chunk.replica.partition)}
-    more = [(name.encode(), text.encode()) for name, text in {**said, OFFSET: str(failure.offset)}.items()]
-    body = body_of(key, value, [*headers, *more])
-    return DeadLetter(failure.offset, Record(0, record.timestamp, body))
+    said = {REASON: reason, TOPIC: replica.source_topic, PARTITION: str(replica.partition), OFFSET: str(record.offset)}
+    more = [(name.encode(), text.encode()) for name, text in said.items()]
+    return record._replace(body=body_of(key, value, [*headers, *more]))
 
 
 def _reason(replica: Replica, failure: Failure) -> PartitionStopped:

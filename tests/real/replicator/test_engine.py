@@ -227,7 +227,7 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
         fault = str(await engine.until_stopped(topic))
         assert f"{topic}-0 offset 10 is refused" in fault
         assert "MESSAGE_TOO_LARGE" in fault
-        assert "raise its max.message.bytes" in fault
+        assert f"raise max.message.bytes of {pair.naming.destination(topic)}" in fault
     assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 2)] == [10, 50]
     configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
     async with pair.engine() as engine:

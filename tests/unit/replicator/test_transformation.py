@@ -12,13 +12,12 @@ from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.records.records import fields_of
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk, advanced
+from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
 from appliance.replicator.read.buffer import Limits
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
-from appliance.replicator.write.dead_letters import dead_letters
 from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.replicator.write.transformation import Transformation
-from tests.support.record_batches import outgoing_of, record
+from tests.support.record_batches import outgoing_of, record, records_of
 
 ORDERS, BILLS = (Replica(name, 0, f"{name}.copy", uuid.uuid4(), uuid.uuid4()) for name in ("orders", "bills"))
 
@@ -90,8 +89,10 @@ async def test_dead_letters_have_the_record_and_say_why_and_from_where_and_posit
     sql = Sql({"orders": lambda each: Outcome((), each.end, 7, (Failure(6, "no number"), Failure(8, "no date")))})
     made, stops = await Transformation(sql, lane({ORDERS: 5})).of([chunk(ORDERS, 5, 9)])
     assert stops == {}
-    ((place, records),) = dead_letters(made).items()
+    ((place, batch),) = [each for one in rounds(by_partition(made)) for each in one]
     assert place == ("orders.copy.dead-letter", 0)
+    assert (batch.first_offset, batch.next_offset) == (6, 9)
+    records = records_of([batch])
     assert [record.timestamp for record in records] == [1006, 1008]
     key, value, headers = fields_of(records[1].body)
     assert (key, value) == (b"key 8", b"key 8")
