@@ -78,6 +78,19 @@ class OffsetMaps:
         self._present = (await self._cluster.metadata(asked)).topics if asked else {}
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
 
+    async def read(self, wanted: Collection[Partition] | None = None) -> None:
+        """Read all that is committed, as ``refresh``, where nothing may go on without it.
+
+        Raises:
+            ApplianceError: a lane cannot be read now.
+        """
+
+        async def read() -> None:
+            for error in (await self.refresh(wanted)).values():
+                raise error
+
+        await retry_while_busy(read)
+
     @property
     def name(self) -> str:
         """The link's name."""
@@ -108,6 +121,13 @@ class OffsetMaps:
         """The position of a source partition; None if nothing is copied."""
         lane = self._lanes.get(partition)
         return None if lane is None else self._checkpoints[lane].positions.get(partition)
+
+    @property
+    def producer_ids(self) -> frozenset[int]:
+        """The producer ids of the newest writes, of each lane and into each copy; those before are not remembered."""
+        ends = [position.copy_end for _, position in self.positions()]
+        marks = [checkpoint.mark for checkpoint in self._checkpoints]
+        return frozenset(each.producer_id for each in (*ends, *marks) if each and each.producer_id >= 0)
 
     def copies(self) -> Mapping[Partition, Partition]:
         """The source partition of each copy."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.step import Verdict
@@ -37,6 +36,7 @@ from appliance.verify.verification import Verification
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine
 from tests.support.failing_back import failed_back, promoted, states
+from tests.support.forgetful import until_forgotten
 from tests.support.mesh import Mesh, copy_all
 from tests.support.patience import PATIENCE
 
@@ -64,19 +64,6 @@ async def stopped(engine: Engine, topic: str) -> str:
     """Copy until the first partition of a topic has stopped; the reason."""
     await engine.prepare()
     return await engine.until_all_stopped(topic, 1)
-
-
-async def until_forgotten(cluster: KafkaCluster, transactional_id: str) -> None:
-    """Wait until a cluster no longer knows a transactional id."""
-    broker = await cluster.broker(0)
-
-    async def known() -> bool:
-        listed = await broker.call(ListTransactionsRequest(), ListTransactionsResponse)
-        return transactional_id in {str(state.transactional_id) for state in listed.transaction_states}
-
-    async with asyncio.timeout(PATIENCE):
-        while await known():
-            await asyncio.sleep(0.1)
 
 
 async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Mesh) -> None:
