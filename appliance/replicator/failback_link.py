@@ -65,8 +65,8 @@ class ReverseLink:
 
     @property
     def naming(self) -> Naming:
-        """Its names."""
-        return self.operation.naming.failback
+        """Its names; the source's topics keep the records' times, unless the operator lets them change."""
+        return replace(self.operation.naming.failback, keeps_times=not self.operation.choice.allow_loss)
 
     def position(self, replica: Replica) -> Position | None:
         """The last read position of a partition in reverse."""

@@ -80,7 +80,6 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
 
     Raises:
         LinkRefused: foreign records lie between those copied back; unless losses are allowed.
-        ApplianceError: the maps cannot be read now; the link must not go on without them.
     """
     found, foreign, maps = {}, [], await link.maps(replicas)
     for replica in replicas:

@@ -6,7 +6,6 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import copy_spans
 from appliance.link.model.replicas import Replica
 from appliance.verify.partition_sql import BroughtBack
 
@@ -23,8 +22,9 @@ async def brought_back(
     """
     maps = OffsetMaps(source, naming.failback)
     await maps.read({each.copy for each in replicas})
-    return {
-        each.source: BroughtBack(sorted(maps.producer_ids), copy_spans(maps.segments(each.copy)))
-        for each in replicas
-        if (held := maps.position(each.copy)) and not is_another(held.source_id, each.destination_id)
-    }
+    ids, found = sorted(maps.producer_ids), {}
+    for each in replicas:
+        if (held := maps.position(each.copy)) and not is_another(held.source_id, each.destination_id):
+            spans = [(known.stretch.copy_from, known.stretch.copy_to) for known in maps.segments(each.copy)]
+            found[each.source] = BroughtBack(ids, spans)
+    return found

@@ -92,17 +92,6 @@ def is_copied(known: Sequence[Segment], first: int, last: int) -> bool | None:
     return found is not None and found[1] <= last
 
 
-def copy_spans(known: Iterable[Segment]) -> list[tuple[int, int]]:
-    """The spans of the copy's offsets that the segments cover, in the copy's order."""
-    spans: list[tuple[int, int]] = []
-    for begin, end in ((each.stretch.copy_from, each.stretch.copy_to) for each in known):
-        if spans and spans[-1][1] == begin:
-            spans[-1] = spans[-1][0], end
-        elif begin < end:
-            spans.append((begin, end))
-    return spans
-
-
 def drop(known: list[Segment], begin: int) -> None:
     """Remove the segment that begins at an offset of the copy, if there is one."""
     at = bisect_left(known, begin, key=lambda each: each.stretch.copy_from)

@@ -20,7 +20,7 @@ _INTERVAL = 5.0
 """Interval of looks at the leaders of the copies and their replicas in sync, in seconds."""
 
 _ROOM_INTERVAL = 3.0
-"""Interval of looks for a larger batch limit of a copy that refused a batch, in seconds."""
+"""Interval of looks for another limit of a copy that refused a batch, in seconds."""
 
 _STARTS_INTERVAL = 600.0
 """Interval of looks at the starts of the copies, in seconds."""
@@ -57,16 +57,16 @@ class CopyWatch:
                 partitions.leave_out(replica, error)
 
     async def look_for_room(self) -> None:
-        """Retry refused batches of copies that take larger ones by now."""
+        """Retry refused batches of copies that may take them by now: their limits have changed."""
         partitions, now = self.partitions, _clock()
         if not partitions.refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
         self._looked_for_room = now
         topics = {replica.destination_topic for replica in partitions.refused}
-        limits, _ = await write_limits(partitions.destination, topics)
+        before, (limits, _) = dict(partitions.limits), await write_limits(partitions.destination, topics)
         partitions.limits |= limits
-        for replica, refused in list(partitions.refused.items()):
-            if partitions.limits[replica.destination_topic].batch_bytes > refused.batch_bytes:
+        for replica in list(partitions.refused):
+            if partitions.limits[replica.destination_topic] != before[replica.destination_topic]:
                 partitions.take_in_again(replica)
 
 

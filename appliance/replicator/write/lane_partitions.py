@@ -25,7 +25,9 @@ from appliance.replicator.write.admission import Admission, Admitting, made_anew
 from appliance.replicator.write.copies import UNFINISHED, LookedTo
 from appliance.replicator.write.lane import Lane
 
-_TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
+_LARGER = "; raise its max.message.bytes"
+_ANY_TIME = "; raise its message.timestamp.before.max.ms and message.timestamp.after.max.ms"
+_REMEDIES = {"MESSAGE_TOO_LARGE": _LARGER, "RECORD_LIST_TOO_LARGE": _LARGER, "INVALID_TIMESTAMP": _ANY_TIME}
 
 
 @dataclass(slots=True)
@@ -193,7 +195,7 @@ class LanePartitions:
         """Next time, read up to a batch that the destination refuses, and stop there."""
         (replica,) = [replica for replica in self.replicas if replica.copy == error.partition]
         at, size = error.first_offset, self.limits[replica.destination_topic].batch_bytes
-        remedy = "; raise its max.message.bytes" if error.code in _TOO_LARGE else ""
+        remedy = _REMEDIES.get(error.code, "")
         self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}")
 
     def take_in_again(self, replica: Replica) -> None:

@@ -91,6 +91,20 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         assert min(there.records, here.records) > 0
 
 
+async def test_case_683_a_topic_that_changes_the_times_of_records_gets_none_until_it_keeps_them(two: Mesh) -> None:
+    # Each record came with the time of its copy: the sides differed for ever, and nobody was told.
+    topic = two.topic("timed")
+    configure(two.clusters["grape"], topic, **{"message.timestamp.type": "LogAppendTime"})
+    two.produce("orange", topic, 10)
+    async with two.engines() as (forth, _):
+        reason = await stopped(forth, topic)
+        assert f"{topic}-0 offset 0 is refused: {topic} has message.timestamp.type=LogAppendTime" in reason
+        assert forth.pair.rows(forth.pair.grape, topic, 1) == [[]]
+        configure(two.clusters["grape"], topic, **{"message.timestamp.type": "CreateTime"})
+        await forth.copy_all()
+        forth.pair.compare(topic)
+
+
 @pytest.mark.parametrize("turns", [2, pytest.param(4, marks=pytest.mark.release)])
 async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off(three: Mesh, turns: int) -> None:
     topic = three.topic("orders", 2)
