@@ -21,12 +21,11 @@ class BroughtBack(NamedTuple):
 
     def has(self, header: Header) -> bool:
         """True of a batch that a failback has written."""
-        within = any(first <= header.base_offset < following for first, following in self.spans)
-        return within or header.producer_id in self.producer_ids
+        at, writer = header.base_offset, header.producer_id
+        return writer in self.producer_ids or any(first <= at < end for first, end in self.spans)
 
 
 NOTHING = BroughtBack()
-"""Of a link without failbacks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ async def write_limits(
     for name, settings in described.items():
         least, times = settings.get(LEAST_IN_SYNC), settings.get(TIMES)
         keeps_times = times is None or times.value != "LogAppendTime"
-        largest = int(settings[LARGEST_BATCH].value or 0)
-        limits[name] = WriteLimits(largest, int((least and least.value) or 1), keeps_times)
+        in_sync = int((least and least.value) or 1)
+        limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times)
     return limits, failures
 
 

@@ -162,8 +162,8 @@ class OffsetMaps:
             return NOT_KNOWN
         if (topic := self._present.get(name)) is None:
             return not_known(f"topic {name}, to which it was copied, is not known to be there now")
-        was_made_anew = is_another(topic.id, position.destination_id)
-        return not_known(f"topic {name} was deleted and made anew since it was copied there") if was_made_anew else None
+        anew = is_another(topic.id, position.destination_id)
+        return not_known(f"topic {name} was deleted and made anew since it was copied there") if anew else None
 
     def segments(self, partition: Partition) -> Sequence[Segment]:
         """The map of a source partition; empty if it is unreadable now."""

@@ -45,8 +45,8 @@ class Naming:
     checkpoints. ``exact`` is the name of the only copy of a link whose ``kind`` says so; ``included`` then matches one
     topic. ``internal`` matches topics in which other programs keep their state. Others than the link may write to
     ``shared`` copies: other links, and with identical names the destination's own producers. With ``dead_letters`` the
-    link writes the records that its SQL fails on to topics of their own. With ``keeps_times`` it refuses topics that
-    would change their times, since it does not configure them.
+    link writes the records that its SQL fails on to topics of their own. With ``keeps_times`` it writes to no topic
+    that changes the times of records; it never writes to such a shared one.
     """
 
     replicator: str
@@ -80,7 +80,6 @@ class Naming:
             re.compile(topics.internal_regex),
             topics.shared,
             settings.transform.wanted and settings.transform.on_error is OnTransformError.DEAD_LETTER,
-            topics.shared,
         )
 
     @property
