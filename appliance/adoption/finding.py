@@ -11,7 +11,7 @@ from appliance.adoption.model.plan import Allowed, Beginning, Logs
 from appliance.adoption.model.report import AdoptionReport
 from appliance.errors import BatchCorrupt, LinkRefused, PartitionStopped, SettingsError
 from appliance.failover.operation import Operation
-from appliance.kafka.client.configs import POLICY, Setting, try_describe
+from appliance.kafka.client.configs import POLICY, TIMES, Setting, try_describe
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
@@ -24,7 +24,6 @@ from appliance.link.model.replicas import DiscoveredTopics, Replica, discover
 from appliance.replicator.establish import Establishing
 from appliance.verify.model.report import Span
 
-_TIMESTAMPS = "message.timestamp.type"
 _AT_ONCE = 4
 
 ADOPTS = "adopts"
@@ -181,7 +180,7 @@ class Adoption:
 
     async def _terms(self, replicas: list[Replica]) -> dict[str, Terms]:
         """The terms of the comparison of each source topic."""
-        copies, keys = {each.source_topic: each.destination_topic for each in replicas}, (POLICY, _TIMESTAMPS)
+        copies, keys = {each.source_topic: each.destination_topic for each in replicas}, (POLICY, TIMES)
         at_source, _ = await try_describe(self.operation.source, list(copies), keys)
         at_destination, failures = await try_describe(self.operation.destination, list(copies.values()), keys)
         for error in failures.values():
@@ -192,7 +191,7 @@ class Adoption:
                 self.choice.allowed,
                 deadline,
                 self.choice.whole,
-                _value(at_destination.get(copy), _TIMESTAMPS) != "LogAppendTime",
+                _value(at_destination.get(copy), TIMES) != "LogAppendTime",
                 "compact" in _value(at_source.get(topic), POLICY) + _value(at_destination.get(copy), POLICY),
             )
             for topic, copy in copies.items()

@@ -139,7 +139,8 @@ def _failback_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--allow-loss",
         action="store_true",
-        help="leave out what producers wrote to the source during the failback, and what a copy does not have any more",
+        help="leave out what producers wrote to the source during the failback and what a copy does not have any more; "
+        "let a source topic with LogAppendTime give new times to what is copied back",
     )
     command.add_argument(
         "--keep-diverged",

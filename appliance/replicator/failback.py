@@ -23,7 +23,7 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
 from appliance.link.model.replicas import Replica, discover
 from appliance.listing import some
-from appliance.replicator.failback_beginning import begin, plan
+from appliance.replicator.failback_beginning import begin, plan, require_times
 from appliance.replicator.failback_diverged import keep, require_names
 from appliance.replicator.failback_link import BEGUN, ReverseLink
 from appliance.replicator.failback_positions import CopyEnds, Return, move, returns
@@ -62,6 +62,7 @@ async def failback(operation: Operation) -> FailbackReport:
     replicas = await run.replicas()
     await run.reverse.read()
     seeds = await plan(run.reverse, replicas)
+    await require_times(run.reverse, {replica.source_topic for replica in replicas})
     if choice.keep_diverged:
         require_names(run.reverse, {replica.source_topic for replica in replicas})
     if choice.dry_run:

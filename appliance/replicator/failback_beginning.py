@@ -1,11 +1,12 @@
 """The beginning of a failback: the first offsets of the link in reverse, and the offsets where the logs diverge."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from appliance.errors import LinkRefused
 from appliance.failover.model.failback_plan import GIVE_UP, Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
+from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import Gap
@@ -42,6 +43,23 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
     if refusals:
         raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
     return planned | await _anew(link, [replica for replica in replicas if replica not in fresh])
+
+
+async def require_times(link: ReverseLink, topics: Collection[str]) -> None:
+    """See that these topics of the source keep the times of what is copied back, or say which ones do not.
+
+    Raises:
+        LinkRefused: some do not; unless losses are allowed.
+    """
+    limits, failures = await write_limits(link.operation.source, topics)
+    for error in failures.values():
+        raise error
+    if changing := ", ".join(sorted(name for name, each in limits.items() if not each.keeps_times)):
+        what = f"message.timestamp.type=LogAppendTime gives new times to what is copied back to {changing}"
+        if not link.operation.choice.allow_loss:
+            remedy = "set CreateTime there until the failback has ended, or give --allow-loss"
+            raise LinkRefused(f"cannot be failed back: {what}: {remedy}")
+        link.operation.tell(what)
 
 
 async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:

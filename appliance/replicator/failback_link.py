@@ -65,8 +65,8 @@ class ReverseLink:
 
     @property
     def naming(self) -> Naming:
-        """Its names."""
-        return self.operation.naming.failback
+        """Its names; the source's topics keep the records' times, unless the operator lets them change."""
+        return replace(self.operation.naming.failback, keeps_times=not self.operation.choice.allow_loss)
 
     def position(self, replica: Replica) -> Position | None:
         """The last read position of a partition in reverse."""
@@ -91,11 +91,6 @@ class ReverseLink:
         found = [gap for gap in gaps if gap.partition == replica.copy and begun and begun is not gap]
         found = [gap for gap in found if begun and gap.found >= begun.found]
         return (min(gap.first for gap in found), max(gap.next for gap in found)) if found else None
-
-    def producer_ids(self, replica: Replica) -> set[int]:
-        """The producer ids with which the lane of a partition has written."""
-        held, mark = self.position(replica), self._checkpoint(replica).mark
-        return {end.producer_id for end in (held.copy_end if held else None, mark) if end}
 
     def _checkpoint(self, replica: Replica) -> LaneCheckpoint:
         known = self.checkpoints
@@ -245,13 +240,8 @@ class ReverseLink:
         Raises:
             ApplianceError: they cannot be read now; the link must not go on without them.
         """
-        maps, wanted = OffsetMaps(self.operation.source, self.naming), {replica.copy for replica in replicas}
-
-        async def read() -> None:
-            for error in (await maps.refresh(wanted)).values():
-                raise error
-
-        await retry_while_busy(read)
+        maps = OffsetMaps(self.operation.source, self.naming)
+        await maps.read({replica.copy for replica in replicas})
         return maps
 
 

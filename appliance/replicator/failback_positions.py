@@ -16,7 +16,7 @@ from appliance.kafka.records.committed import committed
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_map import Segment, is_copied
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.listing import some
@@ -26,6 +26,7 @@ from appliance.replicator.write.copies import as_found
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0.5)
 _NAMED = 10
+_BY_ANYBODY = ", of which nobody knows who wrote them,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,17 @@ class CopyEnds:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """A partition that is copied back, with the gaps that the link's position skips.
+    """A partition that is copied back, with the gaps that the link's position skips, and its map in the link.
 
     ``written_there`` are the offsets of foreign records at its source among those copied back, the first one and past
-    the last one; ``deleted`` are offsets of the copy likewise; None where there are none. ``kept`` counts the uncopied
-    records that were kept in topic ``kept_in``; None where none should be.
+    the last one, as far as is known; ``deleted`` are offsets of the copy likewise; None where there are none. ``kept``
+    counts the uncopied records that were kept in topic ``kept_in``; None where none should be.
     """
 
     reverse: Position | None
     begun: Gap
     gaps: tuple[Gap, ...]
+    segments: Sequence[Segment] = ()
     written_there: tuple[int, int] | None = None
     deleted: tuple[int, int] | None = None
     kept: int | None = None
@@ -79,18 +81,22 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
     Raises:
         LinkRefused: foreign records lie between those copied back; unless losses are allowed.
     """
-    found, foreign = {}, []
+    found, foreign, maps = {}, [], await link.maps(replicas)
     for replica in replicas:
         begun = link.begun(replica)
         assert begun is not None
         gaps = [replace(begun, partition=replica.source, cause="it was never copied before a failback")]
-        if written := await _written_there(link, replica, begun):
-            foreign.append(f"{replica.name} offsets {written[0]} to {written[1] - 1}")
-            cause = "a producer wrote between what was copied back"
-            gaps.append(Gap(replica.source, replica.source_id, *written, cause, begun.found))
+        written = await _written_there(link, replica, begun, maps)
+        for ours, (first, following) in written.items():
+            foreign.append(f"{replica.name} offsets {first} to {following - 1}{_BY_ANYBODY if ours is None else ''}")
+            cause = f"a producer {'may have written' if ours is None else 'wrote'} between what was copied back"
+            gaps.append(Gap(replica.source, replica.source_id, first, following, cause, begun.found))
         real = tuple(gap for gap in gaps if gap.first < gap.next)
+        spans = written.values()
+        there = (min(first for first, _ in spans), max(following for _, following in spans)) if spans else None
         others = link.deleted(replica), kept(link, replica), link.operation.naming.diverged(replica.source_topic)
-        found[replica] = Return(link.position(replica), begun, real, written, *others)
+        segments = given_back(maps.segments(replica.copy), begun.next)
+        found[replica] = Return(link.position(replica), begun, real, segments, there, *others)
     if foreign and not link.operation.choice.allow_loss:
         raise LinkRefused(
             f"a producer wrote to the source among what was copied back: {some(foreign, _NAMED)}: these "
@@ -99,20 +105,25 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
     return found
 
 
-async def _written_there(link: ReverseLink, replica: Replica, begun: Gap) -> tuple[int, int] | None:
-    """The foreign records at a source among those copied back, as first and next offset.
+async def _written_there(
+    link: ReverseLink, replica: Replica, begun: Gap, maps: OffsetMaps
+) -> dict[bool | None, tuple[int, int]]:
+    """The records at a source among those copied back that are not known to be these, as first and next offset.
 
-    Waits for an open transaction there.
+    Under False those of others, by the map of what was copied back. Under None those of which it says nothing, and that
+    bear none of the newest producer ids: the source forgets an idle one, and the next one is another. Waits for an open
+    transaction there.
 
     Raises:
         ApplianceError: the source cannot be read.
     """
-    held, ours, source = link.position(replica), link.producer_ids(replica), link.operation.source
+    held, source = link.position(replica), link.operation.source
+    segments, ids = maps.segments(replica.copy), maps.producer_ids
     assert held is not None
     assert held.copy_end is not None
     metadata, end = await source.metadata([replica.source_topic]), held.copy_end.offset
     start = (await list_offsets(source, metadata, [replica.source], Bound.START))[replica.source]
-    first = following = -1
+    found: dict[bool | None, tuple[int, int]] = {}
 
     async def read(at: int) -> tuple[list[batch.Batch], int]:
         fetched = await fetch_partition(source, metadata, replica.source, at, "failback", _LIMITS)
@@ -125,11 +136,13 @@ async def _written_there(link: ReverseLink, replica: Replica, begun: Gap) -> tup
     while at < end:
         some, following_at = await retry_while_busy(lambda at=at: read(at))  # type: ignore[misc]
         for each in some:
-            if at <= each.header.base_offset < end and each.header.producer_id not in ours:
-                first = each.header.base_offset if first < 0 else first
-                following = each.header.last_offset + 1
+            first, last = each.header.base_offset, each.header.last_offset
+            ours = is_copied(segments, first, last)
+            ours = (each.header.producer_id in ids or None) if ours is None else ours
+            if at <= first < end and not ours:
+                found[ours] = found.get(ours, (first, last))[0], last + 1
         at = following_at
-    return (first, following) if first >= 0 else None
+    return found
 
 
 async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
@@ -141,7 +154,6 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
     """
     forward = link.operation.link
     ends = await CopyEnds.of(link.operation.destination, list(found))
-    maps = await link.maps(found)
     for index, owned in lanes_of(found, forward.layout).items():
 
         def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
@@ -154,11 +166,6 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
                     raise LinkRefused(f"cannot be failed back: {position}")
                 moved[replica] = position
             gaps = [gap for replica in owned for gap in found[replica].gaps]
-            return Moves(moved, gaps, [pair for replica in owned for pair in _segments(replica, found[replica], maps)])
+            return Moves(moved, gaps, [(replica.source, each) for replica in owned for each in found[replica].segments])
 
         await forward.move(index, moves)
-
-
-def _segments(replica: Replica, found: Return, maps: OffsetMaps) -> list[tuple[Partition, Segment]]:
-    """The map of a partition's records copied back in this failback."""
-    return [(replica.source, each) for each in given_back(maps.segments(replica.copy), found.begun.next)]

@@ -88,8 +88,7 @@ async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: 
         BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not say what it has.
     """
     maps = OffsetMaps(destination, naming)
-    for failure in (await maps.refresh()).values():
-        raise failure
+    await maps.read()
     holes = maps.holes()
     copies = await _starts(destination, {(naming.destination(topic), number) for topic, number in holes})
     originals = await _starts(source, holes)
@@ -209,8 +208,7 @@ class _Building:
             ApplianceError: the maps cannot be read.
         """
         maps = OffsetMaps(self._destination, self.naming)
-        for failure in (await maps.refresh({each.partition for each in missing})).values():
-            raise failure
+        await maps.read({each.partition for each in missing})
         found = maps.holes({each.partition for each in missing})
         changed = {each.partition for each in missing if not each.hole.lies_in(found.get(each.partition, ()))}
         return {each.partition for each in missing} - changed

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import Header
@@ -13,19 +13,34 @@ from appliance.link.model.replicas import Replica
 _END = 2**63 - 1
 
 
+class BroughtBack(NamedTuple):
+    """What failbacks have written at the source: spans of its offsets, and where no map says so, by producer ids."""
+
+    producer_ids: Collection[int] = ()
+    spans: Collection[tuple[int, int]] = ()
+
+    def has(self, header: Header) -> bool:
+        """True of a batch that a failback has written."""
+        at, writer = header.base_offset, header.producer_id
+        return writer in self.producer_ids or any(first <= at < end for first, end in self.spans)
+
+
+NOTHING = BroughtBack()
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionSql:
     """The statements of a partition's copy, each with the source offset from which on it holds; the first from 0 on.
 
-    ``brought_back`` are the producer ids of the link's failbacks, whose records came from the copy as they are.
+    What the link's failbacks have ``brought_back`` came from the copy as it is.
     """
 
     held: tuple[tuple[int, LinkSql], ...]
-    brought_back: frozenset[int] = frozenset()
+    brought_back: BroughtBack = NOTHING
 
     def has_passed(self, header: Header) -> bool:
         """True if records of a batch have passed SQL."""
-        return header.producer_id not in self.brought_back and any(
+        return not self.brought_back.has(header) and any(
             sql.text and first <= header.last_offset and header.base_offset < end for first, end, sql in self.spans()
         )
 
@@ -37,7 +52,7 @@ class PartitionSql:
 
 
 def sql_of(
-    changes: Collection[SqlChange], replicas: Iterable[Replica], brought_back: Mapping[Partition, frozenset[int]]
+    changes: Collection[SqlChange], replicas: Iterable[Replica], brought_back: Mapping[Partition, BroughtBack]
 ) -> dict[Partition, PartitionSql]:
     """The SQL of those partitions of which records may have passed some, by all changes of the link's."""
     found = {}
@@ -45,7 +60,7 @@ def sql_of(
         # What a statement makes of a record does not depend on the statement's number.
         held = tuple((first, replace(sql, number=0)) for first, sql in history(changes, partition))
         if any(sql.text for _, sql in held):
-            found[partition] = PartitionSql(held, brought_back.get(partition, frozenset()))
+            found[partition] = PartitionSql(held, brought_back.get(partition, NOTHING))
     return found
 
 
@@ -79,7 +94,7 @@ class ServedSql:
             "sockets": [[numbers[sql], str(path)] for sql, path in self.sockets.items()],
             "refused": [[numbers[sql], why] for sql, why in self.refused.items()],
             "partitions": [
-                [*partition, [[first, numbers[sql]] for first, sql in each.held], sorted(each.brought_back)]
+                [*partition, [[first, numbers[sql]] for first, sql in each.held], each.brought_back]
                 for partition, each in self.partitions.items()
             ],
         }
@@ -94,8 +109,8 @@ def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
 
     return ServedSql(
         {
-            (topic, number): PartitionSql(held(each), frozenset(ids))
-            for topic, number, each, ids in fields["partitions"]
+            (topic, number): PartitionSql(held(each), BroughtBack(*back))
+            for topic, number, each, back in fields["partitions"]
         },
         {statements[number]: Path(path) for number, path in fields["sockets"]},
         {statements[number]: why for number, why in fields["refused"]},

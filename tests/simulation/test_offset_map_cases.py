@@ -86,6 +86,24 @@ def test_case_101_an_offset_of_a_topic_that_was_made_anew_is_not_translated_by_t
     assert "was made anew at the source" in unknown.reason
 
 
+def test_case_680_no_offset_is_translated_to_a_topic_that_took_the_place_of_the_copy() -> None:
+    # The map of the deleted copy answered "exact", and a group would have gone on past the new topic's end.
+    link = two_lanes()
+    (topic,) = link.source.topics
+    copy, maps = link.naming.destination(topic), OffsetMaps(link.at_destination, link.naming)
+    for reason in ("is not known to be there now", "deleted and made anew"):
+        link.run(maps.refresh())
+        if "not known" in reason:
+            link.destination.delete(copy)
+        else:
+            link.destination.make(copy, LANES)
+        link.run(maps.refresh([(topic, 0)]))
+        for unknown in (maps.translate((topic, 0), 7), maps.reverse((copy, 0), 7)):
+            assert (unknown.state, unknown.offset) == (TranslationState.UNKNOWN, None)
+            assert f"topic {copy}" in unknown.reason
+            assert reason in unknown.reason
+
+
 def test_case_102_segments_are_read_of_no_partition_but_those_that_are_wanted() -> None:
     link = two_lanes()
     (topic,) = link.source.topics

@@ -19,7 +19,7 @@ from appliance.link.model.link_sql import LinkSql, SqlChange, salt_digest
 from appliance.link.model.replicas import Replica
 from appliance.replicator.spark.session import Spark
 from appliance.settings.secret import Secret
-from appliance.verify.partition_sql import decode_served_sql, sql_of
+from appliance.verify.partition_sql import BroughtBack, decode_served_sql, sql_of
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.sql_jobs import prepared, running_jobs
 from appliance.verify.sql_service import serving
@@ -35,7 +35,7 @@ SMALL = LinkSql(1, "SELECT string(6 / int(string(value))) AS value FROM records 
 HASHED = LinkSql(2, "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records", salt_digest(SALT.reveal()))
 
 
-NOTHING: Mapping[Partition, frozenset[int]] = {}
+NOTHING: Mapping[Partition, BroughtBack] = {}
 
 
 def replica(partition: int) -> Replica:
@@ -63,7 +63,7 @@ async def copied(
     directory: Path,
     changes: Sequence[SqlChange],
     salt: Secret = SALT,
-    brought_back: Mapping[Partition, frozenset[int]] = NOTHING,
+    brought_back: Mapping[Partition, BroughtBack] = NOTHING,
 ) -> AsyncIterator[CopiedBySql]:
     """The records of two partitions as the SQL has made them, for a process to which all of it went as JSON."""
     partitions = sql_of(changes, [replica(0), replica(1)], brought_back)
@@ -120,7 +120,7 @@ async def test_records_that_were_copied_by_sql_which_is_refused_now_are_not_comp
 async def test_case_482_what_a_failback_has_brought_back_is_as_it_is(spark: Spark, tmp_path: Path) -> None:
     back, key = batch(1, b"2", b"0"), body(b"key", b"6", [("h", b"1")])
     back = replace(back, header=back.header._replace(producer_id=7))
-    async with copied(spark, tmp_path, [SqlChange(SMALL, "run", 1, 0)], SALT, {ORDERS: frozenset({7})}) as sql:
+    async with copied(spark, tmp_path, [SqlChange(SMALL, "run", 1, 0)], SALT, {ORDERS: BroughtBack([7])}) as sql:
         found = await made(sql, [batch(0, b"6"), back, placed([Record(3, 9, key)])])
     assert found == [[(0, b"1.0")], [(1, b"2"), (2, b"0")], [(3, b"1.0")]]
 

@@ -18,6 +18,7 @@ from appliance.kafka.protocol.versions import offers
 LARGEST_BATCH = "max.message.bytes"
 LEAST_IN_SYNC = "min.insync.replicas"
 POLICY = "cleanup.policy"
+TIMES = "message.timestamp.type"
 
 _TOPIC_RESOURCE = i8(2)
 _SET_ON_TOPIC = 1
@@ -41,21 +42,24 @@ Settings = Mapping[str, Setting]
 
 @dataclass(frozen=True, slots=True)
 class WriteLimits:
-    """Limits of a topic: the largest batch in bytes, and the least number of replicas in sync."""
+    """Limits of a topic: the largest batch in bytes, the least number of replicas in sync, its records' own times."""
 
     batch_bytes: int
     in_sync: int
+    keeps_times: bool = True
 
 
 async def write_limits(
     cluster: Cluster, topics: Collection[str]
 ) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
     """Read the limits of each topic, its own or by default; with the errors of the others."""
-    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC))
+    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC, TIMES))
     limits = {}
     for name, settings in described.items():
-        least = settings.get(LEAST_IN_SYNC)
-        limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), int((least and least.value) or 1))
+        least, times = settings.get(LEAST_IN_SYNC), settings.get(TIMES)
+        keeps_times = times is None or times.value != "LogAppendTime"
+        in_sync = int((least and least.value) or 1)
+        limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times)
     return limits, failures
 
 

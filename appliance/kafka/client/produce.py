@@ -64,6 +64,9 @@ _OF_THE_EPOCH = frozenset(
 concerns the batch or its partition, and may last: other partitions must not wait for it."""
 
 
+_CHANGES_TIMES = "has message.timestamp.type=LogAppendTime, which changes the times of records: set CreateTime there"
+
+
 class Copy(NamedTuple):
     """A batch for a partition, and the sequence number that its first record gets; ``data`` stays as it is."""
 
@@ -155,11 +158,11 @@ class _Pieces:
         self.size += len(piece)
 
 
-def check_produced(response: ProduceResponse) -> dict[Partition, int]:
-    """The offset of each partition's batch, when every one of them was taken.
+def check_produced(response: ProduceResponse, *, keeps_times: bool = False) -> dict[Partition, int]:
+    """The offset of each partition's batch, when every one of them was taken; with ``keeps_times`` as it is.
 
     Raises:
-        CopyRefused: the first partition that will never take its batch.
+        CopyRefused: the first partition that will never take its batch, or has given it the broker's time.
         Fenced, BrokerBusy: the first refusal for a reason that is not the partition's own.
         PartitionsUnavailable: some cannot take anything now.
     """
@@ -170,6 +173,8 @@ def check_produced(response: ProduceResponse) -> dict[Partition, int]:
             partition = (str(topic.name), int(answer.index))
             if answer.error_code is ErrorCode.none:
                 offsets[partition] = int(answer.base_offset)
+                if keeps_times and answer.log_append_time is not None:
+                    raise CopyRefused(f"{topic.name} {_CHANGES_TIMES}", "LOG_APPEND_TIME", partition)
                 continue
             detail = f" ({answer.error_message})" if answer.error_message else ""
             error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")

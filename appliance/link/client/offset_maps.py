@@ -15,7 +15,7 @@ from appliance.errors import ApplianceError, BrokerBusy, PeerError, Unreachable
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, is_another
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic, is_another
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
 from appliance.link.client.retry import retry_while_busy
@@ -49,12 +49,13 @@ class OffsetMaps:
         self._lanes: dict[Partition, int] = {}
         self._maps: dict[Partition, OffsetMap] = {}
         self._copies: dict[Partition, Partition] | None = None
+        self._present: Mapping[str, Topic] = {}
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
         """Read the newly committed records; after a cancel at any await, the next call continues from there.
 
-        Reads only segments of the ``wanted`` source partitions, or all. Returns the failures of unreadable lanes, each
-        with a name for it.
+        Reads only segments of the ``wanted`` source partitions, or all, and then looks at their copies: only offsets of
+        these translate. Returns the failures of unreadable lanes, each with a name for it.
 
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: nothing can be read.
@@ -72,7 +73,23 @@ class OffsetMaps:
             self._logs = tuple(SegmentLog() for _ in range(parts))
             self.failures, self._lanes, self._maps, self._copies = {}, {}, {}, None
         await asyncio.gather(*(self._read_lane(metadata, lane, wanted) for lane in range(lanes)))
+        # The copies after their positions: one that was made in between would not be the one that it was written to.
+        asked = sorted({self._naming.destination(topic) for topic, _ in (self._lanes if wanted is None else wanted)})
+        self._present = (await self._cluster.metadata(asked)).topics if asked else {}
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
+
+    async def read(self, wanted: Collection[Partition] | None = None) -> None:
+        """Read all that is committed, as ``refresh``, where nothing may go on without it.
+
+        Raises:
+            ApplianceError: a lane cannot be read now.
+        """
+
+        async def read() -> None:
+            for error in (await self.refresh(wanted)).values():
+                raise error
+
+        await retry_while_busy(read)
 
     @property
     def name(self) -> str:
@@ -105,6 +122,13 @@ class OffsetMaps:
         lane = self._lanes.get(partition)
         return None if lane is None else self._checkpoints[lane].positions.get(partition)
 
+    @property
+    def producer_ids(self) -> frozenset[int]:
+        """The producer ids of the newest writes, of each lane and into each copy; those before are not remembered."""
+        ends = [position.copy_end for _, position in self.positions()]
+        marks = [checkpoint.mark for checkpoint in self._checkpoints]
+        return frozenset(each.producer_id for each in (*ends, *marks) if each and each.producer_id >= 0)
+
     def copies(self) -> Mapping[Partition, Partition]:
         """The source partition of each copy."""
         if self._copies is None:
@@ -118,19 +142,28 @@ class OffsetMaps:
         With ``source_id`` the offset belongs to the topic with that id, and the copy may hold none of its records
         (invariant G).
         """
-        if failure := self.failure(partition):
-            return not_known(str(failure))
         position = self.position(partition)
         if position is not None and is_another(source_id, position.source_id):
             return not_known(f"topic {partition[0]} was made anew at the source, and its copy holds the one before")
-        return self._map(partition).translate(offset)
+        return self._unknown(partition) or self._map(partition).translate(offset)
 
     def reverse(self, copy: Partition, offset: int) -> Translation:
         """The source offset at which a consumer that has read a copy up to ``offset`` continues."""
-        source = self.copies().get(copy)
-        if source and (failure := self.failure(source)):
+        if (source := self.copies().get(copy)) is None:
+            return NOT_KNOWN
+        return self._unknown(source) or self._map(source).reverse(offset)
+
+    def _unknown(self, partition: Partition) -> Translation | None:
+        """The unknown answer if a map cannot be read, or its copy is not there now; None if the map answers."""
+        if failure := self.failure(partition):
             return not_known(str(failure))
-        return self._map(source).reverse(offset) if source else NOT_KNOWN
+        position, name = self.position(partition), self._naming.destination(partition[0])
+        if position is None:
+            return NOT_KNOWN
+        if (topic := self._present.get(name)) is None:
+            return not_known(f"topic {name}, to which it was copied, is not known to be there now")
+        anew = is_another(topic.id, position.destination_id)
+        return not_known(f"topic {name} was deleted and made anew since it was copied there") if anew else None
 
     def segments(self, partition: Partition) -> Sequence[Segment]:
         """The map of a source partition; empty if it is unreadable now."""

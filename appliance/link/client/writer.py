@@ -45,7 +45,8 @@ there are none if every batch follows the one before it."""
 class Writer:
     """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic.
 
-    Others may write to ``shared`` copies at any time: where they end is known only after each write.
+    Others may write to ``shared`` copies at any time: where they end is known only after each write. With
+    ``keeps_times`` no transaction commits whose records got other times than they had.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Writer:
         metadata: Metadata,
         timeout: float,
         shared: bool = False,
+        keeps_times: bool = False,
     ) -> None:
         self.producer = producer
         self.metadata = metadata
@@ -70,6 +72,7 @@ class Writer:
         self._positions = positions
         self._timeout = timeout
         self._shared = shared
+        self._keeps_times = keeps_times
 
     def learn(self, found: Metadata) -> None:
         """Add the leaders of topics; the offsets of a recreated topic begin at 0 again."""
@@ -178,7 +181,7 @@ class Writer:
             if copy in ends:
                 ends[copy] += outgoing.records
         answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
-        return [_Sent(answer, firsts, bases) for answer in answers]
+        return [_Sent(answer, firsts, bases, self._keeps_times) for answer in answers]
 
     async def _send_remembered(self, coordinator: Connection, remembered: Remembered) -> list["_Sent"]:
         if further := remembered.keys() - {self._positions}:
@@ -214,6 +217,7 @@ class _Sent(NamedTuple):
     answer: asyncio.Future[ProduceResponse]
     first_offsets: Mapping[Partition, int]
     bases: Mapping[Partition, int]
+    keeps_times: bool = False
 
 
 class _Shift(NamedTuple):
@@ -245,7 +249,7 @@ def _further(sent: Collection[_Sent], begins: Begins) -> dict[Partition, _Shift]
 async def _offsets(sent: _Sent) -> dict[Partition, int]:
     """Return the offsets of the accepted batches."""
     try:
-        offsets = check_produced(await sent.answer)
+        offsets = check_produced(await sent.answer, keeps_times=sent.keeps_times)
     except CopyRefused as error:
         if error.partition not in sent.first_offsets:
             raise BrokerRefused(str(error), error.code) from error

@@ -45,7 +45,8 @@ class Naming:
     checkpoints. ``exact`` is the name of the only copy of a link whose ``kind`` says so; ``included`` then matches one
     topic. ``internal`` matches topics in which other programs keep their state. Others than the link may write to
     ``shared`` copies: other links, and with identical names the destination's own producers. With ``dead_letters`` the
-    link writes the records that its SQL fails on to topics of their own.
+    link writes the records that its SQL fails on to topics of their own. With ``keeps_times`` it writes to no topic
+    that changes the times of records; it never writes to such a shared one.
     """
 
     replicator: str
@@ -60,6 +61,7 @@ class Naming:
     internal: re.Pattern[str] = _NOTHING
     shared: bool = False
     dead_letters: bool = False
+    keeps_times: bool = False
 
     @classmethod
     def of(cls, settings: Settings) -> "Naming":

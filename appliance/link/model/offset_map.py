@@ -6,7 +6,7 @@ written decides: one that begins below the end of an older one shows that the co
 source offset that was copied twice maps to its newest copy.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -78,6 +78,18 @@ def overlay(known: list[Segment], newer: Segment) -> None:
     if known and known[-1].stretch.copy_to > begin:
         known[-1] = known[-1].cut(begin)
     known.append(newer)
+
+
+def is_copied(known: Sequence[Segment], first: int, last: int) -> bool | None:
+    """True of a batch of the copy, by its first and last offset, that the link wrote, False of others'; None: unknown.
+
+    All its records are of one writer. The segments are in the copy's order.
+    """
+    at = bisect_right(known, first, key=lambda each: each.stretch.copy_from) - 1
+    if at < 0 or known[at].stretch.copy_to <= first:
+        return None
+    found = known[at].index.at_copy(first)
+    return found is not None and found[1] <= last
 
 
 def drop(known: list[Segment], begin: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from appliance.errors import BatchCorrupt, PartitionStopped, ProducersLost
+from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.fetch import Fetched, Wanted
 from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
 from appliance.kafka.records import batch
@@ -22,13 +23,13 @@ from appliance.replicator.model.chunk import Chunk
 class Limits:
     """Limits on reading a partition: the largest batch in bytes, and the offset of a batch that was refused.
 
-    ``refused_by`` is the topic that refused it, with its largest batch then: the copy's, or that of the dead letters.
+    ``refused_by`` is the topic that refused it, with its limits then: the copy's, or that of the dead letters.
     """
 
     batch_bytes: int = UNLIMITED
     refused_at: int | None = None
     refusal: str = ""
-    refused_by: tuple[str, int] = ("", 0)
+    refused_by: tuple[str, WriteLimits | None] = ("", None)
 
 
 class ReadyQueue(asyncio.Event):

@@ -21,7 +21,7 @@ _INTERVAL = 5.0
 """Interval of looks at the leaders of the copies and their replicas in sync, in seconds."""
 
 _ROOM_INTERVAL = 3.0
-"""Interval of looks for a larger batch limit of a copy that refused a batch, in seconds."""
+"""Interval of looks for another limit of a copy that refused a batch, in seconds."""
 
 _STARTS_INTERVAL = 600.0
 """Interval of looks at the starts of the copies, in seconds."""
@@ -58,7 +58,7 @@ class CopyWatch:
                 partitions.leave_out(replica, error)
 
     async def look_for_room(self) -> None:
-        """Retry refused batches where larger ones are taken by now, or can be: see ``dead_letters``."""
+        """Retry refused batches where the limits have changed by now, or can be changed: see ``dead_letters``."""
         partitions, now = self.partitions, _clock()
         if not partitions.refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
@@ -69,8 +69,8 @@ class CopyWatch:
         }
         limits, _ = await write_limits(partitions.destination, {replica.destination_topic for replica in refused})
         partitions.limits |= limits | (await raised_limits(partitions.destination, letters) if letters else {})
-        for replica, (topic, size) in refused.items():
-            if topic in partitions.limits and partitions.limits[topic].batch_bytes > size:
+        for replica, (topic, before) in refused.items():
+            if partitions.limits.get(topic) != before:
                 partitions.take_in_again(replica)
 
 

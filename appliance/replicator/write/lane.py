@@ -442,7 +442,8 @@ class Lane:
         wanted = [topic, self._offsets[0], *([PRODUCERS] if self._naming.shared else ())]
         metadata = await self._cluster.metadata(wanted)
         self._maps = MapGrowth()
-        self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, self._naming.shared)
+        shared, keeps_times = self._naming.shared, self._naming.shared or self._naming.keeps_times
+        self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, shared, keeps_times)
         mark, now = Mark(self.index, producer.id, producer.epoch), _now()
         self._named = self._owner.run != OPERATOR
         name = [encode_owner(self.index, self._owner, now)] if self._named else []

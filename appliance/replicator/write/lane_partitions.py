@@ -26,7 +26,9 @@ from appliance.replicator.write.admission import Admission, Admitting, made_anew
 from appliance.replicator.write.copies import UNFINISHED, LookedTo
 from appliance.replicator.write.lane import Lane
 
-_TOO_LARGE = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
+_LARGER = "raise max.message.bytes"
+_ANY_TIME = "raise message.timestamp.before.max.ms and message.timestamp.after.max.ms"
+_REMEDIES = {"MESSAGE_TOO_LARGE": _LARGER, "RECORD_LIST_TOO_LARGE": _LARGER, "INVALID_TIMESTAMP": _ANY_TIME}
 
 
 @dataclass(slots=True)
@@ -199,9 +201,8 @@ class LanePartitions:
         """Next time, read up to a batch that the destination refuses, and stop there."""
         (replica,) = [each for each in self.replicas if error.partition in (each.copy, dead_letters_of(each))]
         at, topic = error.first_offset, error.partition[0]
-        size = self.limits[replica.destination_topic].batch_bytes
-        refused_by = topic, self.limits[topic].batch_bytes if topic in self.limits else size
-        remedy = f"; raise max.message.bytes of {topic}" if error.code in _TOO_LARGE else ""
+        size, refused_by = self.limits[replica.destination_topic].batch_bytes, (topic, self.limits.get(topic))
+        remedy = f"; {_REMEDIES[error.code]} of {topic}" if error.code in _REMEDIES else ""
         self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}", refused_by)
 
     def take_in_again(self, replica: Replica) -> None:

@@ -1,7 +1,6 @@
 """Clusters of these tests alone, which change a topic that all links share, and meshes of links over them."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -9,6 +8,7 @@ import pytest_asyncio
 from testbed.cluster import Cluster
 from tests.conftest import plain, plans
 from tests.support.engine import Pair
+from tests.support.forgetful import forgetful
 from tests.support.mesh import Mesh
 
 
@@ -26,18 +26,10 @@ def two(pair: Pair) -> Mesh:
     return Mesh({"orange": pair.orange, "grape": pair.grape}, pair.tag)
 
 
-_FORGETFUL = {
-    "transactional.id.expiration.ms": "1000",
-    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
-}
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def lime(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
     """A third cluster, which forgets idle transactional ids after a second."""
-    plan = plain("lime", "127.0.3.3")
-    forgetful = replace(plan, properties=(*plan.properties, *_FORGETFUL.items()))
-    async with Cluster(forgetful, tmp_path_factory.mktemp("lime")) as cluster:
+    async with Cluster(forgetful(plain("lime", "127.0.3.3")), tmp_path_factory.mktemp("lime")) as cluster:
         yield cluster
 
 

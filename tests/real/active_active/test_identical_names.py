@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.step import Verdict
@@ -37,6 +36,7 @@ from appliance.verify.verification import Verification
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine
 from tests.support.failing_back import failed_back, promoted, states
+from tests.support.forgetful import until_forgotten
 from tests.support.mesh import Mesh, copy_all
 from tests.support.patience import PATIENCE
 
@@ -66,19 +66,6 @@ async def stopped(engine: Engine, topic: str) -> str:
     return await engine.until_all_stopped(topic, 1)
 
 
-async def until_forgotten(cluster: KafkaCluster, transactional_id: str) -> None:
-    """Wait until a cluster no longer knows a transactional id."""
-    broker = await cluster.broker(0)
-
-    async def known() -> bool:
-        listed = await broker.call(ListTransactionsRequest(), ListTransactionsResponse)
-        return transactional_id in {str(state.transactional_id) for state in listed.transaction_states}
-
-    async with asyncio.timeout(PATIENCE):
-        while await known():
-            await asyncio.sleep(0.1)
-
-
 async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Mesh) -> None:
     topic = two.topic("orders", 2)
     for partition in range(2):
@@ -102,6 +89,20 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         assert here is not None
         assert (there.records, here.records) == (here.dropped, there.dropped)
         assert min(there.records, here.records) > 0
+
+
+async def test_case_683_a_topic_that_changes_the_times_of_records_gets_none_until_it_keeps_them(two: Mesh) -> None:
+    # Each record came with the time of its copy: the sides differed for ever, and nobody was told.
+    topic = two.topic("timed")
+    configure(two.clusters["grape"], topic, **{"message.timestamp.type": "LogAppendTime"})
+    two.produce("orange", topic, 10)
+    async with two.engines() as (forth, _):
+        reason = await stopped(forth, topic)
+        assert f"{topic}-0 offset 0 is refused: {topic} has message.timestamp.type=LogAppendTime" in reason
+        assert forth.pair.rows(forth.pair.grape, topic, 1) == [[]]
+        configure(two.clusters["grape"], topic, **{"message.timestamp.type": "CreateTime"})
+        await forth.copy_all()
+        forth.pair.compare(topic)
 
 
 @pytest.mark.parametrize("turns", [2, pytest.param(4, marks=pytest.mark.release)])

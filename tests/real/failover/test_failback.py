@@ -9,14 +9,16 @@ from confluent_kafka import Producer
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import LinkStates
-from appliance.failover.operation import Choice
+from appliance.failover.operation import Choice, operation
 from appliance.kafka.client.transactions import Producer as TransactionalProducer
 from appliance.link.model.copy_states import CopyState
+from appliance.replicator.failback import failback
 from appliance.replicator.transform.ranges import Outcome
 from appliance.replicator.write import lane
 from appliance.replicator.write.lane import Lane
 from appliance.transform.model.statement import Statement
 from appliance.verify.verification import Verification
+from tests.support.administration import configure
 from tests.support.engine import Pair
 from tests.support.failing_back import (
     Logs,
@@ -114,6 +116,74 @@ async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_
         verification = Verification(engine.source, engine.destination, naming, False, lambda *_: None, evaluate)
         (verdict,) = await verification.run([topic], 1.0)
     assert (str(verdict.state), verdict.records, verdict.detail) == ("equal", 30, "")
+
+
+async def test_case_684_a_failback_into_a_source_that_gives_new_times_says_so_before_it_writes(pair: Pair) -> None:
+    # The records came back with the time of the failback, and nobody was told.
+    topic = pair.topic("timed", **{"message.timestamp.type": "LogAppendTime"})
+    logs, told = Logs(pair, topic), list[str]()
+    new_times = f"message.timestamp.type=LogAppendTime gives new times to what is copied back to {topic}"
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        held = logs.at_source()
+        for choice in (Choice(dry_run=True), Choice(yes=True)):
+            with pytest.raises(LinkRefused, match=f"{new_times}: set CreateTime there .* or give --allow-loss"):
+                await failed_back(pair, choice)
+        assert logs.at_source() == held
+        assert await states(pair, topic) == {CopyState.PROMOTED}
+        async with operation(pair.settings(), Choice(dry_run=True, allow_loss=True), told.append) as running:
+            await failback(running)
+        assert told == [new_times]
+        report = await failed_back(pair, Choice(yes=True, allow_loss=True))
+        assert [each.copied_back for each in report.partitions] == [10]
+        assert [row[1:4] for row in logs.at_source()] == [row[1:4] for row in logs.at_copy()]
+
+
+async def test_case_685_a_source_that_begins_to_change_times_during_a_failback_gets_no_record(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("retimed")
+    logs = Logs(pair, topic)
+
+    async def and_change(*_: object) -> None:
+        await asyncio.to_thread(configure, pair.orange, topic, **{"message.timestamp.type": "LogAppendTime"})
+
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        held, taken = logs.at_source(), logs.at_copy()
+        with monkeypatch.context() as patch:
+            patch.setattr("appliance.replicator.failback.require_times", and_change)
+            refused = f"{topic} has message.timestamp.type=LogAppendTime, which changes the times of records"
+            with pytest.raises(LinkRefused, match=f"is not copied back any further: .*{refused}"):
+                await failed_back(pair)
+        assert logs.at_source() == held
+        configure(pair.orange, topic, **{"message.timestamp.type": "CreateTime"})
+        await failed_back(pair)
+        logs.check(taken, taken)
+
+
+async def test_case_686_a_source_that_refuses_old_records_stops_a_failback_with_the_setting_to_change(
+    pair: Pair,
+) -> None:
+    topic = pair.topic("older", **{"message.timestamp.before.max.ms": "3600000"})
+    logs, there = Logs(pair, topic), Producer(pair.grape.client_configuration())
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        there.produce(logs.copy, b"old", timestamp=1_000_000_000_000)
+        assert there.flush(PATIENCE) == 0
+        with pytest.raises(LinkRefused, match=r"INVALID_TIMESTAMP.*; raise its message\.timestamp\.before\.max\.ms"):
+            await failed_back(pair)
+        configure(pair.orange, topic, **{"message.timestamp.before.max.ms": None})
+        await failed_back(pair)
+        logs.check(logs.at_copy(), logs.at_copy())
 
 
 async def test_case_96_of_two_failbacks_at_once_one_goes_on_and_one_says_so(pair: Pair) -> None:

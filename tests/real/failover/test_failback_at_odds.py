@@ -14,6 +14,7 @@ from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
 from appliance.failover.removal import remove_topics
 from appliance.link.client import writer
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
@@ -305,6 +306,28 @@ async def test_case_167_a_way_back_whose_positions_are_lost_is_not_begun_anew(
         with pytest.raises(LinkRefused, match=f"{topic}-0: {positions} does not say how much was copied back"):
             await failed_back(pair)
         logs.check(held, held)
+
+
+async def test_case_688_a_failback_without_its_map_and_its_producers_says_that_nobody_knows_what_it_wrote(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Records that are known to nobody are neither called its own nor a stranger's.
+    topic = pair.topic("unknown")
+    logs = Logs(pair, topic)
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        await promoted(pair)
+        write_there(pair, topic, 10)
+        taken = logs.at_copy()
+        with monkeypatch.context() as patch:
+            patch.setattr(OffsetMaps, "segments", lambda *_: ())
+            patch.setattr(OffsetMaps, "producer_ids", frozenset())
+            with pytest.raises(LinkRefused, match=f"{topic}-0 offsets 5 to 14, of which nobody knows who wrote them"):
+                await failed_back(pair)
+        assert [each.written_there for each in (await failed_back(pair)).partitions] == [None]
+        logs.check(taken, taken)
+        assert await engine.gaps() == []
 
 
 async def test_case_243_a_topic_that_can_never_be_brought_back_is_given_up_and_the_others_return(

@@ -1,13 +1,14 @@
 """What a source had when it was lost, and never came over, is kept in a topic of its own if the operator wants that."""
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.errors import LinkRefused
+from appliance.errors import BrokerRefused, LinkRefused
 from appliance.failover.operation import Choice
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.replicator.failback_diverged import _Keeping
 from appliance.replicator.model.chunk import Chunk
+from tests.support.administration import configure, make_topic
 from tests.support.engine import Pair, delete_topic
 from tests.support.failing_back import (
     Killed,
@@ -139,3 +140,21 @@ async def test_a_topic_that_cannot_be_kept_is_refused_before_anything_changes(pa
         with pytest.raises(LinkRefused, match="is longer than a topic's name may be"):
             await failed_back(pair, KEEP)
     delete_topic(pair.orange, topic)
+
+
+async def test_case_687_a_topic_of_kept_records_that_changes_their_times_gets_none(pair: Pair) -> None:
+    topic = pair.topic("kept-anew")
+    diverged = pair.naming.diverged(topic)
+    make_topic(pair.orange, NewTopic(diverged, 1, 1, config={"message.timestamp.type": "LogAppendTime"}))
+    async with pair.engine() as engine:
+        write_here(pair, topic, 5)
+        await engine.copy_all()
+        write_here(pair, topic, 3)
+        lost = read_rows(pair.orange, topic, 0)[5:]
+        await promoted(pair)
+        with pytest.raises(BrokerRefused, match=f"{diverged} has message.timestamp.type=LogAppendTime, .* set Create"):
+            await failed_back(pair, KEEP)
+        assert kept(pair, topic) == []
+        configure(pair.orange, diverged, **{"message.timestamp.type": "CreateTime"})
+        await failed_back(pair, KEEP)
+        assert kept(pair, topic) == lost

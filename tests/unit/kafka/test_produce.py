@@ -1,6 +1,8 @@
 """Our own Produce codec, decoded by kio."""
 
+import datetime
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -99,12 +101,21 @@ def test_a_taken_batch_raises_no_error() -> None:
     check_produced(response(ErrorCode.none))
 
 
-def response(code: ErrorCode) -> ProduceResponse:
+def test_case_683_a_batch_that_got_the_brokers_time_is_refused_where_its_times_matter() -> None:
+    retimed = response(ErrorCode.none, datetime.datetime.now(datetime.UTC))
+    assert check_produced(retimed) == {("orders.copy", 4): 0}
+    with pytest.raises(CopyRefused, match=r"orders\.copy has message\.timestamp\.type=LogAppendTime") as raised:
+        check_produced(retimed, keeps_times=True)
+    assert raised.value.partition == ("orders.copy", 4)
+    assert check_produced(response(ErrorCode.none), keeps_times=True) == {("orders.copy", 4): 0}
+
+
+def response(code: ErrorCode, log_append_time: Any = None) -> ProduceResponse:
     partition = PartitionProduceResponse(
         index=4,
         error_code=code,
         base_offset=0,
-        log_append_time=None,
+        log_append_time=log_append_time,
         log_start_offset=0,
         record_errors=(),
         error_message=None,

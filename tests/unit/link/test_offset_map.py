@@ -6,7 +6,7 @@ import pytest
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model import offset_tail
-from appliance.link.model.offset_map import OffsetMap, Segment, overlay
+from appliance.link.model.offset_map import OffsetMap, Segment, is_copied, overlay
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.offset_runs import Group, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
@@ -77,6 +77,17 @@ def test_case_203_a_hole_that_begins_where_a_copy_was_cut_is_filled() -> None:
     found = OffsetMap(known, replace(START, next_offset=28, tail=OffsetTail.begin(28, 8)))
     assert found.holes() == []
     assert found.translate(23).offset == 3
+
+
+def test_case_682_the_writer_of_a_batch_in_a_copy_is_known_by_the_map_or_not_at_all() -> None:
+    # Producer ids said it, and they are forgotten. A hole of the map is no answer.
+    own, further = segment(0, 10, 5), segment(20, 30, 4)
+    others = replace(own, stretch=own.stretch._replace(copy_to=20))  # of others from 15 on, and its marker
+    known = [others, further, segment(24, 40, 0)]
+    asked = {span: is_copied(known, *span) for span in ((10, 14), (12, 12), (15, 18), (19, 19), (30, 33), (33, 33))}
+    assert list(asked.values()) == [True, True, False, False, True, True]
+    assert [is_copied(known, at, at + 1) for at in (0, 20, 28, 34, 40)] == [None] * 5
+    assert is_copied([], 0, 0) is None
 
 
 def segment(source: int, copy: int, length: int) -> Segment:
