@@ -38,7 +38,7 @@ async def test_case_491_what_came_from_a_copy_that_was_made_anew_has_passed_the_
 ) -> None:
     # It was compared as it is, though the link had copied it to the present copy: a right copy differed.
     copy_id = REPLICA.destination_id if is_present else uuid.UUID(int=5)
-    held = Position(copy_id, REPLICA.source_id, 30, copy_end=CopyEnd(40, 1, 7, 3))
+    held = Position(copy_id, REPLICA.source_id, 30, 0, copy_end=CopyEnd(40, 1, 7, 3))
     checkpoint = LaneCheckpoint({REPLICA.copy: held}, mark=Mark(0, 8, 0))
 
     async def peek_checkpoints(*_: Any) -> list[LaneCheckpoint]:
