@@ -1,12 +1,20 @@
 """A source that loses what lies before a place where copying began or was moved to is not spliced on (KIP-320)."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 
+from appliance.errors import LinkRefused
 from appliance.failover import operation
+from appliance.failover.promotion import failover
 from appliance.link.model.checkpoint import StartOffsets
-from appliance.link.model.position import SourcePlace
+from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.position import Position, SourcePlace
+from appliance.replicator import failback as failback_command
+from appliance.replicator.failback import failback
 from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import reset
+from appliance.replicator.reset import _Run, reset
 from appliance.replicator.resume import RETRY, Choice, resume
 from appliance.settings.values import OnGap, Start
 from tests.simulation.log import Log
@@ -31,13 +39,31 @@ class Begun(Link):
             assert self.run(resume(self.settings, Choice("aaa", 0, start), lambda _: None)) == 1
 
     def reset(self, to: str) -> None:
-        async def command() -> None:
-            choice = operation.Choice("aaa", yes=True)
-            async with operation.operation(self.settings, choice, lambda _: None) as running:
-                await reset(running, Place.parse("--to", to), None)
+        self.command(lambda running: reset(running, Place.parse("--to", to), None))
+
+    def command(self, command: Callable[[operation.Operation], Awaitable[Any]], dry_run: bool = False) -> Any:
+        async def run() -> Any:
+            choice = operation.Choice("aaa", yes=True, dry_run=dry_run)
+            async with operation.operation(self.settings, choice, print) as running:
+                return await command(running)
 
         with simulated(self.source, self.destination, self.fates):
-            self.run(command())
+            return self.run(run())
+
+    def position(self) -> Position:
+        async def read(running: operation.Operation) -> Position:
+            await running.link.read()
+            return running.link.positions["aaa", 0]
+
+        found: Position = self.command(read)
+        return found
+
+    def write_copy(self, count: int) -> None:
+        """Records of a producer at the copy."""
+        copy = self.destination.topics["aaa.copy"].logs[0]
+        for _ in range(count):
+            self.write(copy)
+        self.destination.changed(copy)
 
     def write_singly(self, count: int) -> None:
         for _ in range(count):
@@ -80,25 +106,17 @@ def test_case_620_a_source_that_lost_what_lay_before_a_command_s_place_is_not_sp
 def test_case_621_a_killed_reset_ends_at_its_place_though_the_source_was_truncated_since() -> None:
     # The next run knew the offset of the first one, and took it for one of the log that was there by then.
     link = Begun()
-    begun = link.loop.start(link.loop.world, _reset_until_begun(link))
-    link.loop.run_while(lambda: not begun.done())
+
+    async def until_begun(running: operation.Operation) -> None:
+        run = _Run(running, Place.parse("--to", "8"), None)
+        await running.link.read()
+        await run.find()
+        await running.link.change(["aaa"], CopyEvent.RESET, run.details)
+
+    link.command(until_begun)
     link.lose(6)
     link.reset("8")
     link.require_stopped(6, 8)
-
-
-async def _reset_until_begun(link: Begun) -> None:
-    """Reset the topic up to the record of its state, as a run that is killed there."""
-    from appliance.link.model.copy_states import CopyEvent
-    from appliance.replicator.reset import _Run
-
-    with simulated(link.source, link.destination, link.fates):
-        choice = operation.Choice("aaa", yes=True)
-        async with operation.operation(link.settings, choice, lambda _: None) as running:
-            run = _Run(running, Place.parse("--to", "8"), None)
-            await running.link.read()
-            await run.find()
-            await running.link.change(["aaa"], CopyEvent.RESET, run.details)
 
 
 def test_case_622_a_source_that_lost_what_lay_before_the_end_of_a_gap_is_not_spliced_on() -> None:
@@ -154,3 +172,49 @@ def test_case_625_a_place_amid_older_epochs_is_read_on_from_if_nothing_was_lost_
     link.go_on(20)
     assert link.faults() == {}
     assert copied(link, "aaa.copy") == 20 + 13
+
+
+def test_case_626_a_second_failback_finds_where_the_source_has_lost_what_the_first_one_returned() -> None:
+    # The position after the first one had no leader epoch, so the logs were said to part at its offset.
+    link = Begun()
+    link.destination.make(link.naming.offsets_topic, 1, {"cleanup.policy": "compact"})
+    link.command(failover)
+    link.write_copy(20)
+    link.command(failback)
+    held = link.position()
+    assert (held.next_offset, held.leader_epoch) == (link.log.end, link.log.leader_epoch)
+    link.command(failover)
+    link.lose(10, 40)
+    (planned,) = link.command(failback, dry_run=True).partitions
+    assert planned.diverged == (10, 50)
+
+
+def test_case_627_a_source_that_lost_what_a_failback_returned_is_not_spliced_on() -> None:
+    link = Begun()
+    link.command(failover)
+    link.write_copy(20)
+    link.command(failback)
+    position = link.position().next_offset
+    link.lose(10, 40)
+    link.require_stopped(10, position)
+
+
+def test_case_628_a_failback_does_not_end_once_the_source_has_lost_what_was_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The link's position went past the lost records, under the epoch of the leader that had lost them.
+    link = Begun()
+    link.destination.make(link.naming.offsets_topic, 1, {"cleanup.policy": "compact"})
+    link.command(failover)
+    link.write_copy(20)
+    returns = failback_command.returns
+
+    async def losing(*arguments: Any) -> Any:
+        found = await returns(*arguments)
+        link.lose(10, 40)
+        return found
+
+    monkeypatch.setattr(failback_command, "returns", losing)
+    with pytest.raises(LinkRefused, match="aaa-0: the source has lost what was copied back: run this again"):
+        link.command(failback)
+    assert link.position().next_offset == 10
