@@ -31,7 +31,7 @@ def test_the_way_back_begins_past_the_links_last_transaction_and_names_what_neve
     planned = seed(REPLICA, FORWARD, FOUND)
     assert isinstance(planned, Seed)
     held = planned.position
-    assert (held.source_id, held.destination_id, held.next_offset) == (COPY, SOURCE, 12)
+    assert (held.source_id, held.destination_id, held.next_offset, held.leader_epoch) == (COPY, SOURCE, 12, 4)
     assert (held.copy_end, held.tail) == (SOURCE_END, OffsetTail.begin(12, 14))
     assert (held.records, held.stopped) == (0, "")
     assert planned.diverged == (10, 14)

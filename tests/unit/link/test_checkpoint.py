@@ -110,6 +110,13 @@ def test_a_run_is_superseded_by_newer_names_in_the_lanes_and_by_an_operator_who_
         assert own.is_superseded([older, newer])
 
 
+def test_starts_and_positions_that_older_releases_recorded_without_leader_epochs_are_read() -> None:
+    value = b'{"version":1,"source_id":"%032x","offsets":[100,-1,0]}' % 1
+    starts = StartOffsets("orders", uuid.UUID(int=1), tuple(SourcePlace(offset, -1) for offset in (100, -1, 0)))
+    assert decode(Record(0, 1, body(b'{"start":"orders"}', value))) == starts
+    assert json.loads(key_and_value(encode_starts(STARTS, 1).body)[1] or b"")["offsets"] == [100, -1, 0]
+
+
 def test_only_a_layout_that_a_replicator_is_changing_has_what_older_releases_do_not_read() -> None:
     by_itself = replace(LAYOUT, run="1a2b3c")
     assert decode(encode_layout(0, by_itself, 1)) == by_itself

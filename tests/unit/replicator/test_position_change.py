@@ -52,6 +52,7 @@ def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> 
     assert (change.copied_again, change.left_out, change.anew) == (20, 0, False)
     assert (change.after.next_offset, change.after.records, change.after.copy_end) == (10, 25, END)
     assert change.after.tail == OffsetTail.begin(10, 40)
+    assert change.after.leader_epoch == 3
 
 
 def test_case_489_a_resume_after_a_stop_for_the_source_hides_no_loss_of_the_copy() -> None:
