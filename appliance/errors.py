@@ -196,12 +196,14 @@ class GapFound(PartitionStopped):
     Args:
         first: the next offset to copy.
         next: the offset at which the copy can continue; -1 when the log that held ``first`` is gone.
+        leader_epoch: that of the place ``next``, -1 if unknown.
         cause: the reason, in a few words.
     """
 
-    def __init__(self, message: str, first: int, next: int, cause: str) -> None:  # noqa: A002
+    def __init__(self, message: str, first: int, next: int, leader_epoch: int, cause: str) -> None:  # noqa: A002
         self.first = first
         self.next = next
+        self.leader_epoch = leader_epoch
         self.cause = cause
         super().__init__(message)
 

@@ -27,14 +27,12 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.claims import Adopted, Copy, belongs_to_another
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.listing import some
 from appliance.replicator.write.copies import as_found
 
 _NAMED = 10
-
-Planned = Mapping[Replica, Beginning]
 
 
 async def adopt(operation: Operation, choice: Choice) -> AdoptionReport:
@@ -84,7 +82,7 @@ async def _write(run: Adoption) -> None:
         for index, owned in lanes_of(planned, link.layout).items():
 
             def moves(held: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
-                return _moves({each: planned[each] for each in owned}, there, held)
+                return _moves(run, owned, there, held)
 
             await link.move(index, moves)
     ended = sorted(topic for topic in topics if is_adopting(link.states.get(topic)))
@@ -123,21 +121,21 @@ async def _unchanged(run: Adoption) -> Metadata:
     return there
 
 
-def _moves(planned: Planned, there: Metadata, positions: Mapping[Partition, Position]) -> Moves:
+def _moves(run: Adoption, owned: Sequence[Replica], there: Metadata, positions: Mapping[Partition, Position]) -> Moves:
     """The positions of a lane, without those of an earlier try."""
     now = time.time_ns() // 1_000_000
-    left = [each for each in planned if (held := positions.get(each.source)) is None or held.next_offset == UNKNOWN]
+    left = [each for each in owned if (held := positions.get(each.source)) is None or held.next_offset == UNKNOWN]
     gaps = [
         Gap(replica.source, replica.source_id, span.start, span.end, "MirrorMaker 2 had not copied it", now)
         for replica in left
-        for span in planned[replica].missing
+        for span in run.beginnings[replica].missing
     ]
-    return Moves({replica: _position(planned[replica], there) for replica in left}, gaps)
+    return Moves({each: _position(run.beginnings[each], run.epochs[each.source], there) for each in left}, gaps)
 
 
-def _position(beginning: Beginning, there: Metadata) -> Position:
+def _position(beginning: Beginning, epoch: int, there: Metadata) -> Position:
     """The first position of a partition: its map of offsets begins at the end of the copy."""
-    replica, offset = beginning.logs.replica, beginning.offset
+    replica, place = beginning.logs.replica, SourcePlace(beginning.offset, epoch)
     end = as_found(beginning.logs.copy.end, there, replica.copy)
-    tail = OffsetTail.begin(offset, end.offset)
-    return Position(replica.source_id, replica.destination_id, offset, copy_end=end, tail=tail)
+    tail = OffsetTail.begin(place.offset, end.offset)
+    return Position(replica.source_id, replica.destination_id, *place, copy_end=end, tail=tail)

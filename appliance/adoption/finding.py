@@ -16,6 +16,7 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import OPERATOR
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copy_states import CopyState, StateRecord, effective
@@ -43,7 +44,8 @@ class Choice:
 class Adoption:
     """One run of the command, as far as it only reads.
 
-    ``beginnings`` are those of the partitions without a position; ``unfinished`` are topics of a run that was killed.
+    ``beginnings`` are those of the partitions without a position; ``epochs`` are the leader epochs of their sources
+    before these were compared; ``unfinished`` are topics of a run that was killed.
     """
 
     operation: Operation
@@ -52,6 +54,7 @@ class Adoption:
     registry: Registry = field(init=False)
     positions: Mapping[Partition, Position] = field(default_factory=dict)
     beginnings: Mapping[Replica, Beginning] = field(default_factory=dict)
+    epochs: Mapping[Partition, int] = field(default_factory=dict)
     unfinished: set[str] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
 
@@ -168,6 +171,7 @@ class Adoption:
         at_source = await source.metadata(sorted({each.source_topic for each in replicas}))
         firsts = await list_offsets(source, at_source, originals, Bound.START)
         lasts = await list_offsets(source, at_source, originals, Bound.END)
+        self.epochs = {key: end.leader_epoch for key, end in (await places(source, at_source, lasts)).items()}
         return [
             Logs(
                 each,

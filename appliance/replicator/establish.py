@@ -23,6 +23,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.source_places import try_places
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_forgotten, encode_link, encode_starts
 from appliance.link.model.copy_states import LINK, CopyState, effective
@@ -38,6 +39,7 @@ from appliance.link.model.link_check import (
 )
 from appliance.link.model.link_sql import LinkSql, link_sql, salt_digest
 from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
+from appliance.link.model.position import NO_PLACE
 from appliance.link.model.topic_configs import (
     offsets_topic,
     positions_changes,
@@ -347,12 +349,11 @@ class Establishing:
         topics = [t for t in metadata.topics.values() if self.naming.copies(t.name, t.internal) and t.leaders]
         partitions = [(topic.name, number) for topic in topics for number in range(len(topic.leaders))]
         ends, failures = await try_offsets(self.source, metadata, partitions, Bound.STABLE_END)
-        for (name, number), error in failures.items():
+        found, untold = await try_places(self.source, metadata, ends)
+        for (name, number), error in (failures | untold).items():
             log.warning(f"{name}-{number} is copied from its first record on, since its end is not known: {error}")
-        return [
-            StartOffsets(topic.name, topic.id, tuple(ends.get((topic.name, n), -1) for n in range(len(topic.leaders))))
-            for topic in topics
-        ]
+        begins = {t.name: tuple(found.get((t.name, n), NO_PLACE) for n in range(len(t.leaders))) for t in topics}
+        return [StartOffsets(topic.name, topic.id, begins[topic.name]) for topic in topics]
 
     def _lane(self, topic: PositionsTopic, index: int) -> Lane:
         owner = Owner(self.run, "driver", socket.gethostname(), _now(), topic.generation)

@@ -9,6 +9,7 @@ from appliance.failover.model.failback_plan import GIVE_UP, Found, Refusal, Seed
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.offset_tail import OffsetTail
@@ -131,6 +132,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     at_destination = await destination.metadata(sorted({replica.destination_topic for replica in replicas}))
     ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
     starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
+    begins = await places(destination, at_destination, starts)
     written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
     lost = await losses(destination, at_destination, written)
     epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
@@ -141,6 +143,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     return {
         replica: Found(
             as_found(ends[replica.source], at_source, replica.source),
+            begins[replica.copy].leader_epoch,
             held_to.get(replica.source),
             starts[replica.copy],
             lost.get(replica.copy),

@@ -22,7 +22,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import outgoing
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.position import Position
+from appliance.link.model.position import NO_PLACE, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.topic_configs import copied_configs
 from appliance.replicator.failback_link import ReverseLink, reversed_replica
@@ -135,13 +135,13 @@ class _Keeping:
         """The first position in this failback, if still unwritten, and the offset to continue from."""
         replica = self.replica
         starts = await list_offsets(self.link.operation.source, metadata, [replica.source], Bound.START)
-        start = starts[replica.source]
-        if held is not None and held.next_offset > self.begun.first:
-            if start <= held.next_offset:
-                return {}, held.next_offset
-            return {replica: held.begin_again(replica.source_id, replica.destination_id, start)}, start
-        at, end = max(self.begun.first, start), held.copy_end if held else None
-        return {replica: Position(replica.source_id, replica.destination_id, at, copy_end=end)}, at
+        start, ids = starts[replica.source], (replica.source_id, replica.destination_id)
+        if held is None or held.next_offset <= self.begun.first:
+            held = Position(*ids, *NO_PLACE, copy_end=held.copy_end if held else None)
+        elif start <= held.next_offset:
+            return {}, held.next_offset
+        place = SourcePlace(max(self.begun.first, start), metadata.leader_epoch(*replica.source))
+        return {replica: held.begin_again(*ids, place)}, place.offset
 
     async def _chunk(self, metadata: Metadata, at: int, limit: int) -> Chunk:
         """The batches of one Fetch, without records copied back since."""

@@ -34,6 +34,7 @@ from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap
 
+LOST_AGAIN = "the source has lost what was copied back: run this again, it copies that once more"
 _STOPS = frozenset({"PartitionStopped", "GapFound"})
 BEGUN = "begun"
 """A detail of the state: the link in reverse has its first positions."""
@@ -226,8 +227,7 @@ class ReverseLink:
             if fault.kind == "Fenced":
                 raise LinkRefused(f"another failback of this link has taken over: {fault.fault}")
             if fault.kind == "CopyShortened":
-                lost = "the source has lost what was copied back: run this again, it copies that once more"
-                raise LinkRefused(f"{fault.subject}: {lost}")
+                raise LinkRefused(f"{fault.subject}: {LOST_AGAIN}")
             if fault.kind in _STOPS:
                 raise LinkRefused(f"{fault.subject} is not copied back any further: {fault.fault}")
         states = [effective(self.checkpoints[lane].states, LINK) for lane in self._lanes(replicas)]

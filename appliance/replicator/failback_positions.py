@@ -15,14 +15,15 @@ from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment, is_copied
-from appliance.link.model.position import Position
+from appliance.link.model.position import NO_PLACE, Position, SourcePlace
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.listing import some
 from appliance.replicator.failback_diverged import kept
-from appliance.replicator.failback_link import ReverseLink
-from appliance.replicator.write.copies import as_found
+from appliance.replicator.failback_link import LOST_AGAIN, ReverseLink
+from appliance.replicator.write.copies import as_found, losses
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0.5)
 _NAMED = 10
@@ -154,6 +155,7 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
     """
     forward = link.operation.link
     ends = await CopyEnds.of(link.operation.destination, list(found))
+    there = await _ends(link, found)
     for index, owned in lanes_of(found, forward.layout).items():
 
         def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
@@ -161,7 +163,8 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
             for replica in owned:
                 copy_end, stable = as_found(ends.ends[replica.copy], ends.metadata, replica.copy), ends.stable
                 held, reverse = positions.get(replica.source), found[replica].reverse
-                position = returned(replica, held, reverse, copy_end, stable[replica.copy])
+                epoch = there.get(replica.source, NO_PLACE).leader_epoch
+                position = returned(replica, held, reverse, epoch, copy_end, stable[replica.copy])
                 if isinstance(position, Refusal):
                     raise LinkRefused(f"cannot be failed back: {position}")
                 moved[replica] = position
@@ -169,3 +172,13 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
             return Moves(moved, gaps, [(replica.source, each) for replica in owned for each in found[replica].segments])
 
         await forward.move(index, moves)
+
+
+async def _ends(link: ReverseLink, found: Mapping[Replica, Return]) -> dict[Partition, SourcePlace]:
+    """The ends of what was copied back; a source that has lost some of that is refused."""
+    source = link.operation.source
+    written = {r.source: end for r, each in found.items() if each.reverse and (end := each.reverse.copy_end)}
+    metadata = await source.metadata(sorted({topic for topic, _ in written}))
+    for topic, number in await losses(source, metadata, written):
+        raise LinkRefused(f"{topic}-{number}: {LOST_AGAIN}")
+    return await places(source, metadata, {key: end.offset for key, end in written.items()})

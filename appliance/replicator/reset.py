@@ -21,19 +21,19 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective
 from appliance.link.model.link_check import cluster_fault
-from appliance.link.model.position import Position
+from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
 from appliance.listing import some
 from appliance.replicator.model.position_change import Change, Place, gap, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
-from appliance.replicator.resume import source_offsets, with_ends
+from appliance.replicator.resume import source_places, with_ends
 
 _OPTION = "--to"
 _NAMED = 10
 _GONE = "it is not at the source, or has no copy"
 
-_TO, _PARTITION, _BEFORE, _OFFSETS = "to", "partition", "before", "offsets"
-"""Details of the state: the command's options, the state before, and the offset of each partition."""
+_TO, _PARTITION, _BEFORE, _OFFSETS, _EPOCHS = "to", "partition", "before", "offsets", "epochs"
+"""Details of the state: the command's options, the state before, and the place of each partition."""
 
 
 async def reset(operation: Operation, place: Place, number: int | None) -> ResetReport:
@@ -71,15 +71,15 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the command: ``offsets`` is where each partition continues."""
+    """One run of the command: ``places`` is where each partition continues."""
 
     operation: Operation
     place: Place
     number: int | None
-    offsets: dict[Replica, int] = field(default_factory=dict)
+    places: dict[Replica, SourcePlace] = field(default_factory=dict)
 
     async def find(self) -> None:
-        """Find the partitions of the chosen topics, and their offsets; an interrupted reset has recorded its own.
+        """Find the partitions of the chosen topics, and their places; an interrupted reset has recorded its own.
 
         Raises:
             LinkRefused, SettingsError: see ``reset``.
@@ -100,10 +100,10 @@ class _Run:
         await self._require_ours(replicas)
         begun = self.unfinished()
         fresh = [replica for replica in replicas if replica.source_topic not in begun]
-        self.offsets = await source_offsets(operation.source, fresh, self.place, _OPTION) if fresh else {}
+        self.places = await source_places(operation.source, fresh, self.place, _OPTION) if fresh else {}
         for replica in replicas:
-            if (offset := self._recorded(replica)) is not None:
-                self.offsets[replica] = offset
+            if (place := self._recorded(replica)) is not None:
+                self.places[replica] = place
 
     def _chosen(self, found: DiscoveredTopics, known: Collection[str]) -> set[str]:
         """The topics of the command; without a choice, all but abandoned and deleted ones."""
@@ -164,21 +164,23 @@ class _Run:
         same = [each for each in told if each.state is CopyState.RESETTING and self._is_same(each)]
         return {each.topic for each in same if self.operation.choice.takes(each.topic)} - unfinished
 
-    def _recorded(self, replica: Replica) -> int | None:
-        """The offset of a started reset."""
+    def _recorded(self, replica: Replica) -> SourcePlace | None:
+        """The place of a started reset."""
         record = self.operation.link.states.get(replica.source_topic)
         if record is None or record.state is not CopyState.RESETTING:
             return None
-        return dict(record.details.get(_OFFSETS, ())).get(replica.partition)
+        known = [dict(record.details.get(name, ())).get(replica.partition, UNKNOWN) for name in (_OFFSETS, _EPOCHS)]
+        return None if known[0] == UNKNOWN else SourcePlace(*known)
 
     def details(self, topic: str, before: CopyState) -> Mapping[str, Any]:
         """The details of a topic's record, from which another run continues."""
-        offsets = [[each.partition, offset] for each, offset in self.offsets.items() if each.source_topic == topic]
-        return {_TO: self.place.text, _PARTITION: self.number, _BEFORE: before, _OFFSETS: offsets}
+        found = [(each.partition, *place) for each, place in self.places.items() if each.source_topic == topic]
+        options = {_TO: self.place.text, _PARTITION: self.number, _BEFORE: before}
+        return {**options, _OFFSETS: [[n, at] for n, at, _ in found], _EPOCHS: [[n, epoch] for n, _, epoch in found]}
 
     def changes(self, positions: Mapping[Partition, Position]) -> list[Change]:
         """The changes still to make."""
-        return [each for replica, to in self.offsets.items() if (each := _change(replica, to, positions)) is not None]
+        return [each for replica, to in self.places.items() if (each := _change(replica, to, positions)) is not None]
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run.
@@ -189,8 +191,8 @@ class _Run:
         link = self.operation.link
         self._require_begun(topics)
         link.require = self._still_so(topics)
-        replicas = [each for each in self.offsets if each.source_topic in topics]
-        self.offsets = {each: offset for each in replicas if (offset := self._recorded(each)) is not None}
+        replicas = [each for each in self.places if each.source_topic in topics]
+        self.places = {each: place for each in replicas if (place := self._recorded(each)) is not None}
         made = await with_ends(self.operation.destination, self.changes(link.positions))
         left = {each.replica: each for each in made}
         for index, owned in lanes_of(left, link.layout).items():
@@ -222,7 +224,8 @@ class _Run:
     def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
         """The moves of a lane, without those of an earlier try."""
         now = time.time_ns() // 1_000_000
-        left = [each for each in changes if _change(each.replica, each.after.next_offset, positions) is not None]
+        to = {each.replica: SourcePlace(each.after.next_offset, each.after.leader_epoch) for each in changes}
+        left = [each for each in changes if _change(each.replica, to[each.replica], positions) is not None]
         gaps = [gap(each, positions.get(each.replica.source), now) for each in left if each.left_out or each.anew]
         return Moves({each.replica: each.after for each in left}, [each for each in gaps if each is not None])
 
@@ -248,9 +251,9 @@ def _there(found: DiscoveredTopics) -> set[str]:
     return {*found.unfit, *(each.source_topic for each in found.replicas), *(each.name for each, _ in found.smaller)}
 
 
-def _change(replica: Replica, to: int, positions: Mapping[Partition, Position]) -> Change | None:
+def _change(replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
     """The change of one partition; None where it continues from that offset anyway."""
     held = positions.get(replica.source)
     made = moved(replica, held, to)
-    there = held is not None and held.next_offset == to and not held.stopped and not made.anew
+    there = held is not None and held.next_offset == to.offset and not held.stopped and not made.anew
     return None if there else made

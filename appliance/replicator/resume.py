@@ -16,12 +16,13 @@ from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.registry import Registry
+from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position
+from appliance.link.model.position import LOST, NO_PLACE, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
 from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
@@ -46,6 +47,8 @@ class Choice:
     take_over: bool = False
 
 
+Places = dict[Replica, SourcePlace]
+
 Tell = Callable[[str], None]
 """Shows the operator a line."""
 
@@ -69,7 +72,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
         _require_follows(topic.checkpoints[0].states, choice)
-        starts = await source_offsets(source, replicas, place, "--from") if place else {}
+        starts = await source_places(source, replicas, place, "--from") if place else {}
         planned = {
             index: _changes(owned, topic.checkpoints[index].positions, starts, choice)
             for index, owned in lanes_of(replicas, topic.layout).items()
@@ -142,10 +145,8 @@ async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choic
     return others
 
 
-async def source_offsets(
-    source: KafkaCluster, replicas: Collection[Replica], place: Place, option: str
-) -> dict[Replica, int]:
-    """The offset at which each partition continues; past its last record if none is as new as the time.
+async def source_places(source: KafkaCluster, replicas: Collection[Replica], place: Place, option: str) -> Places:
+    """The place at which each partition continues; past its last record if none is as new as the time.
 
     Raises:
         SettingsError: a partition lacks the offset.
@@ -153,30 +154,29 @@ async def source_offsets(
     """
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     partitions = [replica.source for replica in replicas]
-    if place.kind in _BOUNDS:
-        offsets = await list_offsets(source, metadata, partitions, _BOUNDS[place.kind])
-        return {replica: offsets[replica.source] for replica in replicas}
-    end = await list_offsets(source, metadata, partitions, Bound.STABLE_END)
+    offsets = await list_offsets(source, metadata, partitions, _BOUNDS.get(place.kind, Bound.STABLE_END))
     if place.kind is Kind.TIME:
         at = await offsets_at(source, metadata, partitions, place.number)
-        found = {key: end[key] if offset is None else offset for key, offset in at.items()}
-        return {replica: found[replica.source] for replica in replicas}
-    first = await list_offsets(source, metadata, partitions, Bound.START)
-    for key in partitions:
-        if not first[key] <= place.number <= end[key]:
-            what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {end[key]}"
-            expected = "expected one of these; --partition names one partition"
-            raise SettingsError([f"{option} {place.text}: {what}: {expected}"])
-    return dict.fromkeys(replicas, place.number)
+        offsets |= {key: offset for key, offset in at.items() if offset is not None}
+    elif place.kind is Kind.OFFSET:
+        first = await list_offsets(source, metadata, partitions, Bound.START)
+        for key in partitions:
+            if not first[key] <= place.number <= offsets[key]:
+                what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {offsets[key]}"
+                expected = "expected one of these; --partition names one partition"
+                raise SettingsError([f"{option} {place.text}: {what}: {expected}"])
+        offsets = dict.fromkeys(partitions, place.number)
+    found = await places(source, metadata, offsets)
+    return {replica: found[replica.source] for replica in replicas}
 
 
 def _changes(
-    replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Mapping[Replica, int], choice: Choice
+    replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Places, choice: Choice
 ) -> list[Change]:
     """The chosen changes: of stopped partitions, of the named one, of all of a copy that is taken over."""
     changes = []
     for replica in replicas:
-        held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, UNKNOWN)
+        held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, *NO_PLACE)
         if not (held.stopped or choice.partition is not None or (choice.take_over and replica in starts)):
             continue
         if replica in starts:

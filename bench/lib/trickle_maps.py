@@ -87,7 +87,7 @@ def tail_bytes(partition: Partition, position: Position) -> int:
 
 def map_of(writes: Iterable[Write], found: MapBytes, replica: Replica) -> None:
     """Copy what was written into one partition, each write in a transaction of its own, and count its map."""
-    held, growth, source, copy = Position(*_IDS, 0, copy_end=CopyEnd(0, 0, 1, 0)), MapGrowth(), 0, 0
+    held, growth, source, copy = Position(*_IDS, 0, 0, copy_end=CopyEnd(0, 0, 1, 0)), MapGrowth(), 0, 0
     for write in writes:
         first, source = source, source + write.records + write.marker
         if write.aborted:

@@ -14,6 +14,7 @@ from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.link.model.replicas import Replica
 from appliance.replicator.read.buffer import Limits, ReadyQueue
 from appliance.replicator.read.source_reader import SourceReader
+from appliance.replicator.resume import Choice, resume
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair
@@ -71,6 +72,27 @@ async def test_reading_follows_the_leader_though_the_old_one_lives(moving: Pair)
             await engine.copy_all()
         assert engine.faults == {}
     assert len(moving.compare(topic)[0]) == 30
+
+
+async def test_case_630_a_place_under_a_leader_that_writes_nothing_is_read_on_from_under_the_next_one(
+    moving: Pair,
+) -> None:
+    # No log has a batch of the place's epoch; the next leader names the one before it.
+    topic = topic_on(moving, "silent", [1, 2])
+    produce(moving.producer(), topic, 10)
+    async with moving.engine() as engine:
+        await engine.copy_all()
+        before = (await engine.positions())[topic, 0]
+        await move(moving.orange, {(topic, 0): (2, 1)})
+        assert await resume(moving.settings(), Choice(topic, 0, "latest"), lambda _: None) == 1
+        held = (await engine.positions())[topic, 0]
+        assert held.next_offset == before.next_offset
+        assert held.leader_epoch > before.leader_epoch
+        await move(moving.orange, {(topic, 0): (1, 2)})
+        produce(moving.producer(), topic, 10)
+        await engine.copy_all()
+        assert engine.faults == {}
+    assert len(moving.compare(topic)[0]) == 20
 
 
 async def test_a_topic_that_gets_its_id_while_it_is_read_is_read_on(moving: Pair) -> None:  # invariant G

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from appliance.replicator.resume import Choice, resume
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
 from tests.support.administration import wait_for_leader
@@ -16,7 +17,10 @@ from tests.support.records import produce
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(pair: Pair, three_brokers: Cluster) -> None:
+@pytest.mark.parametrize("moved", [False, True], ids=["read", "moved by a command"])
+async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(
+    pair: Pair, three_brokers: Cluster, moved: bool
+) -> None:
     # The leader that had the records is gone, and the operator has elected one that never got them (KIP-320).
     unclean = Pair(three_brokers, pair.grape, pair.tag)
     topic = unclean.topic_on("unclean", leader=1, follower=2)
@@ -26,6 +30,8 @@ async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(pair: Pa
         await three_brokers.kill(2)
         produce(unclean.producer(), topic, 10)
         await engine.copy_all()
+        if moved:  # case 629: that position had no leader epoch
+            assert await resume(unclean.settings(), Choice(topic, 0, "latest"), lambda _: None) == 1
         await three_brokers.kill(1)
         await three_brokers.broker(2).launch()
         await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)

@@ -11,7 +11,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.layout import Layout
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, Loss
+from appliance.link.model.position import LOST, Loss, SourcePlace
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.position_change import Change, lost_end, moved
@@ -180,7 +180,7 @@ def test_case_358_the_map_of_a_copy_that_loses_more_after_its_stop_ends_where_th
     if start is None:
         change = Change(replica, 20, replace(stopped.go_on(), copy_end=None), lost_end=lost_end(stopped))
     else:
-        change = moved(replica, stopped, start)
+        change = moved(replica, stopped, SourcePlace(start, 0))
     (done,) = link.run(with_ends(link.at_destination, [change]))
     assert done.after.tail == OffsetTail.begin(20, copy.end)
     assert done.after.copy_end is not None

@@ -13,6 +13,7 @@ import pytest
 
 from appliance.errors import ApplianceError, PeerError, SettingsError, Unreachable
 from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.position import SourcePlace
 from appliance.replicator.spark import control_server
 from appliance.replicator.spark.assignment import (
     Assignment,
@@ -188,7 +189,9 @@ async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_p
 ) -> None:
     # Before, the driver kept all assignments that a hanging task did not read.
     monkeypatch.setattr(control_server, "_TAKE_SECONDS", 0.1)
-    topics = {"t" * 10_000 + str(number): StartOffsets("t", uuid.UUID(int=1), (0,)) for number in range(100)}
+    topics = {
+        "t" * 10_000 + str(number): StartOffsets("t", uuid.UUID(int=1), (SourcePlace(0, 0),)) for number in range(100)
+    }
     begun = asyncio.Event()
     async with server(begun=lambda _: begun.set()) as control:
         control.assign([A])

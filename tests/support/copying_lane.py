@@ -11,7 +11,7 @@ from appliance.link.model.checkpoint_records import decode, encode_position
 from appliance.link.model.offset_map import OffsetMap, Segment, drop, overlay
 from appliance.link.model.offset_records import SegmentKey, decode_segment, encode_dropped, encode_segment
 from appliance.link.model.offset_tail import MapFilling
-from appliance.link.model.position import CopyEnd, Loss, Position
+from appliance.link.model.position import CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
@@ -19,7 +19,7 @@ from appliance.replicator.model.chunk import Chunk, advanced
 from appliance.replicator.model.map_growth import KnownSegments, MapGrowth, copied_tail, read_tail
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
-START = Position(REPLICA.source_id, REPLICA.destination_id, 0, copy_end=CopyEnd(0, 0, 1, 0))
+START = Position(REPLICA.source_id, REPLICA.destination_id, 0, 0, copy_end=CopyEnd(0, 0, 1, 0))
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class CopyingLane:
     def go_on_elsewhere(self) -> None:
         """Skip a gap, or copy again from an earlier offset, by the operator's command."""
         at = self.chance.randint(0, len(self.source))
-        moved = self.held.begin_again(REPLICA.source_id, REPLICA.destination_id, at)
+        moved = self.held.begin_again(REPLICA.source_id, REPLICA.destination_id, SourcePlace(at, 0))
         if self.chance.random() < 0.5:
             moved = replace(moved, copy_end=None, tail=None)
         self.remember(moved)

@@ -12,7 +12,7 @@ from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position
+from appliance.link.model.position import ANYBODY, LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 
 GIVE_UP = "`appliance rm-topic` gives the topic up, and leaves its copy as it is"
@@ -36,11 +36,12 @@ class Found:
     """Both logs of a promoted partition at a failback.
 
     ``held_to`` is the source's end of the leader epochs up to that of the last copied record, None if unknown.
-    ``copy_start`` is the start of the copy's log. ``loss`` is the place from which the copy has lost records of the
-    link, None if it has lost none.
+    ``copy_start`` is the start of the copy's log, and ``copy_epoch`` its leader's epoch. ``loss`` is the place from
+    which the copy has lost records of the link, None if it has lost none.
     """
 
     source_end: CopyEnd
+    copy_epoch: int
     held_to: int | None = None
     copy_start: int = 0
     loss: Loss | None = None
@@ -106,10 +107,10 @@ def seed(
 
 
 def _seed(replica: Replica, copy_from: int, found: Found, parted: int) -> Seed:
-    begin = max(copy_from, found.copy_start)
-    tail = OffsetTail.begin(begin, found.source_end.offset)
-    position = Position(replica.destination_id, replica.source_id, begin, copy_end=found.source_end, tail=tail)
-    return Seed(position, (parted, found.source_end.offset), (copy_from, begin))
+    begin = SourcePlace(max(copy_from, found.copy_start), found.copy_epoch)
+    tail = OffsetTail.begin(begin.offset, found.source_end.offset)
+    position = Position(replica.destination_id, replica.source_id, *begin, copy_end=found.source_end, tail=tail)
+    return Seed(position, (parted, found.source_end.offset), (copy_from, begin.offset))
 
 
 def _unusable(replica: Replica, forward: Position | None) -> str:
@@ -140,11 +141,11 @@ def has_moved(replica: Replica, reverse: Position) -> str:
 
 
 def returned(
-    replica: Replica, forward: Position | None, reverse: Position | None, copy_end: CopyEnd, open_from: int
+    replica: Replica, forward: Position | None, reverse: Position | None, epoch: int, copy_end: CopyEnd, open_from: int
 ) -> Position | Refusal:
     """Plan the link's position after copying back, given the copy's end and stable end after fencing.
 
-    Records in the copy after that end are foreign.
+    Records in the copy after that end are foreign. ``epoch`` is the source leader's, which holds what was copied back.
 
     The stable end, ``open_from``, lies before the end while a transaction is open in the copy. Records of the copy that
     are not in the source yet are refused: the position's end of the copy would hide them permanently.
@@ -161,10 +162,11 @@ def returned(
     if reverse.next_offset != copy_end.offset:
         behind = f"{copy} ends at offset {copy_end.offset}, and is copied back up to {reverse.next_offset}"
         return Refusal(replica.name, f"{behind}: stop the producers there")
-    held = forward or Position(replica.source_id, replica.destination_id, reverse.copy_end.offset)
-    moved = held.go_on().begin_again(replica.source_id, replica.destination_id, reverse.copy_end.offset)
-    end = replace(copy_end, producer_id=ANYBODY)
-    return replace(moved, copy_end=end, tail=OffsetTail.begin(moved.next_offset, end.offset))
+    end = SourcePlace(reverse.copy_end.offset, epoch)
+    held = forward or Position(replica.source_id, replica.destination_id, *end)
+    moved = held.go_on().begin_again(replica.source_id, replica.destination_id, end)
+    tail = OffsetTail.begin(end.offset, copy_end.offset)
+    return replace(moved, copy_end=replace(copy_end, producer_id=ANYBODY), tail=tail)
 
 
 def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from appliance.kafka.protocol.metadata import Partition, is_another
-from appliance.link.model.checkpoint import StartOffsets, start_offset
+from appliance.link.model.checkpoint import StartOffsets, start_place
 from appliance.link.model.position import UNKNOWN, Position
 
 NO_STARTS: Mapping[str, StartOffsets] = {}
@@ -82,8 +82,8 @@ def _loss(
     end = source.ends.get(key) if source else None
     fault = source.unfit.get(key[0], "") if source else ""
     if held is None:
-        chosen = start_offset(*key, source.ids.get(key[0]) if source else None, starts)
-        start = chosen if chosen is not None or source is None else source.starts.get(key)
+        chosen = start_place(*key, source.ids.get(key[0]) if source else None, starts)
+        start = chosen.offset if chosen else source.starts.get(key) if source else None
         behind = None if end is None or start is None or end < start else end - start
         return PartitionLoss(*key, None, end, behind, fault)
     fault = fault or held.stopped

@@ -9,6 +9,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``registry``: the claims of all links of a destination.
 - ``origins``: the lanes that wrote into a cluster, by its topic of producers.
 - ``source_rules``: source topics that a link must not copy, by what the source knows of them.
+- ``source_places``: places in logs, with their leader epochs.
 - ``writer``: a transactional producer from one epoch to the next.
 - ``retry``: calls again while a coordinator is busy.
 """

@@ -8,7 +8,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import SqlChange
-from appliance.link.model.position import Position
+from appliance.link.model.position import Position, SourcePlace
 
 OPERATOR = "operator"
 """The run of an owner that is not a replicator: a command that changed a position."""
@@ -107,12 +107,12 @@ class LinkRecord:
 class StartOffsets:
     """The first offsets of a topic that existed when the link was made with REPLICA_TOPICS_START=latest.
 
-    One offset for each partition of that time; -1: at its first record.
+    One place for each partition of that time; offset -1: at its first record. Older releases recorded no leader epochs.
     """
 
     topic: str
     source_id: uuid.UUID
-    offsets: tuple[int, ...]
+    places: tuple[SourcePlace, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,15 +187,15 @@ class LaneCheckpoint:
                 self.positions[partition] = position
 
 
-def start_offset(
+def start_place(
     topic: str, partition: int, source_id: uuid.UUID | None, starts: Mapping[str, StartOffsets]
-) -> int | None:
-    """The first offset of a partition that existed when the link was made to start at latest (invariant K).
+) -> SourcePlace | None:
+    """The beginning of a partition that existed when the link was made to start at latest (invariant K).
 
     None: at its first record.
     """
     known = starts.get(topic)
-    if known is None or known.source_id != source_id or partition >= len(known.offsets):
+    if known is None or known.source_id != source_id or partition >= len(known.places):
         return None
-    offset = known.offsets[partition]
-    return offset if offset >= 0 else None
+    place = known.places[partition]
+    return place if place.offset >= 0 else None

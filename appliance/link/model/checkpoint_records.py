@@ -34,7 +34,7 @@ from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
-from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.position import CopyEnd, Position, SourcePlace
 
 _VERSION = 1
 _OBEYED_VERSION = 2
@@ -118,7 +118,8 @@ def encode_layout(lane: int, layout: LayoutRecord, now: int) -> Record:
 
 def encode_starts(starts: StartOffsets, now: int) -> Record:
     """The record of the first offsets of a topic's partitions."""
-    return _record({"start": starts.topic}, {"source_id": starts.source_id, "offsets": starts.offsets}, now)
+    offsets, epochs = zip(*starts.places, strict=True)
+    return _record({"start": starts.topic}, {"source_id": starts.source_id, "offsets": offsets, "epochs": epochs}, now)
 
 
 def encode_state(state: StateRecord, now: int) -> Record:
@@ -223,7 +224,9 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     if "layout" in key:
         return LayoutRecord(**value)
     if "start" in key:
-        return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(map(int, value["offsets"])))
+        offsets = [int(offset) for offset in value["offsets"]]
+        places = map(SourcePlace, offsets, map(int, value.get("epochs") or [-1] * len(offsets)))
+        return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(places))
     if "sql" in key:
         return _sql_change(key, value)
     if "state" in key:
@@ -235,7 +238,7 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     value["destination_id"] = uuid.UUID(value["destination_id"])
     end = value.pop("copy_end", None)
     value["copy_end"] = CopyEnd(*map(int, end)) if end else None
-    return partition, Position(**value)
+    return partition, Position(**{"leader_epoch": -1, **value})
 
 
 def _sql_change(key: Mapping[str, Any], value: Mapping[str, Any]) -> SqlChange:

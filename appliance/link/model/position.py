@@ -2,6 +2,7 @@
 
 import uuid
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from appliance.link.model.offset_tail import OffsetTail
 
@@ -19,6 +20,19 @@ NOBODY = -1
 
 ANYBODY = -2
 """The same if only the link may have written past the end: records there are not accounted for."""
+
+
+class SourcePlace(NamedTuple):
+    """A place in a source partition: an offset, and the leader epoch of what lies before it, or a later one (KIP-320).
+
+    The epoch is -1 only where the log keeps none, or where an older release has recorded the place.
+    """
+
+    offset: int
+    leader_epoch: int
+
+
+NO_PLACE = SourcePlace(UNKNOWN, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +67,19 @@ class Position:
 
     ``next_offset`` is the first source offset not yet copied; ``records`` and ``bytes`` count everything ever copied;
     ``timestamp`` is that of the newest copied record, in milliseconds, -1 before the first one; ``leader_epoch`` is
-    that of the last batch read, -1 before the first one. ``stopped`` is the reason that the partition is no longer
-    copied, empty if it is copied, and ``stopped_at`` the time of the stop, in milliseconds. ``copy_end`` is None before
-    the first record, and in positions of older releases; so is ``tail``, the newest stretch of the map of offsets.
-    ``dropped`` counts the records that a link had written at the source, which are not copied; ``filtered`` those that
-    the link's SQL has left out, and ``dead_letters`` those that it failed on, which are in the copy's topic of these.
-    ``rebuilt`` counts the copied records that did not go raw, since the last position without that number: None, an
-    older release's.
+    that of the last batch read, before the first one that of the place where copying began. ``stopped`` is the reason
+    that the partition is no longer copied, empty if it is copied, and ``stopped_at`` the time of the stop, in
+    milliseconds. ``copy_end`` is None before the first record, and in positions of older releases; so is ``tail``, the
+    newest stretch of the map of offsets. ``dropped`` counts the records that a link had written at the source, which
+    are not copied; ``filtered`` those that the link's SQL has left out, and ``dead_letters`` those that it failed on,
+    which are in the copy's topic of these. ``rebuilt`` counts the copied records that did not go raw, since the last
+    position without that number: None, an older release's.
     """
 
     source_id: uuid.UUID
     destination_id: uuid.UUID
     next_offset: int
-    leader_epoch: int = -1
+    leader_epoch: int
     records: int = 0
     bytes: int = 0
     timestamp: int = -1
@@ -108,15 +122,15 @@ class Position:
         """True when the map's tail is cut already, at an offset of the copy up to ``end``."""
         return self.tail is not None and self.tail.is_empty and self.tail.copy_to <= end
 
-    def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, offset: int) -> "Position":
-        """The same counts, continued from an unrelated offset."""
+    def begin_again(self, source_id: uuid.UUID, destination_id: uuid.UUID, place: SourcePlace) -> "Position":
+        """The same counts, continued from an unrelated place."""
         same_copy = destination_id == self.destination_id
         return replace(
             self,
             source_id=source_id,
             destination_id=destination_id,
-            next_offset=offset,
-            leader_epoch=-1,
+            next_offset=place.offset,
+            leader_epoch=place.leader_epoch,
             copy_end=self.copy_end if same_copy else None,
-            tail=OffsetTail.begin(offset, self.tail.copy_to) if same_copy and self.tail else None,
+            tail=OffsetTail.begin(place.offset, self.tail.copy_to) if same_copy and self.tail else None,
         )

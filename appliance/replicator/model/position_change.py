@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import is_another
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import LOST, NO_PLACE, UNACCOUNTED, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 
 _MILLISECONDS = "ms"
@@ -101,14 +101,14 @@ class Change:
         return max(0, self.before - self.after.next_offset) if self.is_known else 0
 
 
-def moved(replica: Replica, held: Position | None, offset: int) -> Change:
-    """The change after which a partition goes on from a source offset, whatever has stopped it.
+def moved(replica: Replica, held: Position | None, place: SourcePlace) -> Change:
+    """The change after which a partition goes on from a place, whatever has stopped it.
 
     The end of its copy is looked up again where the partition has stopped for its copy's sake. Otherwise it stays: a
     loss that nobody has noticed yet is noticed by it at the lane's next start (invariant J).
     """
-    known = held or Position(replica.source_id, replica.destination_id, UNKNOWN)
-    after = known.go_on().begin_again(replica.source_id, replica.destination_id, offset)
+    known = held or Position(replica.source_id, replica.destination_id, *NO_PLACE)
+    after = known.go_on().begin_again(replica.source_id, replica.destination_id, place)
     if LOST in known.stopped or UNACCOUNTED in known.stopped or known.next_offset == UNKNOWN:
         tail = after.tail if LOST in known.stopped else None  # nobody says else where the copy ends
         after = replace(after, copy_end=None, tail=tail)

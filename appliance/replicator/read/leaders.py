@@ -14,6 +14,7 @@ from appliance.kafka.client.fetch import EpochEnd
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata, Partition, is_another
+from appliance.link.client.source_places import places
 from appliance.replicator.read.buffer import Buffer
 
 FENCED = "FENCED_LEADER_EPOCH"
@@ -77,7 +78,9 @@ async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> Par
     _require_as_new_as_the_batches(buffer, leaders.newest(buffer, metadata))
     start = (await list_offsets(source, metadata, [key], Bound.START))[key]
     if buffer.position < start:
-        return _gap(buffer, start)
+        place = (await places(source, metadata, {key: start}))[key]
+        what = f"offsets {buffer.position} to {start - 1} were deleted at the source before they were copied"
+        return GapFound(f"{buffer}: {what}", buffer.position, *place, "deleted at the source")
     end = (await list_offsets(source, metadata, [key], Bound.END))[key]
     return _truncated(buffer, end) if end < buffer.position else None
 
@@ -87,11 +90,6 @@ def _require_as_new_as_the_batches(buffer: Buffer, leader_epoch: int) -> None:
     if UNKNOWN_EPOCH < leader_epoch < buffer.epoch and buffer.replica.source_id != NOWHERE:
         text = f"{buffer}: the leader of epoch {leader_epoch} is older than what was read, of epoch {buffer.epoch}"
         raise BrokerBusy(text, FENCED)
-
-
-def _gap(buffer: Buffer, start: int) -> GapFound:
-    what = f"offsets {buffer.position} to {start - 1} were deleted at the source before they were copied"
-    return GapFound(f"{buffer}: {what}", buffer.position, start, "deleted at the source")
 
 
 def _truncated(buffer: Buffer, offset: int) -> PartitionStopped:

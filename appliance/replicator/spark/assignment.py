@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
+from appliance.link.model.position import SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark.address_messages import Question, Serving
@@ -118,7 +119,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
         ]
         for lane, rs in assignment.lanes.items()
     }
-    starts = {topic: [known.source_id.hex, known.offsets] for topic, known in assignment.starts.items()}
+    starts = {topic: [known.source_id.hex, known.places] for topic, known in assignment.starts.items()}
     producers = assignment.producers.hex if assignment.producers else None
     rest = {
         "bytes_per_second": assignment.bytes_per_second,
@@ -144,8 +145,8 @@ def decode_assignment(line: bytes) -> Assignment | None:
             for lane, replicas in fields["lanes"].items()
         }
         starts = {
-            topic: StartOffsets(topic, uuid.UUID(source_id), tuple(map(int, offsets)))
-            for topic, (source_id, offsets) in fields["starts"].items()
+            topic: StartOffsets(topic, uuid.UUID(source_id), tuple(SourcePlace(int(at), int(e)) for at, e in places))
+            for topic, (source_id, places) in fields["starts"].items()
         }
         producers = uuid.UUID(fields["producers"]) if fields["producers"] else None
         number, text, salt = fields["sql"]

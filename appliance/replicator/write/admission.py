@@ -4,7 +4,6 @@ Each is checked alone: a leader that does not answer, or a copy that must not be
 """
 
 import time
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
@@ -16,9 +15,10 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata, Partition, is_another
 from appliance.link.client.origins import Origins
-from appliance.link.model.checkpoint import StartOffsets, start_offset
+from appliance.link.client.source_places import try_places
+from appliance.link.model.checkpoint import StartOffsets, start_place
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import NO_PLACE, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.producers import link_of
 from appliance.link.model.replicas import Replica
 from appliance.replicator.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyEnds, LookedTo, examine_copies
@@ -31,7 +31,7 @@ class Admission:
 
     ``positions`` must be committed before anything is read; ``stops`` are partitions that must not be read, ``waiting``
     those with unknown facts, or with copies that take nothing now. ``ends`` are the ends of the copies, ``limits`` the
-    largest batches of their topics, and ``begins`` the offsets where copying begins, or continues after a gap.
+    largest batches of their topics, and ``begins`` the places where copying begins, or continues after a gap.
     """
 
     metadata: Metadata
@@ -40,7 +40,7 @@ class Admission:
     waiting: dict[Replica, ApplianceError] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
     limits: Mapping[str, WriteLimits] = field(default_factory=dict)
-    begins: dict[Partition, int] = field(default_factory=dict)
+    begins: dict[Partition, SourcePlace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Admitting:
         self, admission: Admission, replicas: Iterable[Replica], known: Mapping[Replica, Position]
     ) -> Mapping[Partition, ApplianceError]:
         """Find where copying of new partitions begins, and where others continue after a gap; and the errors."""
-        begins: dict[Partition, int | None] = {}
+        begins: dict[Partition, SourcePlace | None] = {}
         for replica in replicas:
             if replica not in known:
-                begins[replica.source] = start_offset(*replica.source, replica.source_id, self.starts)
+                begins[replica.source] = start_place(*replica.source, replica.source_id, self.starts)
             elif self.records_gaps and identity_fault(replica, known[replica]):
                 begins[replica.source] = None
         admission.begins = {partition: begin for partition, begin in begins.items() if begin is not None}
@@ -138,8 +138,9 @@ class Admitting:
             if (topic := at_source.topics.get(replica.source_topic)) and is_another(topic.id, replica.source_id)
         }
         found, failures = await try_offsets(self.source, at_source, sorted(asked - anew.keys()), Bound.START)
-        admission.begins |= found
-        return {**failures, **{partition: anew[partition] for partition in asked & anew.keys()}}
+        starts, untold = await try_places(self.source, at_source, found)
+        admission.begins |= starts
+        return {**failures, **untold, **{partition: anew[partition] for partition in asked & anew.keys()}}
 
     def _remembered_ends(
         self, replicas: Iterable[Replica], known: Mapping[Replica, Position]
@@ -186,8 +187,9 @@ def _admit_known(admission: Admission, replica: Replica, held: Position, copies:
         admission.stops[replica] = refusal
     elif refusal is not None:
         admission.waiting[replica] = refusal
-    elif NOWHERE in (held.source_id, held.destination_id) and _ids(held) != (replica.source_id, replica.destination_id):
-        admission.positions[replica] = replace(held, source_id=replica.source_id, destination_id=replica.destination_id)
+    elif NOWHERE in (held.source_id, held.destination_id):
+        known = replace(held, source_id=replica.source_id, destination_id=replica.destination_id)
+        admission.positions |= {replica: known} if known != held else {}
 
 
 def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refusal: ApplianceError | None) -> None:
@@ -203,15 +205,15 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
 
 
 def _admit_new(
-    admission: Admission, replica: Replica, begin: int, held: Position | None, empty: CopyEnd | None
+    admission: Admission, replica: Replica, begin: SourcePlace, held: Position | None, empty: CopyEnd | None
 ) -> None:
     """Remember where a new copy begins, and that it is ``empty``; None for a shared one: others' may be there, but
     nothing of ours, as its map of offsets says.
 
     Any other copy with records but without a position is left alone (invariant H).
     """
-    tail = None if empty else OffsetTail.begin(begin, 0)
-    position = Position(replica.source_id, replica.destination_id, begin, copy_end=empty, tail=tail)
+    tail = None if empty else OffsetTail.begin(begin.offset, 0)
+    position = Position(replica.source_id, replica.destination_id, *begin, copy_end=empty, tail=tail)
     end = admission.ends[replica.copy]
     if end > 0 and empty is not None:
         stop = PartitionStopped(
@@ -226,7 +228,7 @@ def _admit_new(
 
 def _stop_new(admission: Admission, replica: Replica, held: Position | None, stop: PartitionStopped) -> None:
     """Remember that nothing is known of the progress of a copy, and why it stops."""
-    unknown = held or Position(replica.source_id, replica.destination_id, UNKNOWN)
+    unknown = held or Position(replica.source_id, replica.destination_id, *NO_PLACE)
     admission.stops[replica] = stop
     if (position := unknown.stop(str(stop), time.time_ns() // 1_000_000)) is not held:
         admission.positions[replica] = position
@@ -244,12 +246,8 @@ def identity_fault(replica: Replica, position: Position) -> GapFound | None:
     else:
         return None
     cause = f"{what} was deleted and made anew"
-    return GapFound(f"{replica.name}: {cause} since it was copied", position.next_offset, -1, cause)
+    return GapFound(f"{replica.name}: {cause} since it was copied", position.next_offset, *NO_PLACE, cause)
 
 
 def _is_known(position: Position | None) -> TypeGuard[Position]:
     return position is not None and position.next_offset != UNKNOWN
-
-
-def _ids(position: Position) -> tuple[uuid.UUID, uuid.UUID]:
-    return position.source_id, position.destination_id

@@ -15,7 +15,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.copy_states import CopyState, effective
-from appliance.link.model.position import Loss, Position
+from appliance.link.model.position import NO_PLACE, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import dead_letters_of
 from appliance.replicator.model.held_back import HeldBack
@@ -158,7 +158,7 @@ class LanePartitions:
         self.lane.expect_ends(ends, admission.metadata)
         for replica in admitted:
             if replica in admission.stops:
-                await self.settle(replica, admission.stops[replica], admission.begins.get(replica.source, -1))
+                await self.settle(replica, admission.stops[replica], admission.begins.get(replica.source, NO_PLACE))
             else:
                 self._read(replica)
             self.taken_in.add(replica)
@@ -226,7 +226,7 @@ class LanePartitions:
         """The remembered position of a taken-in partition."""
         return self.lane.checkpoint.positions[replica.source]
 
-    async def settle(self, replica: Replica, reason: PartitionStopped, begin: int = -1) -> None:
+    async def settle(self, replica: Replica, reason: PartitionStopped, begin: SourcePlace = NO_PLACE) -> None:
         """Remember why a partition stops; or record a gap and continue after it, if the operator chose that.
 
         ``begin`` is where it continues if the gap does not say. The gap and the position past it commit together
@@ -242,8 +242,8 @@ class LanePartitions:
             if stopped is not held:
                 await self.lane.commit([], {replica: stopped}, cut=[replica] if cut else ())
             return
-        begin = reason.next if reason.next >= 0 else begin
-        self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin))
+        begin = SourcePlace(reason.next, reason.leader_epoch) if reason.next >= 0 else begin
+        self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin.offset))
         entry = Gap(replica.source, held.source_id, reason.first, reason.next, reason.cause, _now())
         moved = held.go_on().begin_again(replica.source_id, replica.destination_id, begin)
         await self.lane.commit([], {replica: moved}, [entry])

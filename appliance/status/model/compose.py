@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from appliance.kafka.protocol.metadata import Partition, is_another
-from appliance.link.model.checkpoint import start_offset
+from appliance.link.model.checkpoint import start_place
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.layout import Layout
@@ -259,8 +259,8 @@ class _Composer:
         if topic is None or topic.link is None:
             return log.start if self.settings.topics.start is Start.EARLIEST else None
         source_id = source.topic_id(key[0]) if source else None
-        begin = start_offset(*key, source_id, topic.checkpoints[0].starts)
-        return log.start if begin is None else begin
+        begin = start_place(*key, source_id, topic.checkpoints[0].starts)
+        return log.start if begin is None else begin.offset
 
     def _lag_seconds(self, lag: int | None, position: Position | None) -> float | None:
         if lag is None or lag == 0:

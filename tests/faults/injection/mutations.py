@@ -21,7 +21,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.link_check import PositionsTopic
-from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.position import CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, StateMachine
 from appliance.replicator import establish
@@ -147,9 +147,9 @@ def _missing_position_taken_for_the_start() -> None:
     """Against invariant H: nobody asks how the link was made, nor looks at copies that no position accounts for."""
 
     def admit_new(
-        found: admission.Admission, replica: Replica, begin: int, _held: Position | None, _empty: CopyEnd
+        found: admission.Admission, replica: Replica, begin: SourcePlace, _held: Position | None, _empty: CopyEnd
     ) -> None:
-        found.positions[replica] = Position(replica.source_id, replica.destination_id, begin)
+        found.positions[replica] = Position(replica.source_id, replica.destination_id, *begin)
 
     def partitions_now(topic: PositionsTopic) -> int:
         return len(topic.checkpoints)

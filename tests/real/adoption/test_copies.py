@@ -112,6 +112,8 @@ async def test_where_there_are_no_doubles_the_map_of_older_offsets_can_be_built(
     topic = mirrored(pair, "mapped", source, source[:2500], 1999)
     await adopted(pair)
     async with pair.engine() as engine:
+        await engine.prepare()
+        assert (await engine.positions())[topic, 0].leader_epoch == 0
         await engine.copy_all()
         assert await build(pair.settings(), lambda _: True, lambda _: None) == 0
         maps = OffsetMaps(engine.destination, pair.naming)

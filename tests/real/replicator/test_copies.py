@@ -10,6 +10,7 @@ from confluent_kafka.admin import NewTopic
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client import checkpoint_log
+from appliance.link.model.position import SourcePlace
 from appliance.replicator.resume import Choice, resume
 from tests.support.administration import configure, make_topic
 from tests.support.engine import OtherLink, Pair
@@ -123,7 +124,7 @@ async def test_ids_that_topics_get_at_an_upgrade_do_not_make_them_others(pair: P
         (runner,) = engine.runners
         (replica,) = runner.replicas
         held = runner.lane.checkpoint.positions[topic, 0]
-        without = held.begin_again(NOWHERE, NOWHERE, held.next_offset)
+        without = held.begin_again(NOWHERE, NOWHERE, SourcePlace(held.next_offset, held.leader_epoch))
         await runner.lane.commit([], {replica: without})
     produce(pair.producer(), topic, 10)
     async with pair.engine() as engine:

@@ -29,7 +29,7 @@ from appliance.link.model.position import CopyEnd, Position
 
 SOURCE, COPY, TOPIC = (uuid.UUID(int=number) for number in (1, 2, 3))
 PARTITION = ("orders", 0)
-START = Position(SOURCE, COPY, 100, copy_end=CopyEnd(0, 0, 7, 0))
+START = Position(SOURCE, COPY, 100, 0, copy_end=CopyEnd(0, 0, 7, 0))
 AT = 20_000 * DAY_MS
 
 

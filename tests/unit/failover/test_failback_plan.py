@@ -14,10 +14,10 @@ from appliance.link.model.replicas import Replica
 
 SOURCE, COPY = uuid.uuid4(), uuid.uuid4()
 REPLICA = Replica("T", 0, "T.copy", SOURCE, COPY)
-FORWARD = Position(SOURCE, COPY, 10, records=10, copy_end=CopyEnd(12, 3, 7, 1), tail=OffsetTail.begin(10, 12))
+FORWARD = Position(SOURCE, COPY, 10, 3, records=10, copy_end=CopyEnd(12, 3, 7, 1), tail=OffsetTail.begin(10, 12))
 SOURCE_END = CopyEnd(14, 5, -1, -1)
-FOUND = Found(SOURCE_END, held_to=14)
-REVERSE = Position(COPY, SOURCE, 20, records=7, copy_end=CopyEnd(23, 5, 9, 0))
+FOUND = Found(SOURCE_END, 4, held_to=14)
+REVERSE = Position(COPY, SOURCE, 20, 4, records=7, copy_end=CopyEnd(23, 5, 9, 0))
 COPY_END = CopyEnd(20, 4, -1, -1)
 
 
@@ -31,7 +31,7 @@ def test_the_way_back_begins_past_the_links_last_transaction_and_names_what_neve
     planned = seed(REPLICA, FORWARD, FOUND)
     assert isinstance(planned, Seed)
     held = planned.position
-    assert (held.source_id, held.destination_id, held.next_offset) == (COPY, SOURCE, 12)
+    assert (held.source_id, held.destination_id, held.next_offset, held.leader_epoch) == (COPY, SOURCE, 12, 4)
     assert (held.copy_end, held.tail) == (SOURCE_END, OffsetTail.begin(12, 14))
     assert (held.records, held.stopped) == (0, "")
     assert planned.diverged == (10, 14)
@@ -59,10 +59,10 @@ def test_a_partition_of_which_the_beginning_is_not_known_is_refused_by_name(
 @pytest.mark.parametrize(
     ("found", "parted"),
     [
-        (Found(replace(SOURCE_END, offset=9)), 9),
-        (Found(SOURCE_END, held_to=8), 8),
-        (Found(SOURCE_END, held_to=-1), 10),
-        (Found(SOURCE_END, held_to=12), 10),
+        (Found(replace(SOURCE_END, offset=9), 4), 9),
+        (Found(SOURCE_END, 4, held_to=8), 8),
+        (Found(SOURCE_END, 4, held_to=-1), 10),
+        (Found(SOURCE_END, 4, held_to=12), 10),
     ],
     ids=["shorter", "other records in the place of lost ones", "of no such epoch", "whole"],
 )
@@ -81,7 +81,7 @@ def test_what_retention_took_from_the_copy_is_told_and_a_new_partition_begins_at
     planned = seed(REPLICA, FORWARD, replace(FOUND, copy_start=17))
     assert isinstance(planned, Seed)
     assert (planned.position.next_offset, planned.deleted) == (17, (12, 17))
-    new = seed(REPLICA, None, Found(replace(SOURCE_END, offset=3)), grown=True)
+    new = seed(REPLICA, None, Found(replace(SOURCE_END, offset=3), 4), grown=True)
     assert isinstance(new, Seed)
     assert (new.position.next_offset, new.diverged, new.deleted) == (0, (0, 3), (0, 0))
 
@@ -110,14 +110,14 @@ def test_what_others_wrote_to_the_copy_after_a_failback_can_be_brought_back_by_t
 
 def test_the_link_goes_on_where_the_way_back_has_ended_and_not_at_the_logs_end() -> None:
     stopped = FORWARD.stop("any reason", 1)
-    after = returned(REPLICA, stopped, REVERSE, COPY_END, 20)
+    after = returned(REPLICA, stopped, REVERSE, 6, COPY_END, 20)
     assert isinstance(after, Position)
     assert (after.next_offset, after.copy_end, after.tail) == (
         23,
         replace(COPY_END, producer_id=ANYBODY),
         OffsetTail.begin(23, 20),
     )
-    assert (after.stopped, after.records, after.leader_epoch) == ("", 10, -1)
+    assert (after.stopped, after.records, after.leader_epoch) == ("", 10, 6)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_link_goes_on_where_the_way_back_has_ended_and_not_at_the_logs_end()
 def test_a_failback_does_not_end_while_the_copy_may_hold_more_than_the_source(
     reverse: Position | None, end: int, open_from: int, reason: str
 ) -> None:
-    assert reason in refused(returned(REPLICA, FORWARD, reverse, replace(COPY_END, offset=end), open_from))
+    assert reason in refused(returned(REPLICA, FORWARD, reverse, 6, replace(COPY_END, offset=end), open_from))
 
 
 def test_the_map_of_what_was_copied_back_is_the_links_the_other_way() -> None:

@@ -5,10 +5,10 @@ from appliance.failover.model.loss import SourceLogs, losses, total
 from appliance.failover.model.report import Report
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
-from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 
 KEY = ("orders", 0)
-POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 100)
+POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 100, 0)
 SOURCE = SourceLogs({"orders": uuid.UUID(int=1)}, {KEY: 40}, {KEY: 130}, (KEY,))
 
 
@@ -66,7 +66,7 @@ def test_a_report_of_nothing_says_so() -> None:
 
 
 def test_case_127_of_a_partition_that_is_not_copied_yet_nothing_is_lost_before_the_offset_chosen_to_begin_at() -> None:
-    starts = {"orders": StartOffsets("orders", uuid.UUID(int=1), (120,) * (KEY[1] + 1))}
+    starts = {"orders": StartOffsets("orders", uuid.UUID(int=1), (SourcePlace(120, 0),) * (KEY[1] + 1))}
     (loss,) = losses({}, SOURCE, lambda _: True, starts)
     assert (loss.source_end, loss.behind) == (130, 10)
     (former,) = losses({}, SOURCE, lambda _: True, {"orders": replace(starts["orders"], source_id=uuid.UUID(int=2))})

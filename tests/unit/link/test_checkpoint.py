@@ -36,14 +36,14 @@ from appliance.link.model.checkpoint_records import (
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
-from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.position import NO_PLACE, CopyEnd, Position, SourcePlace
 
 PARTITION = ("orders", 4)
 POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 500, 3, 480, 9000, 1_700_000_000_000)
 GAP = Gap(PARTITION, uuid.UUID(int=1), 500, 700, "deleted at the source", 1_700_000_000_000)
 OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
 LINK = LinkRecord("source-cluster", 4, 5, 1_700_000_000_000)
-STARTS = StartOffsets("orders", uuid.UUID(int=1), (100, -1, 0))
+STARTS = StartOffsets("orders", uuid.UUID(int=1), (SourcePlace(100, 3), NO_PLACE, SourcePlace(0, 0)))
 LAYOUT = LayoutRecord(3, 8, 1_700_000_000_000, "me@host", "more cores", changing=True)
 SQL = SqlChange(LinkSql(2, "SELECT 1", "5a17"), "run", 7, 9, {("orders", 0): 12, ("orders", 4): 0, ("a", 1): 3})
 STATE = StateRecord("orders", CopyState.PROMOTED, 9, "me@host", "the source is on fire", "c1", {"ends": [1, 2]})
@@ -108,6 +108,13 @@ def test_a_run_is_superseded_by_newer_names_in_the_lanes_and_by_an_operator_who_
     assert not own.is_superseded([])
     for newer in (replace(older, generation=4), replace(own, run="c"), replace(own, run=OPERATOR, generation=4)):
         assert own.is_superseded([older, newer])
+
+
+def test_starts_and_positions_that_older_releases_recorded_without_leader_epochs_are_read() -> None:
+    value = b'{"version":1,"source_id":"%032x","offsets":[100,-1,0]}' % 1
+    starts = StartOffsets("orders", uuid.UUID(int=1), tuple(SourcePlace(offset, -1) for offset in (100, -1, 0)))
+    assert decode(Record(0, 1, body(b'{"start":"orders"}', value))) == starts
+    assert json.loads(key_and_value(encode_starts(STARTS, 1).body)[1] or b"")["offsets"] == [100, -1, 0]
 
 
 def test_only_a_layout_that_a_replicator_is_changing_has_what_older_releases_do_not_read() -> None:

@@ -13,7 +13,7 @@ from appliance.link.model.position import Position
 from appliance.settings.values import TopicNaming
 
 LINK = LinkRecord("orange", 4, 4, 1)
-POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10)
+POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10, 0)
 PARTITIONS = [("orders", number) for number in range(8)]
 COPY = "orders.copy", POSITION.destination_id
 NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""), target="grape")

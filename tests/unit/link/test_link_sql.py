@@ -12,7 +12,7 @@ from appliance.link.model.position import UNKNOWN, Position
 
 A, B, RAW = LinkSql(1, "A"), LinkSql(2, "B"), LinkSql(3)
 ORDERS = ("orders", 0)
-HELD = Position(uuid.UUID(int=1), uuid.UUID(int=2), 50)
+HELD = Position(uuid.UUID(int=1), uuid.UUID(int=2), 50, 0)
 
 
 def change(sql: LinkSql, run: str = "run", generation: int = 1, **offsets: int) -> SqlChange:

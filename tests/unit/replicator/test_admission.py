@@ -13,7 +13,7 @@ from appliance.replicator.write.admission import Admission, _admit_known
 from appliance.replicator.write.copies import CopyEnds
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
-HELD = Position(REPLICA.source_id, REPLICA.destination_id, 10)
+HELD = Position(REPLICA.source_id, REPLICA.destination_id, 10, 0)
 OF_ANOTHER_SOURCE = replace(HELD, source_id=uuid.UUID(int=3))
 OF_ANOTHER_COPY = replace(HELD, destination_id=uuid.UUID(int=3))
 METADATA = Metadata("grape", 0, {}, {})

@@ -5,6 +5,7 @@ import pytest
 from appliance.errors import PeerError
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
+from appliance.link.model.position import NO_PLACE, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark import assignment
@@ -12,7 +13,7 @@ from appliance.replicator.spark.address_messages import Question, Serving, decod
 from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
 from appliance.settings.target import Target
 
-STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (100, -1))}
+STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (SourcePlace(100, 3), NO_PLACE))}
 ASSIGNMENT = Assignment(
     {5: (Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)),)},
     STARTS,

@@ -9,7 +9,7 @@ from appliance.replicator.model.chunk import Chunk, Ledger, advanced, by_partiti
 
 ZERO = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 ONE = Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
-START = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10)
+START = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10, 0)
 
 
 def batch(first: int, count: int, raw: bool = True) -> Outgoing:

@@ -184,7 +184,7 @@ async def test_case_490_a_loss_whose_place_no_leader_knows_is_told_without_one(
         error
     )
     assert await copies.losses(Destination(), metadata, {COPY: OURS}) == {COPY: Loss(15, is_known=False)}
-    held = Position(uuid.uuid4(), uuid.uuid4(), 9, copy_end=OURS, tail=OffsetTail.begin(9, 11))
+    held = Position(uuid.uuid4(), uuid.uuid4(), 9, 0, copy_end=OURS, tail=OffsetTail.begin(9, 11))
     stopped = held.stop_shortened(str(error), 1, Loss(error.end, error.is_known))
     assert stopped.tail == OffsetTail.begin(9, 15)
     assert stopped.stop_shortened(str(error), 2, Loss(17, is_known=False)) is stopped

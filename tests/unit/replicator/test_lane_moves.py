@@ -15,7 +15,7 @@ from appliance.link.model.link_check import PositionsTopic, layout_fault, unfit_
 from appliance.link.model.link_sql import LinkSql, SqlChange, history, newest_change
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_records import segment_key
-from appliance.link.model.position import Position
+from appliance.link.model.position import Position, SourcePlace
 from appliance.replicator.model.lane_moves import (
     Segments,
     announced,
@@ -46,7 +46,7 @@ def link_of(chance: random.Random, layout: Layout) -> list[LaneCheckpoint]:
     checkpoints = [LaneCheckpoint() for _ in range(layout.lanes + chance.choice((0, 0, 4)))]
     for partition in chance.sample(PARTITIONS, 40):
         held = checkpoints[layout.lane_of(*partition)]
-        held.positions[partition] = Position(SOURCE, COPY, chance.randrange(10**9), records=chance.randrange(10**6))
+        held.positions[partition] = Position(SOURCE, COPY, chance.randrange(10**9), 0, records=chance.randrange(10**6))
         for _ in range(chance.choice((0, 0, 0, 1, 3))):
             held.add(Gap(partition, SOURCE, chance.randrange(100), 100, "retention", chance.randrange(100)))
     states = {name: StateRecord(name, CopyState.PAUSED, 1, "me@host") for name in chance.sample("abcd", 2)}
@@ -54,7 +54,7 @@ def link_of(chance: random.Random, layout: Layout) -> list[LaneCheckpoint]:
         checkpoint.states.update(states if lane < layout.lanes else {})
         checkpoint.layout = LayoutRecord(layout.number, layout.lanes, 1, "me@host") if layout.number else None
     checkpoints[0].link = LinkRecord("orange", layout.lanes, 0, 1).laid_out(layout, len(checkpoints))
-    checkpoints[0].starts["a"] = StartOffsets("a", SOURCE, (3, 4))
+    checkpoints[0].starts["a"] = StartOffsets("a", SOURCE, (SourcePlace(3, 0), SourcePlace(4, 1)))
     return checkpoints
 
 

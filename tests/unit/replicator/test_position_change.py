@@ -5,7 +5,7 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.position_change import Change, Kind, Place, gap, moved
 from appliance.replicator.model.reset_report import ResetReport
@@ -13,7 +13,7 @@ from appliance.replicator.model.reset_report import ResetReport
 SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
 REPLICA = Replica("orders", 3, "orders.copy", SOURCE, COPY)
 END = CopyEnd(40, 2, 7, 1)
-HELD = Position(SOURCE, COPY, 30, records=25, copy_end=END, tail=OffsetTail.begin(20, 33)._replace(copy_to=40))
+HELD = Position(SOURCE, COPY, 30, 2, records=25, copy_end=END, tail=OffsetTail.begin(20, 33)._replace(copy_to=40))
 
 
 @pytest.mark.parametrize(
@@ -48,46 +48,47 @@ def test_case_228_a_number_that_the_protocol_cannot_carry_is_refused(text: str) 
 
 
 def test_a_position_that_is_moved_keeps_its_counts_and_the_end_of_its_copy() -> None:
-    change = moved(REPLICA, HELD, 10)
+    change = moved(REPLICA, HELD, SourcePlace(10, 3))
     assert (change.copied_again, change.left_out, change.anew) == (20, 0, False)
     assert (change.after.next_offset, change.after.records, change.after.copy_end) == (10, 25, END)
     assert change.after.tail == OffsetTail.begin(10, 40)
+    assert change.after.leader_epoch == 3
 
 
 def test_case_489_a_resume_after_a_stop_for_the_source_hides_no_loss_of_the_copy() -> None:
     # The end of the copy was found out anew after any stop: what the copy had lost meanwhile was never noticed.
-    change = moved(REPLICA, replace(HELD, stopped="offsets 30 to 39 are gone from the source"), 40)
+    change = moved(REPLICA, replace(HELD, stopped="offsets 30 to 39 are gone from the source"), SourcePlace(40, 3))
     assert (change.after.copy_end, change.after.stopped) == (END, "")
-    unaccounted = moved(REPLICA, replace(HELD, stopped=f"the copy holds records {UNACCOUNTED}"), 40)
+    unaccounted = moved(REPLICA, replace(HELD, stopped=f"the copy holds records {UNACCOUNTED}"), SourcePlace(40, 3))
     assert (unaccounted.after.copy_end, unaccounted.after.tail) == (None, None)
 
 
 @pytest.mark.parametrize("held", [None, replace(HELD, stopped=f"the copy {LOST}"), replace(HELD, next_offset=UNKNOWN)])
 def test_what_has_stopped_or_is_unknown_has_its_copys_end_found_out(held: Position | None) -> None:
-    assert moved(REPLICA, held, 10).after.copy_end is None
-    assert not moved(REPLICA, held, 10).after.stopped
+    assert moved(REPLICA, held, SourcePlace(10, 3)).after.copy_end is None
+    assert not moved(REPLICA, held, SourcePlace(10, 3)).after.stopped
 
 
 def test_what_is_left_out_is_a_gap_and_of_another_topic_nobody_knows_how_much() -> None:
-    forward = moved(REPLICA, HELD, 35)
+    forward = moved(REPLICA, HELD, SourcePlace(35, 3))
     found = gap(forward, HELD, 9)
     assert found is not None
     assert (found.first, found.next, found.found) == (30, 35, 9)
     anew = replace(HELD, source_id=uuid.UUID(int=9))
-    change = moved(REPLICA, anew, 35)
+    change = moved(REPLICA, anew, SourcePlace(35, 3))
     found = gap(change, anew, 9)
     assert found is not None
     assert (found.source_id, found.first, found.next) == (anew.source_id, 30, -1)
     assert not change.is_known
-    assert gap(moved(REPLICA, None, 35), None, 9) is None
+    assert gap(moved(REPLICA, None, SourcePlace(35, 3)), None, 9) is None
 
 
 def test_a_report_has_the_sums_and_counts_what_is_unknown_apart() -> None:
     changes: list[Change] = [
-        moved(REPLICA, HELD, 10),
-        moved(REPLICA, HELD, 35),
-        moved(REPLICA, None, 0),
-        moved(REPLICA, replace(HELD, source_id=uuid.UUID(int=9)), 0),
+        moved(REPLICA, HELD, SourcePlace(10, 3)),
+        moved(REPLICA, HELD, SourcePlace(35, 3)),
+        moved(REPLICA, None, SourcePlace(0, 3)),
+        moved(REPLICA, replace(HELD, source_id=uuid.UUID(int=9)), SourcePlace(0, 3)),
     ]
     report = ResetReport("replicator-orange", changes=changes)
     assert list(report.lines()) == [
@@ -103,6 +104,6 @@ def test_a_report_has_the_sums_and_counts_what_is_unknown_apart() -> None:
 
 def test_case_205_a_position_that_is_moved_keeps_the_end_of_its_copy_by_which_a_loss_is_noticed() -> None:
     # ``resume --from`` looked the end up again: a copy that had lost records was taken for whole, and its map for true.
-    change = moved(REPLICA, HELD, 4)
+    change = moved(REPLICA, HELD, SourcePlace(4, 3))
     assert change.after.copy_end == HELD.copy_end
     assert change.after.copy_end is not None

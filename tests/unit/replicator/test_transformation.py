@@ -54,7 +54,7 @@ def lane(positions: dict[Replica, int], **refused_at: int) -> LanePartitions:
     limits = {each.destination_topic: WriteLimits(1000, 1) for each in positions}
 
     def position(replica: Replica) -> Position:
-        return Position(replica.source_id, replica.destination_id, positions[replica])
+        return Position(replica.source_id, replica.destination_id, positions[replica], 0)
 
     return cast("LanePartitions", SimpleNamespace(position=position, refused=refused, limits=limits))
 
@@ -103,7 +103,7 @@ async def test_dead_letters_have_the_record_and_say_why_and_from_where_and_posit
         (b"transform.partition", b"0"),
         (b"transform.offset", b"8"),
     ]
-    after = advanced(Position(ORDERS.source_id, ORDERS.destination_id, 5), made)
+    after = advanced(Position(ORDERS.source_id, ORDERS.destination_id, 5, 0), made)
     assert (after.next_offset, after.filtered, after.dead_letters) == (14, 7, 2)
 
 

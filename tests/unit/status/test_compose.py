@@ -8,6 +8,7 @@ from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
 from appliance.link.model.claims import Claim
 from appliance.link.model.layout import Layout
+from appliance.link.model.position import SourcePlace
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import Fault, LinkState
@@ -81,7 +82,7 @@ def test_where_a_new_link_begins_at_the_end_nobody_knows_how_much_there_is_to_co
 def test_a_partition_from_before_the_link_lags_from_its_end_at_that_time() -> None:  # invariant K
     source = with_logs({("payments", n): Log(40, 100, 100) for n in range(2)})
     made = positions_topic()
-    made.checkpoints[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (90,))
+    made.checkpoints[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (SourcePlace(90, 0),))
     status = snapshot(source, replace(DESTINATION, positions={}, topic=made))
     assert [partition.lag_records for partition in status.topics[0].partitions] == [10, 60]
 

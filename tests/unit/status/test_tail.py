@@ -21,7 +21,7 @@ ABORT, COMMIT = 0, 1
 
 
 def position(offset: int, next_offset: int) -> bytes:
-    written = encode_position(KEY, Position(uuid.UUID(int=1), uuid.UUID(int=2), next_offset), 0)
+    written = encode_position(KEY, Position(uuid.UUID(int=1), uuid.UUID(int=2), next_offset, 0), 0)
     key, value = key_and_value(written.body)
     return made([(0, key, value, [])], offset, attributes=0x10, producer_id=1, producer_epoch=0)
 

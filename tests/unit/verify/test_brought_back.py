@@ -33,7 +33,7 @@ async def test_case_491_what_came_from_a_copy_that_was_made_anew_has_passed_the_
 ) -> None:
     # It was compared as it is, though the link had copied it to the present copy: a right copy differed.
     copy_id = REPLICA.destination_id if is_present else uuid.UUID(int=5)
-    held = Position(copy_id, REPLICA.source_id, 30, copy_end=CopyEnd(40, 1, 7, 3))
+    held = Position(copy_id, REPLICA.source_id, 30, 0, copy_end=CopyEnd(40, 1, 7, 3))
     sql = await sql_after(LaneCheckpoint({REPLICA.copy: held}, mark=Mark(0, 8, 0)), monkeypatch)
     evaluated = [number for number in (6, 7, 8) if sql.has_passed(header(0, number))]
     assert evaluated == ([6] if is_present else [6, 7, 8])
@@ -44,7 +44,7 @@ async def test_case_681_what_was_brought_back_is_known_after_its_producers_are_f
 ) -> None:
     # Only the newest producer id was known: what the failback before had brought back was evaluated, and differed.
     tail, ids = OffsetTail(10, 30, 20, 42), (REPLICA.destination_id, REPLICA.source_id)
-    held = Position(*ids, 20, copy_end=CopyEnd(42, 1, 7, 3), tail=tail)
+    held = Position(*ids, 20, 0, copy_end=CopyEnd(42, 1, 7, 3), tail=tail)
     before = [Segment(*ids, OffsetTail(0, 8, 5, 14)), Segment(*ids, OffsetTail(5, 14, 9, 20))]
     sql = await sql_after(LaneCheckpoint({REPLICA.copy: held}, mark=Mark(0, 8, 0)), monkeypatch, before)
     passed = [offset for offset in (7, 8, 13, 14, 19, 20, 29, 30, 41, 42) if sql.has_passed(header(offset, 5))]

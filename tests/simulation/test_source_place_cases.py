@@ -1,0 +1,220 @@
+"""A source that loses what lies before a place where copying began or was moved to is not spliced on (KIP-320)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from appliance.errors import LinkRefused
+from appliance.failover import operation
+from appliance.failover.promotion import failover
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.position import Position, SourcePlace
+from appliance.replicator import failback as failback_command
+from appliance.replicator.failback import failback
+from appliance.replicator.model.position_change import Place
+from appliance.replicator.reset import _Run, reset
+from appliance.replicator.resume import RETRY, Choice, resume
+from appliance.settings.values import OnGap, Start
+from tests.simulation.log import Log
+from tests.simulation.operator_commands import simulated
+from tests.simulation.process import Replicator, settings
+from tests.simulation.test_cases import Link, copied
+
+
+class Begun(Link):
+    """A link that has copied the ten records of a source partition, if its process has started."""
+
+    def __init__(self, on_gap: OnGap = OnGap.STOP, *, starts: bool = True) -> None:
+        super().__init__(on_gap)
+        self.log: Log = self.source.make("aaa", 1).logs[0]
+        self.write_singly(10)
+        if starts:
+            self.process.start(self.replicas())
+            self.go_on(2)
+
+    def resume(self, start: str) -> None:
+        with simulated(self.source, self.destination, self.fates):
+            assert self.run(resume(self.settings, Choice("aaa", 0, start), lambda _: None)) == 1
+
+    def reset(self, to: str) -> None:
+        self.command(lambda running: reset(running, Place.parse("--to", to), None))
+
+    def command(self, command: Callable[[operation.Operation], Awaitable[Any]], dry_run: bool = False) -> Any:
+        async def run() -> Any:
+            choice = operation.Choice("aaa", yes=True, dry_run=dry_run)
+            async with operation.operation(self.settings, choice, print) as running:
+                return await command(running)
+
+        with simulated(self.source, self.destination, self.fates):
+            return self.run(run())
+
+    def position(self) -> Position:
+        async def read(running: operation.Operation) -> Position:
+            await running.link.read()
+            return running.link.positions["aaa", 0]
+
+        found: Position = self.command(read)
+        return found
+
+    def write_copy(self, count: int) -> None:
+        """Records of a producer at the copy."""
+        copy = self.destination.topics["aaa.copy"].logs[0]
+        for _ in range(count):
+            self.write(copy)
+        self.destination.changed(copy)
+
+    def write_singly(self, count: int) -> None:
+        for _ in range(count):
+            self.write(self.log)
+
+    def lose(self, offset: int, written: int = 6) -> None:
+        """The source comes back without its newest records, and is written on."""
+        self.log.truncate(offset)
+        self.source.lead(self.log, self.log.leader)
+        self.write_singly(written)
+
+    def require_stopped(self, lost_from: int, position: int) -> None:
+        before = copied(self, "aaa.copy")
+        self.go_on(20)
+        lost = f"from offset {lost_from} on it does not hold what was copied up to {position}"
+        assert f"the source's log was truncated: {lost}" in self.faults()["aaa-0"]
+        assert copied(self, "aaa.copy") == before
+
+
+@pytest.mark.parametrize("command", ["resume", "reset", "neither"])
+def test_case_620_a_source_that_lost_what_lay_before_a_command_s_place_is_not_spliced_on(command: str) -> None:
+    # Its position had no leader epoch: the new records from the place on were copied behind the lost ones.
+    link = Begun()
+    match command:
+        case "resume":
+            link.resume("latest")
+        case "reset":
+            link.reset("8")
+    position = 8 if command == "reset" else 10
+    link.lose(6)
+    link.require_stopped(6, position)
+    link.resume(RETRY)  # which keeps the position as it was
+    link.require_stopped(6, position)
+    link.resume("latest")
+    link.write(link.log)
+    link.go_on(20)
+    assert link.faults() == {}
+
+
+def test_case_621_a_killed_reset_ends_at_its_place_though_the_source_was_truncated_since() -> None:
+    # The next run knew the offset of the first one, and took it for one of the log that was there by then.
+    link = Begun()
+
+    async def until_begun(running: operation.Operation) -> None:
+        run = _Run(running, Place.parse("--to", "8"), None)
+        await running.link.read()
+        await run.find()
+        await running.link.change(["aaa"], CopyEvent.RESET, run.details)
+
+    link.command(until_begun)
+    link.lose(6)
+    link.reset("8")
+    link.require_stopped(6, 8)
+
+
+def test_case_622_a_source_that_lost_what_lay_before_the_end_of_a_gap_is_not_spliced_on() -> None:
+    link = Begun(OnGap.RECORD)
+    link.process.kill()
+    link.write_singly(10)
+    of_another_replica = list(link.log.entries)
+    link.log.delete_before(20)
+    link.process = Replicator(2, link.source, link.destination, link.fates, link.settings)
+    link.process.start(link.replicas())
+    link.go_on(20)
+    assert list(link.faults()) == ["aaa-0 gap"]
+    link.log.start, link.log.entries = 0, of_another_replica
+    link.lose(6, 20)
+    link.require_stopped(6, 20)
+
+
+def test_case_623_a_source_that_lost_what_lay_before_its_first_copied_record_is_not_spliced_on() -> None:
+    link = Begun(starts=False)
+    link.settings = settings("orange", OnGap.STOP, Start.LATEST, 1)
+    link.destination.delete(link.positions.name)
+    link.process = Replicator(2, link.source, link.destination, link.fates, link.settings)
+    link.process.start(None)
+    link.go_on(5)
+    assert link.process._starts == {"aaa": StartOffsets("aaa", link.source.topics["aaa"].id, (SourcePlace(10, 0),))}
+    link.lose(6)
+    link.require_stopped(6, 10)
+
+
+def test_case_624_a_place_under_a_leader_that_wrote_nothing_is_read_on_from_under_the_next_leaders() -> None:
+    # Their logs know no such epoch, and name the one before: nothing was lost.
+    link = Begun()
+    link.source.lead(link.log, link.log.leader)
+    link.resume("latest")
+    for _ in range(2):
+        link.source.lead(link.log, link.log.leader)
+        link.go_on(2)
+    link.write(link.log, 3)
+    link.go_on(20)
+    assert link.faults() == {}
+    assert copied(link, "aaa.copy") == 13
+
+
+def test_case_625_a_place_amid_older_epochs_is_read_on_from_if_nothing_was_lost_and_if_they_were_compacted() -> None:
+    link = Begun()
+    for _ in range(2):
+        link.source.lead(link.log, link.log.leader)
+        link.write(link.log, 5)
+        link.go_on(5)
+    link.reset("7")
+    link.log.rebuild_epochs()
+    link.source.lead(link.log, link.log.leader)
+    link.go_on(20)
+    assert link.faults() == {}
+    assert copied(link, "aaa.copy") == 20 + 13
+
+
+def test_case_626_a_second_failback_finds_where_the_source_has_lost_what_the_first_one_returned() -> None:
+    # The position after the first one had no leader epoch, so the logs were said to part at its offset.
+    link = Begun()
+    link.destination.make(link.naming.offsets_topic, 1, {"cleanup.policy": "compact"})
+    link.command(failover)
+    link.write_copy(20)
+    link.command(failback)
+    held = link.position()
+    assert (held.next_offset, held.leader_epoch) == (link.log.end, link.log.leader_epoch)
+    link.command(failover)
+    link.lose(10, 40)
+    (planned,) = link.command(failback, dry_run=True).partitions
+    assert planned.diverged == (10, 50)
+
+
+def test_case_627_a_source_that_lost_what_a_failback_returned_is_not_spliced_on() -> None:
+    link = Begun()
+    link.command(failover)
+    link.write_copy(20)
+    link.command(failback)
+    position = link.position().next_offset
+    link.lose(10, 40)
+    link.require_stopped(10, position)
+
+
+def test_case_628_a_failback_does_not_end_once_the_source_has_lost_what_was_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The link's position went past the lost records, under the epoch of the leader that had lost them.
+    link = Begun()
+    link.destination.make(link.naming.offsets_topic, 1, {"cleanup.policy": "compact"})
+    link.command(failover)
+    link.write_copy(20)
+    returns = failback_command.returns
+
+    async def losing(*arguments: Any) -> Any:
+        found = await returns(*arguments)
+        link.lose(10, 40)
+        return found
+
+    monkeypatch.setattr(failback_command, "returns", losing)
+    with pytest.raises(LinkRefused, match="aaa-0: the source has lost what was copied back: run this again"):
+        link.command(failback)
+    assert link.position().next_offset == 10
