@@ -7,12 +7,10 @@ from dataclasses import replace
 from appliance.errors import ApplianceError
 from appliance.failover.model.loss import BothLogs
 from appliance.failover.operation import Operation
-from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.log_ends import EpochEnds, copy_logs, log_ends
 from appliance.link.model.agreement import SourceLog
-from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import discover
 
@@ -32,7 +30,7 @@ async def both_logs(operation: Operation, positions: Mapping[Partition, Position
     there = await destination.metadata(None)
     try:
         async with asyncio.timeout(None if needed else _PATIENCE):
-            logs = await _at_source(operation.source, there, naming, positions)
+            logs = await _at_source(operation, there, positions)
     except (ApplianceError, TimeoutError):
         if needed:
             raise
@@ -40,14 +38,13 @@ async def both_logs(operation: Operation, positions: Mapping[Partition, Position
     return replace(logs, copies=await copy_logs(EpochEnds(destination), there, naming, positions))
 
 
-async def _at_source(
-    source: Cluster, there: Metadata, naming: Naming, positions: Mapping[Partition, Position]
-) -> BothLogs:
+async def _at_source(operation: Operation, there: Metadata, positions: Mapping[Partition, Position]) -> BothLogs:
+    source, naming = operation.source, operation.naming
     metadata = await source.metadata(None)
     ids = {topic.name: topic.id for topic in metadata.topics.values() if naming.copies(topic.name, topic.internal)}
     partitions = [(name, number) for name in ids for number in range(len(metadata.topics[name].leaders))]
     starts, _ = await try_offsets(source, metadata, partitions, Bound.START)
-    ends, _ = await log_ends(source, metadata, partitions)
+    ends = await log_ends(source, metadata, partitions)
     epochs = {key: positions[key].leader_epoch for key in ends if key in positions}
     held_to, unknown = await EpochEnds(source).read(metadata, epochs)
     logs = {}

@@ -151,8 +151,9 @@ class LinkStates:
         self.require(lane.checkpoint.states)
         if event in _SETTLING:
             self._require_as_settled(lane.checkpoint.states, subjects)
-        elif event is CopyEvent.GIVEN_UP:
-            subjects = self._unchanged(lane.checkpoint.states, subjects)
+        elif event is CopyEvent.GIVEN_UP:  # a failover may have taken over what this command gives up
+            named, now = {LINK, *self.states} if subjects is None else subjects, lane.checkpoint.states
+            subjects = [subject for subject in named if now.get(subject) == self.states.get(subject)]
         made = change(lane.checkpoint.states, subjects, event, stamp, details)
         await self._write(lane, made.records)
         return made
@@ -163,11 +164,6 @@ class LinkStates:
             now, then = (known.get(subject) or known.get(LINK) for known in (states, self.states))
             if now != then and now is not None and now.change != self.stamp.change:
                 raise LinkRefused(f"another command has made {now.subject} {now.state} meanwhile: run this one again")
-
-    def _unchanged(self, states: States, subjects: Subjects) -> Collection[str]:
-        """The subjects whose states are those that this command gives up: of another command it undoes nothing."""
-        named = {LINK, *states} if subjects is None else subjects
-        return [subject for subject in named if states.get(subject) == self.states.get(subject)]
 
     async def note(self, records: Callable[[States], Collection[StateRecord]]) -> None:
         """Write records that change no state, given the valid states, into the first lane alone.

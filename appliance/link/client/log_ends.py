@@ -5,6 +5,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.fetch import Fetched, FetchLimits
@@ -21,7 +22,7 @@ from appliance.link.model.position import CopyEnd, Loss, Position
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
 
-Failures = dict[Partition, ApplianceError]
+Answers = tuple[dict[Partition, int], dict[Partition, ApplianceError]]
 
 
 @dataclass(slots=True)
@@ -29,32 +30,33 @@ class EpochEnds:
     """The ends of the epochs of former leaders; asked for once, since they do not move while one leader leads."""
 
     cluster: Cluster
-    _known: dict[Partition, tuple[tuple[int, int], int]] = field(default_factory=dict)
+    _known: dict[Partition, tuple[tuple[UUID, int, int], int]] = field(default_factory=dict)
 
-    async def read(self, metadata: Metadata, epochs: Mapping[Partition, int]) -> tuple[dict[Partition, int], Failures]:
-        """The end of each partition's log up to an epoch older than its leader's, as far as that is known."""
-        both = {p: (metadata.leader_epoch(*p), epoch) for p, epoch in epochs.items()}
-        older = {p: pair for p, pair in both.items() if 0 <= pair[1] < pair[0]}
-        asked = {p: pair[1] for p, pair in older.items() if p not in self._known or self._known[p][0] != pair}
+    async def read(self, metadata: Metadata, epochs: Mapping[Partition, int]) -> Answers:
+        """The known ends of logs up to epochs older than their leaders'; and the errors of the others."""
+        older = {
+            p: (metadata.topics[p[0]].id, leads, epoch)
+            for p, epoch in epochs.items()
+            if 0 <= epoch < (leads := metadata.leader_epoch(*p))
+        }
+        asked = {p: epochs[p] for p, key in older.items() if p not in self._known or self._known[p][0] != key}
         found, failures = await epoch_ends(self.cluster, metadata, asked)
         self._known |= {p: (older[p], end) for p, end in found.items()}
-        for topic, number in (p for p, (leads, epoch) in both.items() if 0 <= leads < epoch):
+        for topic, number in (p for p, epoch in epochs.items() if 0 <= metadata.leader_epoch(*p) < epoch):
             text = f"metadata name a former leader of {topic}-{number}"
             failures[topic, number] = BrokerBusy(text, "FENCED_LEADER_EPOCH")
         return {p: self._known[p][1] for p in older if p not in asked or p in found}, failures
 
 
-async def log_ends(
-    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
-) -> tuple[dict[Partition, int], Failures]:
-    """The ends of the logs, also above the high watermark: with acks=1 a producer takes what is there for written.
+async def log_ends(cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]) -> dict[Partition, int]:
+    """The known ends of logs, also above the high watermark: with acks=1 a producer takes what is there for written.
 
     A leader tells it as the end of its own epoch; if it lacks that request, its high watermark has to do.
     """
-    ends, failures = await try_offsets(cluster, metadata, partitions, Bound.END)
+    ends, _ = await try_offsets(cluster, metadata, partitions, Bound.END)
     epochs = {p: epoch for p in ends if (epoch := metadata.leader_epoch(*p)) >= 0}
     found, refused = await epoch_ends(cluster, metadata, epochs)
-    return {p: max(end, found.get(p, -1)) for p, end in ends.items() if p not in refused}, failures | refused
+    return {p: max(end, found.get(p, -1)) for p, end in ends.items() if p not in refused}
 
 
 async def copy_logs(

@@ -1,17 +1,18 @@
 """How far the log of a source partition and that of its copy agree, by leader epochs (KIP-101). Pure.
 
 Within one leader epoch a log only grows. A leader that was elected uncleanly may lack the end of an earlier epoch, and
-have written others in its place: so the ends alone prove nothing. What nobody tells is None, never 0.
+have written others in its place: so the ends alone prove nothing. If the epochs of a copy end too low, or are unknown,
+the batch at the end decides: leaders may have changed without any loss before it was written. What nobody tells is
+None, never 0.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from appliance.errors import ApplianceError
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Partition, is_another
 from appliance.link.model.position import ANYBODY, LOST, NOBODY, CopyEnd, Loss, Position
-
-LOST_AT_SOURCE = "the source has lost records that were copied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +101,17 @@ def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -
     if source and is_another(held.source_id, source.topic_id):
         return Agreement(unrelated=f"source topic {topic} {made_anew}")
     found, (name, number) = divergence(held, source) if source else Agreement(), copy.partition
+    fault: dict[str, Any] = {}
     if copy.topic_id is None:
-        gone = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
-        return replace(found, uncopied=None, unrelated=gone)
-    if is_another(held.destination_id, copy.topic_id):
-        return replace(found, uncopied=None, unrelated=f"destination topic {name} {made_anew}")
-    if copy.error:
-        return replace(found, uncopied=None, unknown=f"nobody knows what {name}-{number} holds: {copy.error}")
-    if held.copy_end and (loss := copy.loss(held.copy_end)):
+        fault["unrelated"] = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
+    elif is_another(held.destination_id, copy.topic_id):
+        fault["unrelated"] = f"destination topic {name} {made_anew}"
+    elif copy.error:
+        fault["unknown"] = f"nobody knows what {name}-{number} holds: {copy.error}"
+    elif held.copy_end and (loss := copy.loss(held.copy_end)):
         lost = lost_records(copy.partition, held.copy_end, loss)
-        return replace(found, uncopied=None, lost="; ".join(filter(None, (lost, found.lost))))
-    return found
+        fault["lost"] = f"{lost}; {found.lost}" if found.lost else lost
+    return replace(found, uncopied=None, **fault) if fault else found
 
 
 def divergence(held: Position, source: SourceLog) -> Agreement:
@@ -118,13 +119,14 @@ def divergence(held: Position, source: SourceLog) -> Agreement:
     offset, end, epoch = held.next_offset, source.end, source.leader_epoch
     if end is None or 0 <= epoch < held.leader_epoch:
         return Agreement()  # the metadata name a former leader
+    by_ends = False
     if source.held_to is not None and source.held_to >= 0:
         parted = min(offset, source.held_to)
     elif epoch == held.leader_epoch >= 0:
         parted = offset  # an end below it was asked for a moment earlier
-    elif end >= offset:
-        return Agreement(offset, end - offset, 0, by_ends=True)
     else:
-        return Agreement(end, None, offset - end, by_ends=True, lost=LOST_AT_SOURCE)
-    lost = f"{LOST_AT_SOURCE}: offsets {parted} to {offset - 1}" if parted < offset else ""
-    return Agreement(parted, max(0, end - parted), offset - parted, lost=lost)
+        parted, by_ends = min(offset, end), True
+    uncopied = None if by_ends and parted < offset else max(0, end - parted)
+    which = "" if by_ends else f": offsets {parted} to {offset - 1}"
+    lost = f"the source has lost records that were copied{which}" if parted < offset else ""
+    return Agreement(parted, uncopied, offset - parted, by_ends, lost=lost)

@@ -1,9 +1,7 @@
 """The ends of a lane's copies: each holds exactly what was written to it (invariants H and J), or is refused.
 
 A copy shortened by an unclean election or a lost disk ends below the remembered end; but markers, or records of an
-aborted transaction, may have filled the hole by the time of the check. So the leader is asked for the end of the epochs
-up to that of the last write (KIP-101). If that is too low, or unknown, the batch at the end is read, since leaders may
-have changed, without any loss, before it was written.
+aborted transaction, may have filled the hole by the time of the check: ``link/model/agreement.py`` judges that.
 
 Committed records of this lane past the remembered end show that positions were lost; so does retention that has deleted
 beyond it. A copy with an open transaction is not written to: it may be a late batch of an earlier epoch of this lane,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.agreement import Agreement, CopyLog, SourceLog, agree
+from appliance.link.model.agreement import Agreement, SourceLog, agree
 from appliance.link.model.checkpoint import start_offset
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
@@ -226,15 +226,12 @@ class _Composer:
         topic_id = source.topic_id(key[0]) if source else None
         if not (source and topic_id and destination and held) or held.next_offset == UNKNOWN:
             return Agreement()
-        copy = Naming.of(self.settings).destination(key[0]), key[1]
-        there = destination.metadata.topics.get(copy[0])
-        known = destination.copies.get(key) or CopyLog(copy, there.id if there else None)
-        asked = log is not None and log.asked_epoch == held.leader_epoch
-        end, held_to = (log.stable_end, log.held_to if asked else None) if log else (None, None)
-        epoch = source.metadata.leader_epoch(*key)
-        if end is not None and end < held.next_offset and not asked and epoch != held.leader_epoch:
+        end, held_to, epoch = log.stable_end if log else None, None, source.metadata.leader_epoch(*key)
+        if log and log.asked_epoch == held.leader_epoch:
+            held_to = log.held_to
+        elif end is not None and end < held.next_offset and epoch != held.leader_epoch:
             end = None  # the position has moved since the epochs were asked for
-        found = agree(key[0], held, SourceLog(topic_id, end, epoch, held_to), known)
+        found = agree(key[0], held, SourceLog(topic_id, end, epoch, held_to), destination.copies[key])
         return found if effective(self._states(), key[0]).follows else replace(found, lost="")
 
     def _dropped(self, position: Position | None) -> int | None:

@@ -106,7 +106,7 @@ def test_case_601_a_copy_that_lost_what_it_had_acknowledged_is_not_said_to_be_co
     log = CopyLog(("payments.copy", 0), COPY_ID, 90, leader_epoch=6, held_to=90)
     destination = replace(
         with_position(copy_end=CopyEnd(101, 5, 7, 1)),
-        copies={KEY: log},
+        copies={**DESTINATION.copies, KEY: log},
         states={"payments": StateRecord("payments", state, NOW, "me@host")},
     )
     status = snapshot(destination=destination)
@@ -121,7 +121,7 @@ def test_case_601_a_copy_that_lost_what_it_had_acknowledged_is_not_said_to_be_co
 
 def test_a_copy_whose_leader_does_not_answer_is_unknown_and_not_copied() -> None:
     log = CopyLog(("payments.copy", 0), COPY_ID, error=BrokerBusy("it has no leader now", "LEADER_NOT_AVAILABLE"))
-    status = snapshot(destination=replace(DESTINATION, copies={KEY: log}))
+    status = snapshot(destination=replace(DESTINATION, copies={**DESTINATION.copies, KEY: log}))
     assert (first(status).lag_records, status.state) == (None, LinkState.UNKNOWN)
     assert first(status).unknown == Fault(f"nobody knows what payments.copy-0 holds: {log.error}", NOW)
 
@@ -162,9 +162,10 @@ def test_a_copy_that_belongs_to_another_link_is_not_copied_and_says_so() -> None
     assert "payments.copy belongs to link replicator-plum" in topic.stopped.reason
 
 
-@pytest.mark.parametrize("copies", [(), (Topic("payments.copy", uuid.UUID(int=9), False, (1, 1)),)])
-def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(copies: tuple[Topic, ...]) -> None:
-    status = snapshot(destination=replace(DESTINATION, metadata=metadata(*copies)))
+@pytest.mark.parametrize("topic_id", [None, uuid.UUID(int=9)])
+def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(topic_id: uuid.UUID | None) -> None:
+    copies = {key: replace(log, topic_id=topic_id) for key, log in DESTINATION.copies.items()}
+    status = snapshot(destination=replace(DESTINATION, copies=copies))
     assert status.state is LinkState.UNKNOWN
     assert first(status).lag_records is None
 
