@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from appliance.errors import ApplianceError, BrokerBusy
+from appliance.errors import ApplianceError
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
@@ -42,9 +42,6 @@ class EpochEnds:
         asked = {p: epochs[p] for p, key in older.items() if p not in self._known or self._known[p][0] != key}
         found, failures = await epoch_ends(self.cluster, metadata, asked)
         self._known |= {p: (older[p], end) for p, end in found.items()}
-        for topic, number in (p for p, epoch in epochs.items() if 0 <= metadata.leader_epoch(*p) < epoch):
-            text = f"metadata name a former leader of {topic}-{number}"
-            failures[topic, number] = BrokerBusy(text, "FENCED_LEADER_EPOCH")
         return {p: self._known[p][1] for p in older if p not in asked or p in found}, failures
 
 

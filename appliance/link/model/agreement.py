@@ -106,8 +106,9 @@ def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -
         fault["unrelated"] = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
     elif is_another(held.destination_id, copy.topic_id):
         fault["unrelated"] = f"destination topic {name} {made_anew}"
-    elif copy.error:
-        fault["unknown"] = f"nobody knows what {name}-{number} holds: {copy.error}"
+    elif copy.error or (held.copy_end and 0 <= copy.leader_epoch < held.copy_end.leader_epoch):
+        error = copy.error or "metadata name a former leader"
+        fault["unknown"] = f"nobody knows what {name}-{number} holds: {error}"
     elif held.copy_end and (loss := copy.loss(held.copy_end)):
         lost = lost_records(copy.partition, held.copy_end, loss)
         fault["lost"] = f"{lost}; {found.lost}" if found.lost else lost

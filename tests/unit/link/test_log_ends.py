@@ -53,9 +53,3 @@ async def test_only_the_ends_of_former_leaders_epochs_are_asked_for_and_once(
     assert await ends.read(led(4, 6, 5), {**epochs, KEYS[1]: 5}) == ({KEYS[1]: 600}, {})
     assert await ends.read(led(4, 6, 5, topic_id=2), {**epochs, KEYS[1]: 5}) == ({KEYS[1]: 600}, {})
     assert [each for each in asked if each] == [{KEYS[1]: 4}, {KEYS[1]: 4}, {KEYS[1]: 5}, {KEYS[1]: 5}]
-
-
-async def test_metadata_that_name_a_former_leader_say_nothing(asked: list[Mapping[Partition, int]]) -> None:
-    known, failures = await EpochEnds(Cluster()).read(led(4, 5, 5), {KEYS[0]: 6})
-    assert (known, list(failures), asked) == ({}, [KEYS[0]], [{}])
-    assert "metadata name a former leader of orders-0" in str(failures[KEYS[0]])
