@@ -85,16 +85,7 @@ LOST_FROM_8 = "T.copy-0 has lost what it had acknowledged, offsets 8 to 11 of th
         (replace(THERE, end=None, error=BrokerBusy("silence", "NOT_LEADER")), "nobody knows what T.copy-0 holds"),
         (replace(THERE, end=11, leader_epoch=2), "nobody knows what T.copy-0 holds: metadata name a former leader"),
     ],
-    ids=[
-        "deleted",
-        "made anew",
-        "shortened",
-        "filled",
-        "filled to the end",
-        "filled from an unknown place",
-        "silent",
-        "of a former leader",
-    ],
+    ids=["deleted", "made anew", "shortened", "filled", "filled to the end", "filled somewhere", "silent", "deposed"],
 )
 @pytest.mark.parametrize("source", [HERE, None], ids=["with its source", "without"])
 def test_of_a_copy_that_is_not_what_was_written_no_loss_is_called_a_number(
