@@ -5,7 +5,7 @@
 - ``command``, ``operation``: ``appliance pause``, ``failover``, ``promote``, ``rm-topic``, ``link``; one run of them.
 - ``pause``, ``promotion``, ``removal``, ``deletion``: the work of these commands.
 - ``source_transactions``: the search for partly copied transactions.
-- ``source_logs``, ``last_sync``: a promotion's questions to the source, and the last round of its groups.
+- ``both_logs``, ``last_sync``: a promotion's questions to both clusters, and the last round of its groups.
 - ``returning_groups``: the groups of a failback, synced the other way.
 - ``group_io``: the groups of one cluster, of any kind, with their offsets.
 - ``group_sync``: rounds that read, translate and commit the offsets of groups.

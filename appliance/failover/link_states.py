@@ -151,6 +151,9 @@ class LinkStates:
         self.require(lane.checkpoint.states)
         if event in _SETTLING:
             self._require_as_settled(lane.checkpoint.states, subjects)
+        elif event is CopyEvent.GIVEN_UP:  # a failover may have taken over what this command gives up
+            named, now = {LINK, *self.states} if subjects is None else subjects, lane.checkpoint.states
+            subjects = [subject for subject in named if now.get(subject) == self.states.get(subject)]
         made = change(lane.checkpoint.states, subjects, event, stamp, details)
         await self._write(lane, made.records)
         return made

@@ -1,8 +1,8 @@
 """Pausing and resuming copies."""
 
+from appliance.failover.both_logs import both_logs
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
-from appliance.failover.source_logs import try_source_logs
 from appliance.link.model.copy_states import LINK, CopyEvent, change
 
 
@@ -16,8 +16,8 @@ async def set_paused(operation: Operation, event: CopyEvent) -> Report:
     await link.read()
     known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
     if choice.topic:
-        logs = await try_source_logs(operation.source, operation.destination, operation.naming)
-        known |= logs.ids.keys() if logs else set()
+        logs = await both_logs(operation, {}, needed=False)
+        known |= logs.ids.keys()
     subjects = choice.subjects(known)
     made = change(link.states, subjects, event, link.stamp)
     if not choice.dry_run:

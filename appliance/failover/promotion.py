@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 from appliance.errors import ApplianceError, LinkRefused
+from appliance.failover.both_logs import both_logs
 from appliance.failover.last_sync import last_sync
 from appliance.failover.link_states import Subjects
-from appliance.failover.model.loss import PartitionLoss, SourceLogs, losses, number, total
+from appliance.failover.model.loss import BothLogs, PartitionLoss, losses, number, total
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
-from appliance.failover.source_logs import source_logs, try_source_logs
 from appliance.failover.source_transactions import find_torn
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, States, change, effective
 from appliance.listing import some
@@ -47,7 +47,7 @@ async def failover(operation: Operation) -> Report:
     """
     link, choice = operation.link, operation.choice
     await link.read()
-    logs = await _logs_if_told(operation)
+    logs = await both_logs(operation, link.positions, needed=False)
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     if choice.dry_run:
@@ -55,10 +55,13 @@ async def failover(operation: Operation) -> Report:
     if planned.records:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
-    await link.change(subjects, CopyEvent.FAIL_OVER)
-    await _take_over(operation, subjects)
-    logs = await _logs_if_told(operation)
-    groups = await last_sync(operation, logs is not None)
+    while True:
+        await link.change(subjects, CopyEvent.FAIL_OVER)
+        await _take_over(operation, subjects)
+        if not change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp).records:
+            break  # else a promotion has given up just before it was taken over
+    logs = await both_logs(operation, link.positions, needed=False)
+    groups = await last_sync(operation, logs.answers)
     return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
 
 
@@ -71,12 +74,13 @@ async def promote(operation: Operation) -> Report:
     """
     link, choice = operation.link, operation.choice
     await link.read()
-    logs = await _logs(operation)
+    logs = await both_logs(operation, operation.link.positions)
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     _require_copied(subjects, link.states, filter(choice.takes, logs.ids))
     _require_no_failover(operation, subjects)
     if choice.dry_run:
+        _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
         return await _report(operation, planned, logs, ())
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
@@ -100,10 +104,10 @@ async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> Non
     link.require = require
 
 
-async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Subjects, SourceLogs]:
+async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Subjects, BothLogs]:
     """The subjects, with the new topics of the source, which are fenced as well, and the logs after that."""
     while True:
-        logs = await _logs(operation)
+        logs = await both_logs(operation, operation.link.positions)
         now = _subjects(operation, logs)
         if subjects is None or now is None or set(now) <= set(subjects):
             return subjects, logs
@@ -160,7 +164,7 @@ async def _promoted(
     operation: Operation,
     subjects: Subjects,
     kept: StateChange,
-    logs: SourceLogs | None,
+    logs: BothLogs,
     groups: tuple[str, ...] | None,
 ) -> Report:
     """Write ``promoted`` for all settled subjects."""
@@ -177,22 +181,20 @@ def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
     return [subject for subject in sorted(known) if effective(states, subject) is CopyState.FAILING_OVER]
 
 
-async def _report(
-    operation: Operation, made: StateChange, logs: SourceLogs | None, groups: tuple[str, ...] | None
-) -> Report:
+async def _report(operation: Operation, made: StateChange, logs: BothLogs, groups: tuple[str, ...] | None) -> Report:
     choice = operation.choice
     found = tuple(_losses(operation, logs))
-    torn = await find_torn(operation.source, logs, found) if logs else None
+    torn = await find_torn(operation.source, logs, found) if logs.answers else None
     return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups, torn)
 
 
-def _subjects(operation: Operation, logs: SourceLogs | None) -> Subjects:
+def _subjects(operation: Operation, logs: BothLogs) -> Subjects:
     states = operation.link.states
-    known = {topic for topic, _ in operation.link.positions} | states.keys() | (logs.ids.keys() if logs else set())
+    known = {topic for topic, _ in operation.link.positions} | states.keys() | logs.ids.keys()
     return operation.choice.subjects(known - {LINK})
 
 
-def _losses(operation: Operation, logs: SourceLogs | None) -> list[PartitionLoss]:
+def _losses(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:
     """The losses in the command's topics; a topic that fails back, or was removed, has none."""
     states = operation.link.states
 
@@ -200,14 +202,6 @@ def _losses(operation: Operation, logs: SourceLogs | None) -> list[PartitionLoss
         return operation.choice.takes(topic) and effective(states, topic) not in _NOTHING_TO_LOSE
 
     return losses(operation.link.positions, logs, takes, operation.link.checkpoints[0].starts)
-
-
-async def _logs(operation: Operation) -> SourceLogs:
-    return await source_logs(operation.source, operation.destination, operation.naming)
-
-
-async def _logs_if_told(operation: Operation) -> SourceLogs | None:
-    return await try_source_logs(operation.source, operation.destination, operation.naming)
 
 
 def _names(planned: StateChange) -> str:
@@ -223,7 +217,7 @@ def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = (
             raise LinkRefused(f"{some(held, _NAMED)}: {state}, so never copied to the end: {help_text} first")
 
 
-async def _until_copied(operation: Operation) -> SourceLogs:
+async def _until_copied(operation: Operation) -> BothLogs:
     """Wait until no copied topic is behind; the source's logs at that time.
 
     Raises:
@@ -233,7 +227,7 @@ async def _until_copied(operation: Operation) -> SourceLogs:
     deadline = loop.time() + choice.wait
     while True:
         await operation.link.read()
-        logs = await _logs(operation)
+        logs = await both_logs(operation, operation.link.positions)
         if not (behind := _behind(operation, logs)):
             return logs
         if loop.time() >= deadline:
@@ -248,36 +242,36 @@ async def _until_copied(operation: Operation) -> SourceLogs:
         await asyncio.sleep(_PAUSE)
 
 
-def _behind(operation: Operation, logs: SourceLogs) -> list[PartitionLoss]:
+def _behind(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:
     """The copied partitions that are not at their ends.
 
     Raises:
         LinkRefused: some cannot be copied to their ends; unless losses are allowed.
     """
-    states = operation.link.states
-    found = _losses(operation, logs)
-    active = [loss for loss in found if effective(states, loss.topic) is CopyState.ACTIVE]
-    faults = [loss for loss in active if loss.fault]
+    active = _settling(operation, logs, CopyState.ACTIVE)
+    _require_no_faults(operation, active)
+    return [loss for loss in active if loss.behind != 0 and not loss.fault]
+
+
+def _settling(operation: Operation, logs: BothLogs, *states: CopyState) -> list[PartitionLoss]:
+    """The partitions whose copies have one of these states."""
+    known = operation.link.states
+    return [loss for loss in _losses(operation, logs) if effective(known, loss.topic) in states]
+
+
+def _require_no_faults(operation: Operation, found: Iterable[PartitionLoss]) -> None:
+    faults = [loss for loss in found if loss.fault]
     if faults and not operation.choice.allow_loss:
         raise LinkRefused(
             f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it, or promote with --allow-loss"
         )
-    return [loss for loss in active if loss.behind != 0 and not loss.fault]
 
 
-def _require_nothing_behind(operation: Operation, logs: SourceLogs) -> None:
-    states = operation.link.states
-    found = [loss for loss in _losses(operation, logs) if effective(states, loss.topic) is CopyState.FAILING_OVER]
+def _require_nothing_behind(operation: Operation, logs: BothLogs) -> None:
+    found = _settling(operation, logs, CopyState.FAILING_OVER)
+    _require_no_faults(operation, found)
     behind = [loss for loss in found if loss.behind != 0]
-    faults = [loss for loss in found if loss.fault]
-    if operation.choice.allow_loss:
-        return
-    if faults:
-        raise LinkRefused(
-            f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it, or promote with --allow-loss"
-        )
-    if behind:
-        raise LinkRefused(
-            "the source still takes writes: stop the producers, or promote with --allow-loss: "
-            f"{some(behind, _NAMED, '; ')}; copying goes on"
-        )
+    if behind and not operation.choice.allow_loss:
+        known = all(loss.behind is not None for loss in behind)
+        what = "the source still takes writes: stop the producers" if known else "not all is known: promote again"
+        raise LinkRefused(f"{what}, or promote with --allow-loss: {some(behind, _NAMED, '; ')}; copying goes on")

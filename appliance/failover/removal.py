@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
+from appliance.failover.both_logs import both_logs
 from appliance.failover.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.failover.operation import Operation
-from appliance.failover.source_logs import try_source_logs
 from appliance.kafka.client.topics import delete_topics
 from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.client.registry import Registry
@@ -68,8 +68,8 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
 
 async def _topics(operation: Operation) -> Collection[str]:
     link = operation.link
-    logs = await try_source_logs(operation.source, operation.destination, operation.naming)
-    known = {topic for topic, _ in link.positions} | link.states.keys() | (logs.ids.keys() if logs else set())
+    logs = await both_logs(operation, {}, needed=False)
+    known = {topic for topic, _ in link.positions} | link.states.keys() | logs.ids.keys()
     return operation.choice.subjects(known - {LINK}) or ()
 
 

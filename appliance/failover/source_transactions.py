@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Collection, Mapping, Sequence
 
 from appliance.errors import ApplianceError
-from appliance.failover.model.loss import PartitionLoss, SourceLogs
+from appliance.failover.model.loss import BothLogs, PartitionLoss
 from appliance.failover.model.torn_transactions import Ended, TornTransactions, torn_transactions, uncopied_producers
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
@@ -27,7 +27,7 @@ _FETCH = FetchLimits(1024 * 1024, 0.0)
 _AT_ONCE = 32
 
 
-async def find_torn(source: Cluster, logs: SourceLogs, losses: Sequence[PartitionLoss]) -> TornTransactions:
+async def find_torn(source: Cluster, logs: BothLogs, losses: Sequence[PartitionLoss]) -> TornTransactions:
     """The partly copied transactions of the source, as far as its logs can be read within some seconds."""
     known = {(loss.topic, loss.partition): loss for loss in losses}
     places = {

@@ -37,4 +37,6 @@ Invariants, as the tests cite them:
 - **K** New topics and partitions are copied from their beginning.
 - **L** Every source offset whose record the copy holds translates exactly, both ways.
 - **M** A state that forbids copying is obeyed by every replicator.
+- **N** Nothing is said that was not looked at: both logs are judged now, by leader epochs, and unknown is unknown.
+- **O** No group's offset passes a record that the copy holds and the group has not read.
 """

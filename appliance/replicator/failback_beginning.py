@@ -7,7 +7,8 @@ from dataclasses import replace
 from appliance.errors import LinkRefused
 from appliance.failover.model.failback_plan import GIVE_UP, Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
 from appliance.kafka.client.configs import write_limits
-from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.link.client.log_ends import EpochEnds, copy_losses
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import Gap
@@ -16,7 +17,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, UNACCOUNTED
 from appliance.link.model.replicas import Replica
 from appliance.replicator.failback_link import BEGUN, ReverseLink, reversed_replica
-from appliance.replicator.write.copies import as_found, losses
+from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 
 
@@ -134,10 +135,9 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
     begins = await places(destination, at_destination, starts)
     written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
-    lost = await losses(destination, at_destination, written)
+    lost = await copy_losses(destination, at_destination, written)
     epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
-    asked = {partition: epoch for partition, epoch in epochs.items() if epoch >= 0}
-    held_to, failures = await epoch_ends(source, at_source, asked)
+    held_to, failures = await EpochEnds(source).read(at_source, epochs)
     for error in failures.values():
         raise error
     return {

@@ -13,6 +13,7 @@ from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
+from appliance.link.client.log_ends import copy_losses
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.source_places import places
@@ -23,7 +24,7 @@ from appliance.link.model.replicas import Replica, lanes_of
 from appliance.listing import some
 from appliance.replicator.failback_diverged import kept
 from appliance.replicator.failback_link import LOST_AGAIN, ReverseLink
-from appliance.replicator.write.copies import as_found, losses
+from appliance.replicator.write.copies import as_found
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0.5)
 _NAMED = 10
@@ -179,6 +180,6 @@ async def _ends(link: ReverseLink, found: Mapping[Replica, Return]) -> dict[Part
     source = link.operation.source
     written = {r.source: end for r, each in found.items() if each.reverse and (end := each.reverse.copy_end)}
     metadata = await source.metadata(sorted({topic for topic, _ in written}))
-    for topic, number in await losses(source, metadata, written):
+    for topic, number in await copy_losses(source, metadata, written):
         raise LinkRefused(f"{topic}-{number}: {LOST_AGAIN}")
     return await places(source, metadata, {key: end.offset for key, end in written.items()})

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from appliance.errors import SettingsError
+from appliance.failover.both_logs import both_logs
 from appliance.failover.command import Work, add_terms, run_with
 from appliance.failover.operation import Operation
-from appliance.failover.source_logs import try_source_logs
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.copy_states import CopyState, States, effective
@@ -85,8 +85,8 @@ async def _behind(
     operation: Operation, positions: Mapping[Partition, Position], states: States
 ) -> Mapping[Partition, float]:
     """The bytes to copy yet, by the mean size of a partition's records; none where the source does not answer."""
-    logs = await try_source_logs(operation.source, operation.destination, operation.naming)
-    ends = logs.ends if logs else {}
+    logs = await both_logs(operation, {}, needed=False)
+    ends = {partition: log.end for partition, log in logs.sources.items() if log.end is not None}
     return {
         partition: max(0, ends[partition] - held.next_offset) * held.bytes / held.records
         for partition, held in positions.items()

@@ -15,6 +15,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.log_ends import copy_losses
 from appliance.link.client.registry import Registry
 from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
@@ -26,7 +27,7 @@ from appliance.link.model.position import LOST, NO_PLACE, UNACCOUNTED, UNKNOWN, 
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.replicator.establish import Establishing
 from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
-from appliance.replicator.write.copies import as_found, losses
+from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
@@ -198,7 +199,7 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     unknown = {change.replica.copy: change.lost_end for change in changes if change.after.copy_end is None}
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
-    lost = await losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
+    lost = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
     return [_with_end(change, found.get(change.replica.copy), lost.get(change.replica.copy)) for change in changes]
 

@@ -9,7 +9,8 @@ from appliance.errors import ApplianceError, BrokerRefused, TimedOut
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
+from appliance.link.client.log_ends import EpochEnds, copy_logs
 from appliance.link.client.registry import Registry
 from appliance.link.client.source_rules import SourceRules
 from appliance.link.model.checkpoint import Gap
@@ -33,10 +34,11 @@ class SourceFactsCollector:
         self._open_transactions = OpenTransactionWatch(cluster)
         self._rules = SourceRules(cluster, naming, one_writer)
         self._into_it: dict[str, PositionsTail] = {}
+        self._epochs = EpochEnds(cluster)
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
-        """Collect the facts. ``positions`` are those of the last collection: completely copied partitions are not
-        queried.
+        """Collect the facts. ``positions`` are those of the last collection: of completely copied partitions the stable
+        end is not asked for, and of those whose leader has not changed no epoch.
 
         Raises:
             ApplianceError: no broker lists the topics. One that does not answer for its own partitions
@@ -100,10 +102,15 @@ class SourceFactsCollector:
         moving = {key for key in led if key not in positions or positions[key].next_offset != ends[key]}
         stable_ends = await list_offsets(self._cluster, metadata, moving, Bound.STABLE_END)
         starts = await list_offsets(self._cluster, metadata, moving - positions.keys(), Bound.START)
+        epochs = {key: positions[key].leader_epoch for key in led if key in positions}
+        held_to, failures = await self._epochs.read(metadata, epochs)
+        for error in failures.values():
+            raise error
         logs = {}
         for key, end in ends.items():
             stable_end = stable_ends.get(key, end)
-            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end))
+            asked = epochs.get(key, UNKNOWN_EPOCH), held_to.get(key)
+            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end), *asked)
         return logs
 
 
@@ -112,6 +119,8 @@ class DestinationFactsCollector:
 
     def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
         self._cluster = cluster
+        self._naming = naming
+        self._epochs = EpochEnds(cluster)
         self._name = naming.positions_topic
         self._tail = PositionsTail(cluster, naming.positions_topic)
         self._registry = Registry(cluster, naming.replicator, shares=naming.shared)
@@ -145,10 +154,9 @@ class DestinationFactsCollector:
         states = dict(self._tail.checkpoints[0].states) if owners else {}
         if deletion := self._registry.deletion:
             states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
-        claims = dict(self._registry.claims)
-        return DestinationFacts(
-            metadata, topic, claims, positions, gaps, owners, held, heartbeat, states, dict(self._tail.committed_at)
-        )
+        copies = await copy_logs(self._epochs, metadata, self._naming, positions)
+        facts = metadata, topic, dict(self._registry.claims), positions, gaps, owners, held, heartbeat, states
+        return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
 
     async def _policy(self) -> str:
         """The cleanup policy of the positions topic; empty when the cluster does not say."""

@@ -55,28 +55,20 @@ class Watcher:
         self._looking = group_sync(settings, source, destination) if newest is None else None
 
     async def collect(self) -> Snapshot:
-        """Collect from both clusters at once, since a lag is a difference at one moment; keep the snapshot."""
+        """Collect from both clusters at once, since a lag is a difference at one moment; keep the snapshot.
+
+        The first time the destination comes first: which epochs the source is asked for depends on the positions.
+        """
+        if self.snapshot is None:
+            self._destination_observed = await self._observe_destination()
         known = self._destination_observed.facts
-        async with asyncio.TaskGroup() as group:
-            source = group.create_task(
-                _observe(
-                    self._source_collector.collect(known.positions if known else {}),
-                    self._source,
-                    self._source_observed,
-                    _SOURCE_SECONDS,
-                ),
-                name="collect-source",
-            )
-            destination = group.create_task(
-                _observe(
-                    self._destination_collector.collect(),
-                    self._destination,
-                    self._destination_observed,
-                    _DESTINATION_SECONDS,
-                ),
-                name="collect-destination",
-            )
-        self._source_observed, self._destination_observed = source.result(), destination.result()
+        collecting = self._source_collector.collect(known.positions if known else {})
+        source = _observe(collecting, self._source, self._source_observed, _SOURCE_SECONDS)
+        if self.snapshot is None:
+            self._source_observed = await source
+        else:
+            both = await asyncio.gather(source, self._observe_destination())
+            self._source_observed, self._destination_observed = both
         snapshot = compose(self._settings, self._source_observed, self._destination_observed, self.snapshot, now())
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
@@ -86,6 +78,10 @@ class Watcher:
             snapshot = await self._with_groups(snapshot)
         self.snapshot = snapshot
         return snapshot
+
+    async def _observe_destination(self) -> Observation[DestinationFacts]:
+        collecting, before = self._destination_collector.collect(), self._destination_observed
+        return await _observe(collecting, self._destination, before, _DESTINATION_SECONDS)
 
     def _of_audit(self, audit: AuditProgress, at: int) -> AuditStatus:
         lag = None if audit.written_to < 0 else max(0, at - audit.written_to) / 1000

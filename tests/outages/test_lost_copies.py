@@ -8,10 +8,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest
 
-from appliance.errors import SettingsError
+from appliance.errors import LinkRefused, SettingsError
+from appliance.failover.operation import Choice as PromotionChoice
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.replicator.resume import Choice, resume
+from appliance.status.model.messages import problems
+from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster
+from tests.real.failover.test_promotion import failed_over, promoted
+from tests.real.status.test_watcher import until, watching
 from tests.support.administration import make_topic, wait_for_leader
 from tests.support.engine import LANES, Engine, Pair
 from tests.support.patience import PATIENCE
@@ -55,6 +60,38 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
         await engine.copy_all()
     assert len(lossy.compare(other)[0]) == 30
     assert len(lossy.compare(topic)[0]) == 20 + later
+
+
+async def test_case_608_a_copy_that_lost_what_it_had_acknowledged_is_not_promoted_and_not_said_to_be_copied(
+    pair: Pair, three_brokers: Cluster
+) -> None:
+    # "copied", "promoted", "0 behind" were said: only a lane's next start looked at the copy.
+    lossy = Pair(pair.orange, three_brokers, pair.tag)
+    topic = lossy.topic("lossy")
+    copy = lossy.naming.destination(topic)
+    make_topic(three_brokers, NewTopic(copy, 1, replica_assignment=[[1, 2]], config=LOOSE))
+    produce(lossy.producer(), topic, 10)
+    async with watching(lossy) as watcher:
+        async with lossy.engine() as engine:
+            await engine.copy_all()
+            await three_brokers.kill(2)
+            produce(lossy.producer(), topic, 10)
+            await engine.copy_all()
+        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        last = end(three_brokers, copy, 0) - 1
+        await three_brokers.kill(1)
+        await three_brokers.broker(2).launch()
+        await asyncio.to_thread(wait_for_leader, three_brokers, copy, 2)
+        await three_brokers.restart(1)  # it may hold the registry, which has one replica here
+        lost = f"{copy}-0 has lost what it had acknowledged, offsets 11 to {last} of the copy"
+        for filled in (0, 30):
+            produce(Producer(three_brokers.client_configuration()), copy, filled)
+            snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.STOPPED)
+            assert lost in str(problems(snapshot))
+            with pytest.raises(LinkRefused, match=f"cannot be copied to the end: .*unknown behind .{lost}"):
+                await promoted(lossy, PromotionChoice(dry_run=True))
+        report = await failed_over(lossy)
+    assert [(loss.behind, loss.fault) for loss in report.losses] == [(None, lost)]
 
 
 async def lose_the_tail(lossy: Pair, three_brokers: Cluster, topic: str, lost: str) -> None:

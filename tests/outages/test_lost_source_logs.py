@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from confluent_kafka.admin import NewTopic
 
-from appliance.replicator.resume import Choice, resume
+from appliance.errors import LinkRefused
+from appliance.failover.operation import Choice
+from appliance.replicator import resume
+from appliance.status.model.messages import problems
+from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
-from tests.support.administration import wait_for_leader
-from tests.support.engine import Pair
+from tests.real.failover.test_promotion import failed_over, promoted
+from tests.real.status.test_watcher import only, until, watching
+from tests.support.administration import make_topic, wait_for_leader
+from tests.support.engine import Pair, copying
 from tests.support.records import produce
+from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -31,7 +39,7 @@ async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(
         produce(unclean.producer(), topic, 10)
         await engine.copy_all()
         if moved:  # case 629: that position had no leader epoch
-            assert await resume(unclean.settings(), Choice(topic, 0, "latest"), lambda _: None) == 1
+            assert await resume.resume(unclean.settings(), resume.Choice(topic, 0, "latest"), lambda _: None) == 1
         await three_brokers.kill(1)
         await three_brokers.broker(2).launch()
         await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
@@ -39,6 +47,60 @@ async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(
         fault = str(await engine.until_stopped(topic))
     assert "the source's log was truncated: from offset 10 on it does not hold what was copied up to 20" in fault
     assert len(unclean.rows(unclean.grape, unclean.naming.destination(topic), 1)[0]) == 20
+
+
+@pytest.mark.parametrize("later", [14, 0], ids=["that is written on", "that is not"])
+async def test_case_602_of_a_source_that_came_back_without_what_was_copied_it_is_said_how_much_has_no_copy(
+    pair: Pair, three_brokers: Cluster, later: int
+) -> None:
+    # Only the ends were compared: 4 behind was said where 14 had no copy, and nothing of the 10 that were lost.
+    unclean = Pair(three_brokers, pair.grape, pair.tag)
+    topic = unclean.topic_on("unclean", leader=1, follower=2)
+    produce(unclean.producer(), topic, 10)
+    async with watching(unclean) as watcher, unclean.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+        produce(unclean.producer(), topic, 10)
+        await engine.copy_all()
+        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+    await three_brokers.kill(1)
+    await three_brokers.broker(2).launch()
+    await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+    produce(unclean.producer(), topic, later)
+    lost = "the source has lost records that were copied: offsets 10 to 19"
+    async with watching(unclean) as watcher:
+        snapshot = await until(watcher, lambda snapshot: only(snapshot).lag_records is not None)
+    assert (only(snapshot).lag_records, only(snapshot).lost_at_source) == (later, 10)
+    assert snapshot.state is LinkState.STOPPED
+    assert lost in str(problems(snapshot))
+    with pytest.raises(LinkRefused, match=f"cannot be copied to the end: .*{later} behind .{lost}"):
+        await promoted(unclean, Choice(dry_run=True))
+    report = await failed_over(unclean)
+    assert [(loss.behind, loss.lost_at_source, loss.fault) for loss in report.losses] == [(later, 10, lost)]
+
+
+async def test_case_607_records_above_the_high_watermark_are_not_lost_by_a_promotion(
+    pair: Pair, three_brokers: Cluster
+) -> None:
+    # With too few replicas in sync, a leader takes what producers with acks=1 send, and shows it to no consumer.
+    frail = Pair(three_brokers, pair.grape, pair.tag)
+    topic = f"above-{pair.tag}"
+    configs = {"min.insync.replicas": "2"}
+    make_topic(three_brokers, NewTopic(topic, 1, replica_assignment=[[1, 2]], config=configs))
+    produce(frail.producer(), topic, 10)
+    async with frail.engine() as engine:
+        await engine.copy_all()
+        await three_brokers.kill(2)
+        await asyncio.to_thread(produce, frail.producer(acks=1), topic, 7)
+        assert end(three_brokers, topic, 0) == 10
+        with pytest.raises(LinkRefused, match=f"not copied within 1 s: {topic}-0: .*the source ends at 17: 7 behind"):
+            await promoted(frail, Choice(yes=True, wait=1))
+        report = await failed_over(frail, Choice(dry_run=True))
+        assert [(loss.source_end, loss.behind) for loss in report.losses] == [(17, 7)]
+        await three_brokers.restart(2)
+        async with copying(engine):
+            assert (await promoted(frail)).document()["behind"] == 0
+    assert len(frail.compare(topic)[0]) == 17
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -13,6 +13,7 @@ from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.agreement import CopyLog
 from appliance.link.model.position import Position
 from appliance.settings.target import Target
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
@@ -67,5 +68,8 @@ def of_size(topics: Mapping[str, int], now: int = NOW, stopped: int = 0) -> Snap
         for key in keys
     }
     source = SourceFacts(metadata(*sources), {key: Log(-1, 100 + key[1] % 7, 110) for key in keys})
-    destination = DestinationFacts(metadata(*copies), positions_topic(), positions=positions, owners=(RUN, RUN, RUN))
+    logs = {key: CopyLog((f"{key[0]}.copy", key[1])) for key in positions}
+    destination = DestinationFacts(
+        metadata(*copies), positions_topic(), positions=positions, owners=(RUN, RUN, RUN), copies=logs
+    )
     return snapshot(source, destination, now=now, REPLICA_TOPICS_SOURCE_REGEX=".*")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
+from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.link_sql import SqlChange
@@ -55,6 +56,7 @@ DESTINATION = DestinationFacts(
     positions_topic(),
     positions=COPIED_TO_THE_END,
     owners=(RUN, RUN, RUN),
+    copies={("payments", n): CopyLog(("payments.copy", n), COPY_ID) for n in range(2)},
 )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import is_another
+from appliance.link.model.agreement import SourceLog, divergence
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
@@ -64,12 +65,10 @@ class Seed:
 
 
 def parts_at(forward: Position, found: Found) -> int:
-    """The source offset where the logs diverge: below it, the source holds the copied records.
-
-    A source that lost its newest records in an unclean election may have written others in their place since.
-    """
-    held_to = found.held_to if found.held_to is not None and found.held_to >= 0 else forward.next_offset
-    return min(forward.next_offset, found.source_end.offset, held_to)
+    """The source offset where the logs diverge: below it, the source holds the copied records."""
+    end = found.source_end
+    parted = divergence(forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, found.held_to))
+    return forward.next_offset if parted.divergence_offset is None else parted.divergence_offset
 
 
 def seed(

@@ -1,39 +1,43 @@
-"""The loss of a promotion, by partition: the known records of the source that its copy lacks.
+"""The loss of a promotion, by partition: the known records of the source that its copy lacks, or has lost.
 
 Counted in offsets, including transaction markers and compacted records. A missing answer is unknown, never 0.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.agreement import CopyLog, SourceLog, agree
 from appliance.link.model.checkpoint import StartOffsets, start_place
-from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.position import LOST, UNKNOWN, Position
 
 NO_STARTS: Mapping[str, StartOffsets] = {}
 """The starts of a link that begins at the first records."""
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLogs:
-    """The source's topics by id, and the known starts and ends of their partitions' logs.
+class BothLogs:
+    """The source's topics by id, and the known starts of their partitions' logs, with these; none if it is silent.
 
-    ``unfit`` are topics that cannot be copied now, with the reason.
+    ``unfit`` are topics that cannot be copied now, with the reason. ``copies`` are the copies' logs, also by source.
     """
 
     ids: Mapping[str, UUID] = field(default_factory=dict)
     starts: Mapping[Partition, int] = field(default_factory=dict)
-    ends: Mapping[Partition, int] = field(default_factory=dict)
-    partitions: tuple[Partition, ...] = ()
+    sources: Mapping[Partition, SourceLog] = field(default_factory=dict)
     unfit: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[Partition, CopyLog] = field(default_factory=dict)
+    answers: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoss:
     """One source partition: the first uncopied offset, the source's end, and the offsets between them.
 
-    ``fault`` is the reason that it is no longer copied, or that its progress is unknown.
+    ``fault`` is the reason that it is no longer copied, that its progress is unknown, or that a log is not whole.
+    ``lost_at_source`` counts the copied offsets that the source holds no more: those behind begin as far before the
+    position. ``by_ends`` says that no leader epoch was known, and ``unknown`` why nobody knows what the copy holds.
     """
 
     topic: str
@@ -42,11 +46,14 @@ class PartitionLoss:
     source_end: int | None
     behind: int | None
     fault: str = ""
+    lost_at_source: int | None = None
+    by_ends: bool = False
+    unknown: str = ""
 
     def __str__(self) -> str:
         """Describe it in one line."""
         position, end, behind = map(number, (self.position, self.source_end, self.behind))
-        fault = f" ({self.fault})" if self.fault else ""
+        fault = f" ({self.fault or self.unknown})" if self.fault or self.unknown else ""
         name = f"{self.topic}-{self.partition}"
         return f"{name}: copied up to offset {position}, the source ends at {end}: {behind} behind{fault}"
 
@@ -58,16 +65,13 @@ def number(count: int | None) -> str:
 
 def losses(
     positions: Mapping[Partition, Position],
-    source: SourceLogs | None,
+    logs: BothLogs,
     takes: Callable[[str], bool],
     starts: Mapping[str, StartOffsets] = NO_STARTS,
 ) -> list[PartitionLoss]:
-    """The loss of each partition of the chosen topics; ``source`` is None while it does not answer.
-
-    Records before ``starts`` are not part of the link.
-    """
-    known = {*positions, *(source.partitions if source else ())}
-    return [_loss(key, positions.get(key), source, starts) for key in sorted(known) if takes(key[0])]
+    """The loss of each partition of the chosen topics; records before ``starts`` are not part of the link."""
+    known = sorted({*positions, *logs.sources})
+    return [_loss(key, positions.get(key), logs, starts) for key in known if takes(key[0])]
 
 
 def total(found: Iterable[PartitionLoss]) -> int | None:
@@ -76,24 +80,20 @@ def total(found: Iterable[PartitionLoss]) -> int | None:
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def _loss(
-    key: Partition, held: Position | None, source: SourceLogs | None, starts: Mapping[str, StartOffsets]
-) -> PartitionLoss:
-    end = source.ends.get(key) if source else None
-    fault = source.unfit.get(key[0], "") if source else ""
+def _loss(key: Partition, held: Position | None, logs: BothLogs, starts: Mapping[str, StartOffsets]) -> PartitionLoss:
+    source, fault = logs.sources.get(key), logs.unfit.get(key[0], "")
+    end = source.end if source else None
     if held is None:
-        chosen = start_place(*key, source.ids.get(key[0]) if source else None, starts)
-        start = chosen.offset if chosen else source.starts.get(key) if source else None
+        chosen = start_place(*key, logs.ids.get(key[0]), starts)
+        start = chosen.offset if chosen else logs.starts.get(key)
         behind = None if end is None or start is None or end < start else end - start
         return PartitionLoss(*key, None, end, behind, fault)
     fault = fault or held.stopped
     if held.next_offset == UNKNOWN:
         return PartitionLoss(*key, None, end, None, fault or "nobody knows how far it is copied")
-    if source and key[0] not in source.ids:
-        gone = f"the source has no topic {key[0]} that is to be copied"
-        return PartitionLoss(*key, held.next_offset, None, None, fault or gone)
-    if source and is_another(held.source_id, source.ids[key[0]]):
-        return PartitionLoss(*key, held.next_offset, None, None, f"source topic {key[0]} was deleted and made anew")
-    if end is not None and end < held.next_offset:
-        return PartitionLoss(*key, held.next_offset, end, None, "the source has lost records that were copied")
-    return PartitionLoss(*key, held.next_offset, end, None if end is None else end - held.next_offset, fault)
+    if logs.answers and key[0] not in logs.ids:
+        fault = fault or f"the source has no topic {key[0]} that is to be copied"
+    found = agree(key[0], held, source, logs.copies[key])
+    reason = "; ".join(filter(None, (found.unrelated, fault, "" if LOST in held.stopped else found.lost)))
+    loss = PartitionLoss(*key, held.next_offset, end, found.uncopied, reason)
+    return replace(loss, lost_at_source=found.lost_at_source, by_ends=found.by_ends, unknown=found.unknown)

@@ -45,9 +45,11 @@ class Report:
             yield f"groups that are not where they are at the source: {', '.join(self.groups)}"
 
     def _losses(self) -> Iterator[str]:
-        behind = [loss for loss in self.losses if loss.behind != 0]
+        behind = [loss for loss in self.losses if loss.behind != 0 or loss.fault]
         yield f"records behind in {len(self.losses)} partitions: {number(total(self.losses))}"
         yield from first_lines(behind, "partitions")
+        if by_ends := [f"{loss.topic}-{loss.partition}" for loss in self.losses if loss.by_ends and loss.position]:
+            yield f"judged by the ends of the logs alone, as no leader epoch is known: {some(by_ends, _NAMED)}"
 
     def _torn(self) -> Iterator[str]:
         if self.torn is None:

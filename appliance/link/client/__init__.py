@@ -5,6 +5,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 
 - ``clusters``: the source through shim and tunnel, and the destination.
 - ``checkpoint_log``: a partition of the positions topic, read to its end, once or repeatedly.
+- ``log_ends``: the ends of source partitions' logs and of their copies' now.
 - ``offset_maps``: the maps of offsets.
 - ``registry``: the claims of all links of a destination.
 - ``origins``: the lanes that wrote into a cluster, by its topic of producers.

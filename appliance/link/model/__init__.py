@@ -3,6 +3,7 @@
 - ``naming``: the names of copies, positions and transactional ids, and the choice of copied topics.
 - ``replicas``: each source partition with the partition of its copy, and its lane.
 - ``position``: the progress of copying a source partition.
+- ``agreement``: how far the logs of a source partition and of its copy agree (invariant N).
 - ``checkpoint``, ``checkpoint_records``: the destination's state of a lane, and its records.
 - ``link_sql``: the changes of the link's SQL, and which statement has made the copies of which records.
 - ``offset_map``, ``offset_tail``, ``offset_runs``: from source offsets to those of a copy, and back.

@@ -1,9 +1,7 @@
 """The ends of a lane's copies: each holds exactly what was written to it (invariants H and J), or is refused.
 
 A copy shortened by an unclean election or a lost disk ends below the remembered end; but markers, or records of an
-aborted transaction, may have filled the hole by the time of the check. So the leader is asked for the end of the epochs
-up to that of the last write (KIP-101). If that is too low, or unknown, the batch at the end is read, since leaders may
-have changed, without any loss, before it was written.
+aborted transaction, may have filled the hole by the time of the check: ``link/model/agreement.py`` judges that.
 
 Committed records of this lane past the remembered end show that positions were lost; so does retention that has deleted
 beyond it. A copy with an open transaction is not written to: it may be a late batch of an earlier epoch of this lane,
@@ -27,7 +25,9 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
-from appliance.link.model.position import ANYBODY, LOST, NOBODY, UNACCOUNTED, CopyEnd, Loss
+from appliance.link.client.log_ends import require_decided, with_last_batch
+from appliance.link.model.agreement import CopyLog, lost_records
+from appliance.link.model.position import ANYBODY, NOBODY, UNACCOUNTED, CopyEnd, Loss
 
 NEVER_WRITTEN = CopyEnd(0, UNKNOWN_EPOCH, ANYBODY, UNKNOWN_EPOCH)
 """The end of a recreated copy: its records are not those written to the one before (invariant H)."""
@@ -90,9 +90,10 @@ async def examine_copies(
             continue
         examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to, shared)
         writers = _writers(end, producer_id, shared) | former_ids
+        log = CopyLog(copy, end=ends[copy], held_to=held.get(copy))
         try:
-            if not await examined.is_whole(held.get(copy)):
-                refused[copy] = _lost(copy, end, _loss(ends[copy], held.get(copy)))
+            if loss := (await with_last_batch(cluster, metadata, log, end)).loss(end):
+                refused[copy] = _lost(copy, end, loss)
             elif (unaccounted := await examined.first_past_the_end(writers)) is not None:
                 what = f"holds records from offset {unaccounted} on"
                 left = end.producer_id == ANYBODY and end != NEVER_WRITTEN
@@ -119,34 +120,6 @@ async def _open_by_us(
     return ours, unknown
 
 
-async def losses(cluster: Cluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd]) -> dict[Partition, Loss]:
-    """The places from which copies have lost records up to these ends; complete copies are left out.
-
-    Foreign records may have taken their place since.
-
-    Raises:
-        ApplianceError: the offsets are unknown.
-    """
-    ends = await list_offsets(cluster, metadata, copies, Bound.END)
-    epochs = {copy: end.leader_epoch for copy, end in copies.items() if end.leader_epoch >= 0}
-    held, unanswered = await epoch_ends(cluster, metadata, epochs)
-    for error in unanswered.values():
-        raise error
-    lost = {}
-    for copy, end in copies.items():
-        if not await _Examined(cluster, metadata, copy, end, ends[copy], {}).is_whole(held.get(copy)):
-            lost[copy] = _loss(ends[copy], held.get(copy))
-    return lost
-
-
-def _loss(found: int, held: int | None) -> Loss:
-    """The place of a loss in a copy with the end ``found``; ``held`` is its leader's end of our epochs.
-
-    Without that, others may have filled any part of the hole: only from the copy's end on there is nothing of ours.
-    """
-    return Loss(found, is_known=False) if held is None or held < 0 else Loss(min(found, held))
-
-
 class _Batches(NamedTuple):
     """Visible batches of a copy, and the offset to continue from."""
 
@@ -165,20 +138,6 @@ class _Examined:
     found: int
     looked_to: LookedTo
     shared: bool = False
-
-    async def is_whole(self, held: int | None) -> bool:
-        """True when the last written batch is there, and committed; a deleted one counts as there.
-
-        ``held`` is the leader's end of the epochs up to that of the write, None if unknown.
-        """
-        if self.found < self.end.offset:
-            return False
-        if held is not None and held >= self.end.offset:
-            return True
-        if self.end.producer_id in (NOBODY, ANYBODY):
-            return held is None  # nothing is known of the last batch
-        last = self.end.offset - 2
-        return await self._start() > last or is_intact(await self._fetch(last), self.end)
 
     async def first_past_the_end(self, producer_ids: frozenset[int]) -> int | None:
         """The offset of the first committed batch past the end that one of these producers wrote.
@@ -221,7 +180,7 @@ class _Examined:
                 return _Batches([], found[-1].header.last_offset + 1 if found else self.found)
             at = ours[0]
         fetched = await self._fetch(at)
-        _require_decided(fetched, at)
+        require_decided(fetched, at)
         batches = list(batch.split(fetched.records))
         following = batches[-1].header.last_offset + 1 if batches else self.found
         return _Batches(list(committed(batches, fetched.aborted)), following)
@@ -239,39 +198,9 @@ def _writers(end: CopyEnd, producer_id: int, shared: bool) -> frozenset[int]:
     return frozenset(writers - {ANYBODY, NOBODY} if shared else writers)
 
 
-def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
-    """True when the fetched bytes, from the last offset before the marker on, begin with the written batch.
-
-    Raises:
-        BrokerBusy: unknown, since a transaction is open below that offset.
-    """
-    last = end.offset - 2
-    _require_decided(fetched, last)
-    batches = list(batch.split(fetched.records))
-    there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
-    if not there:
-        return True  # only compaction leaves holes
-    return there[0] in committed(batches, fetched.aborted) and _is_of(there[0], end)
-
-
-def _require_decided(fetched: Fetched, offset: int) -> None:
-    if fetched.stable_end <= offset:
-        raise undecided(fetched.partition, offset + 1)
-
-
-def _is_of(found: Batch, end: CopyEnd) -> bool:
-    header = found.header
-    writer = header.producer_id, header.producer_epoch
-    return header.last_offset == end.offset - 2 and writer == (end.producer_id, end.producer_epoch)
-
-
 def _lost(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:
-    last = end.offset - 1
-    what = (
-        f"offsets {loss.end} to {last}" if loss.is_known else f"offsets up to {last}, its leader does not know which,"
-    )
     return CopyShortened(
-        f"{copy[0]}-{copy[1]} {LOST}, {what} of the copy: copy it again by "
+        f"{lost_records(copy, end, loss)}: copy it again by "
         "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone",
         loss.end,
         loss.is_known,

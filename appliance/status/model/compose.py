@@ -1,9 +1,10 @@
 """The snapshot, composed from the facts of both clusters and the snapshot before."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.agreement import Agreement, SourceLog, agree
 from appliance.link.model.checkpoint import start_place
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
@@ -187,8 +188,11 @@ class _Composer:
         position = destination.positions.get(key) if destination else None
         log = source.logs.get(key) if source and active else None
         copied = (position.records if position else 0) if destination else None
-        anew = self._made_anew(key, position)
-        lag = None if anew else self._lag(key, position, log)
+        found = self._agreement(key, position, log)
+        lag = self._lag(key, log) if position is None else found.uncopied
+        stopped = self._fault(found.lost, before.stopped if before else None)
+        if position and position.stopped:
+            stopped = Fault(position.stopped, position.stopped_at)
         holder = source.holding.get(key) if source else None
         return PartitionStatus(
             topic=key[0],
@@ -202,9 +206,9 @@ class _Composer:
             lag_records=lag,
             lag_seconds=self._lag_seconds(lag, position),
             latency_ms=self._latency(key, position, before),
-            stopped=Fault(position.stopped, position.stopped_at) if active and position and position.stopped else None,
+            stopped=stopped if active else None,
             unknown=self._fault(
-                self._unknown(key, active) or (anew if position and not position.stopped else ""),
+                self._unknown(key, active) or ("" if stopped else found.unrelated or found.unknown),
                 before.unknown if before else None,
             ),
             held=BlockingTransaction(holder, log.end - log.stable_end) if holder and log else None,
@@ -213,7 +217,22 @@ class _Composer:
             written=source.written.get(key, 0) if source and source.written is not None else None,
             filtered=(position.filtered if position else 0) if destination else None,
             dead_letters=(position.dead_letters if position else 0) if destination else None,
+            lost_at_source=found.lost_at_source,
         )
+
+    def _agreement(self, key: Partition, held: Position | None, log: Log | None) -> Agreement:
+        """How far both logs agree; nothing of what was not copied yet, or is no longer at the source."""
+        source, destination = self.source.now, self.destination.now
+        topic_id = source.topic_id(key[0]) if source else None
+        if not (source and topic_id and destination and held) or held.next_offset == UNKNOWN:
+            return Agreement()
+        end, held_to, epoch = log.stable_end if log else None, None, source.metadata.leader_epoch(*key)
+        if log and log.asked_epoch == held.leader_epoch:
+            held_to = log.held_to
+        elif end is not None and end < held.next_offset and epoch != held.leader_epoch:
+            end = None  # the position has moved since the epochs were asked for
+        found = agree(key[0], held, SourceLog(topic_id, end, epoch, held_to), destination.copies[key])
+        return found if effective(self._states(), key[0]).follows else replace(found, lost="")
 
     def _dropped(self, position: Position | None) -> int | None:
         identical = self.settings.topics.naming is TopicNaming.IDENTICAL
@@ -225,31 +244,11 @@ class _Composer:
         source = self.source.now
         return source.unanswered.get(key, "") if source and active else ""
 
-    def _made_anew(self, key: Partition, position: Position | None) -> str:
-        """The lag of a position that belongs to an older topic of the name cannot be known (invariant G)."""
-        topic_id = self.source.now.topic_id(key[0]) if self.source.now else None
-        if position is None or topic_id is None:
-            return ""
-        if is_another(position.source_id, topic_id):
-            return f"source topic {key[0]} was deleted and made anew since it was copied"
-        return self._copy_made_anew(key[0], position)
-
-    def _copy_made_anew(self, name: str, position: Position) -> str:
-        destination, copy = self.destination.now, Naming.of(self.settings).destination(name)
-        if destination is None:
-            return ""
-        topic = destination.metadata.topics.get(copy)
-        if topic is None:
-            return f"destination topic {copy} is not there any more, or DESTINATION_API_KEY may not see it"
-        another = is_another(position.destination_id, topic.id)
-        return f"destination topic {copy} was deleted and made anew since it was copied" if another else ""
-
-    def _lag(self, key: Partition, position: Position | None, log: Log | None) -> int | None:
+    def _lag(self, key: Partition, log: Log | None) -> int | None:
+        """The lag of a partition without a position."""
         destination = self.destination.now
         if log is None or destination is None:
             return None
-        if position is not None:
-            return max(0, log.stable_end - position.next_offset) if position.next_offset != UNKNOWN else None
         begin = self._start_offset(key, destination, log)
         return log.stable_end - begin if begin is not None and begin >= 0 else None
 

@@ -120,6 +120,7 @@ def _partition(partition: PartitionStatus) -> Json:
         "written_by_links": partition.written,
         "filtered": partition.filtered,
         "dead_letters": partition.dead_letters,
+        "lost_at_source": partition.lost_at_source,
     }
 
 

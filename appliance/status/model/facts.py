@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from appliance.kafka.client.open_transactions import OpenTransaction
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
+from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.copy_states import States
@@ -18,11 +19,16 @@ _Facts_co = TypeVar("_Facts_co", covariant=True)
 
 
 class Log(NamedTuple):
-    """A partition's offsets: its first, -1 when it was not asked for; its last stable one; its high watermark."""
+    """A partition's offsets: its first, -1 when it was not asked for; its last stable one; its high watermark.
+
+    ``held_to`` is the end of its epochs up to ``asked_epoch``, that of a position, if a later leader leads now.
+    """
 
     start: int
     stable_end: int
     end: int
+    asked_epoch: int = UNKNOWN_EPOCH
+    held_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class DestinationFacts:
     ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
     ``heartbeat`` is the newest from the source, None if the link writes none. ``states`` are those of the link and of
     topics in the first lane. ``committed_at`` is the time at which a partition's position was committed, in
-    milliseconds by the destination's clock.
+    milliseconds by the destination's clock. ``copies`` are the logs of the copies, by source partition.
     """
 
     metadata: Metadata
@@ -68,6 +74,7 @@ class DestinationFacts:
     heartbeat: Heartbeat | None = None
     states: States = field(default_factory=dict)
     committed_at: Mapping[Partition, int] = field(default_factory=dict)
+    copies: Mapping[Partition, CopyLog] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

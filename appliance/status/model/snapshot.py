@@ -63,6 +63,7 @@ class PartitionStatus:
     With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
     source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
     ``filtered`` counts the records that SQL in flight has left out, and ``dead_letters`` those that it failed on.
+    ``lost_at_source`` counts the copied offsets that the source holds no more; None if unknown.
     """
 
     topic: str
@@ -84,6 +85,7 @@ class PartitionStatus:
     written: int | None = None
     filtered: int | None = None
     dead_letters: int | None = None
+    lost_at_source: int | None = None
 
     @property
     def name(self) -> str:

@@ -8,8 +8,9 @@ from confluent_kafka import Producer
 
 from appliance.errors import LinkRefused
 from appliance.failover import promotion
-from appliance.failover.link_states import LinkStates
-from appliance.failover.operation import Choice
+from appliance.failover.link_states import LinkStates, Subjects
+from appliance.failover.model.report import Report
+from appliance.failover.operation import Choice, Operation
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
 from appliance.link.model.checkpoint_records import encode_position
@@ -18,6 +19,7 @@ from appliance.replicator import resume as partitions
 from appliance.replicator.offsets_build import build
 from tests.real.failover.test_promotion import command, everywhere, failed_over, promoted
 from tests.support.engine import Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -172,7 +174,7 @@ async def test_case_176_a_promotion_of_some_topics_takes_those_that_come_while_i
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = [pair.topic("some-0")]
-    ask, change = promotion.source_logs, LinkStates.change
+    ask, change = promotion.both_logs, LinkStates.change
     async with pair.engine() as engine:
         await copied(engine, topics[0])
 
@@ -187,10 +189,63 @@ async def test_case_176_a_promotion_of_some_topics_takes_those_that_come_while_i
                 topics.append(await asyncio.to_thread(pair.topic, "some-2"))
             return await change(self, subjects, event, *details)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(promotion, "source_logs", and_make)
+        monkeypatch.setattr(promotion, "both_logs", and_make)
         monkeypatch.setattr(LinkStates, "change", and_make_another)
         await promoted(pair, Choice(topic="some-.*", yes=True))
     assert len(topics) == 3
     for topic in topics:
         assert await everywhere(pair, topic) == {CopyState.PROMOTED}
     assert await everywhere(pair, "to-come") == {CopyState.ACTIVE}
+
+
+async def test_case_606_a_promotion_that_gives_up_undoes_no_failover_that_has_taken_over(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It gave up what it had read itself as a promotion's, and the failover ended without having promoted anything.
+    topic, taken_over, undone = pair.topic("both"), asyncio.Event(), asyncio.Event()
+    failing: list[asyncio.Task[Report]] = []
+
+    async def at_the_end(*_: object) -> tuple[str, ...] | None:
+        if failing:  # this is the failover
+            taken_over.set()
+            await undone.wait()
+            return ()
+        failing.append(asyncio.create_task(failed_over(pair)))
+        await taken_over.wait()
+        raise LinkRefused("the promotion gives up")
+
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+        monkeypatch.setattr(promotion, "last_sync", at_the_end)
+        async with asyncio.timeout(PATIENCE):
+            with pytest.raises(LinkRefused, match="the promotion gives up"):
+                await promoted(pair)
+            assert await everywhere(pair, topic) == {CopyState.FAILING_OVER}
+            undone.set()
+            report = await failing[0]
+    assert [record.state for record in report.states] == [CopyState.PROMOTED]
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_case_606_a_failover_whose_states_a_promotion_has_just_given_up_sets_them_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, take_over = pair.topic("again"), promotion._take_over
+
+    async def after_it_was_given_up(operation: Operation, subjects: Subjects) -> None:
+        monkeypatch.setattr(promotion, "_take_over", take_over)
+        async with command(pair) as other:
+            await other.link.read()
+            await other.link.change(promotion._given_up(other), CopyEvent.GIVEN_UP)
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+        await take_over(operation, subjects)
+
+    async with pair.engine() as engine:
+        await copied(engine, topic)
+    async with command(pair) as first:
+        await first.link.read()
+        await promotion._fail_over_as_planned(first, None)
+    monkeypatch.setattr(promotion, "_take_over", after_it_was_given_up)
+    report = await failed_over(pair)
+    assert [record.state for record in report.states] == [CopyState.PROMOTED]
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}

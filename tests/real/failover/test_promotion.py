@@ -284,3 +284,80 @@ async def test_a_promotion_needs_the_source(pair: Pair) -> None:
     with pytest.raises(ApplianceError):
         await promoted(pair, SOURCE_BROKER_SERVERS=NOWHERE)
     assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+
+
+@pytest.mark.parametrize(
+    ("recreated", "fault"),
+    [(False, "is not there any more"), (True, "was deleted and made anew")],
+    ids=["deleted", "made anew and empty"],
+)
+async def test_case_604_a_copy_that_is_gone_is_refused_by_a_promotion_and_named_by_a_failover(
+    pair: Pair, recreated: bool, fault: str
+) -> None:
+    # "promoted; behind 0", with exit code 0: nobody looked at the copies.
+    topic, other = pair.topic("gone"), pair.topic("whole")
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        produce(pair.producer(), other, 10)
+        await engine.copy_all()
+    await asyncio.to_thread(pair.delete_copy, topic)
+    if recreated:
+        await asyncio.to_thread(pair.make_copy, topic, 1)
+    what = f"destination topic {pair.naming.destination(topic)} {fault}"
+    for choice in (YES, Choice(dry_run=True)):
+        with pytest.raises(LinkRefused, match=f"cannot be copied to the end: {topic}-0: .*unknown behind .{what}"):
+            await promoted(pair, choice)
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+    foretold = await failed_over(pair, Choice(dry_run=True))
+    report = await failed_over(pair)
+    dead = await failed_over(pair, SOURCE_BROKER_SERVERS=NOWHERE)
+    for each in (foretold, report, dead):
+        assert each.document()["behind"] is None
+        (loss,) = [loss for loss in each.losses if loss.topic == topic]
+        assert (loss.position, loss.behind) == (10, None)
+        assert what in loss.fault
+        assert str(loss) in list(each.lines())
+    assert {loss.behind for loss in report.losses if loss.topic == other} == {0}
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
+
+
+async def test_case_605_a_copy_that_goes_while_a_promotion_waits_gives_it_up(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = pair.topic("going")
+    change = LinkStates.change
+    async with pair.engine() as engine:
+        produce(pair.producer(), topic, 10)
+        await engine.copy_all()
+
+    async def and_delete(self: LinkStates, subjects: object, event: CopyEvent, *details: object) -> object:
+        made = await change(self, subjects, event, *details)  # type: ignore[arg-type]
+        if event is CopyEvent.FAIL_OVER:
+            await asyncio.to_thread(pair.delete_copy, topic)
+        return made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LinkStates, "change", and_delete)
+        with pytest.raises(LinkRefused, match=f"{topic}-0: .*is not there any more"):
+            await promoted(pair)
+    assert await everywhere(pair, topic) == {CopyState.ACTIVE}
+    report = await promoted(pair, replace(YES, allow_loss=True))
+    assert report.document()["behind"] is None
+    assert "is not there any more" in "".join(report.lines())
+
+
+async def test_a_promotion_waits_for_an_open_transaction_of_the_source(pair: Pair) -> None:
+    topic = pair.topic("open")
+    producer = pair.producer(**{"transactional.id": f"open-{pair.tag}"})
+    producer.init_transactions(PATIENCE)
+    producer.begin_transaction()
+    produce(producer, topic, 5)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        async with copying(engine):
+            with pytest.raises(LinkRefused, match=f"not copied within 1 s: {topic}-0: .*: 5 behind"):
+                await promoted(pair, Choice(yes=True, wait=1))
+            waiting = asyncio.create_task(promoted(pair))
+            await asyncio.to_thread(producer.commit_transaction, PATIENCE)
+            assert (await waiting).document()["behind"] == 0
+    assert [len(rows) for rows in await asyncio.to_thread(pair.compare, topic)] == [5]

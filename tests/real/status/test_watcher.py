@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Callable
 
@@ -12,6 +13,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
+from appliance.status.model.document import health
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
 from appliance.status.watcher import Watcher
 from tests.support.administration import delete_before
@@ -244,6 +246,24 @@ async def test_a_foreign_record_among_the_positions_is_unknown_and_not_guessed(p
     assert snapshot.destination.unknown is not None
     assert "holds something else" in snapshot.destination.unknown.reason
     assert only(snapshot).copied is None
+
+
+async def test_a_copy_that_is_gone_or_made_anew_is_unknown_and_not_copied(pair: Pair) -> None:
+    topic = pair.topic("copy")
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        for change, what in (
+            (pair.delete_copy, "is not there any more"),
+            (functools.partial(pair.make_copy, partitions=1), "was deleted and made anew"),
+        ):
+            await asyncio.to_thread(change, topic)
+            snapshot = await until(watcher, lambda snapshot, what=what: what in str(only(snapshot).unknown))
+            assert (only(snapshot).lag_records, snapshot.state) == (None, LinkState.UNKNOWN)
+            well, told = health(snapshot, snapshot.at)
+            assert not well
+            assert what in str(told["troubles"])
 
 
 @pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])

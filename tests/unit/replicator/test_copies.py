@@ -11,12 +11,14 @@ from appliance.errors import ApplianceError, BrokerBusy, CopyShortened
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.client.offsets import Bound
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.committed import Aborted
+from appliance.link.client import log_ends
+from appliance.link.client.log_ends import copy_losses, is_intact
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import CopyEnd, Loss, Position
 from appliance.replicator.write import copies
-from appliance.replicator.write.copies import NEVER_WRITTEN, examine_copies, is_intact
+from appliance.replicator.write.copies import NEVER_WRITTEN, examine_copies
 from tests.support.batches import control, made
 
 COPY = ("orders.copy", 0)
@@ -63,7 +65,7 @@ def test_a_copy_that_ends_with_a_batch_like_ours_that_was_aborted_has_lost_what_
 
 
 class Log:
-    """A copy's log as its leader reports it, through the functions that ``copies`` calls."""
+    """A copy's log as its leader reports it, through the functions that are called."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, start: int, end: int, stable_end: int | None = None) -> None:
         self._offsets = {
@@ -72,7 +74,8 @@ class Log:
             Bound.STABLE_END: end if stable_end is None else stable_end,
         }
         for name in ("try_offsets", "list_offsets", "epoch_ends", "fetch_partition"):
-            monkeypatch.setattr(copies, name, getattr(self, name))
+            for module in (copies, log_ends):
+                monkeypatch.setattr(module, name, getattr(self, name))
 
     async def try_offsets(self, *asked: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
         return await self.list_offsets(*asked), {}
@@ -174,16 +177,18 @@ async def test_case_490_a_loss_whose_place_no_leader_knows_is_told_without_one(
     async def fetch_partition(*_: Any) -> Fetched:
         return fetched(*others)
 
-    monkeypatch.setattr(copies, "epoch_ends", epoch_ends)
-    monkeypatch.setattr(copies, "fetch_partition", fetch_partition)
-    metadata = Metadata("", 0, {}, {})
+    for module in (copies, log_ends):
+        monkeypatch.setattr(module, "epoch_ends", epoch_ends)
+        monkeypatch.setattr(module, "fetch_partition", fetch_partition)
+    topic = Topic("orders.copy", uuid.uuid4(), False, (1,), epochs=(4,))
+    metadata = Metadata("", 0, {}, {topic.name: topic})
     found = await examine_copies(Destination(), metadata, {COPY: OURS}, 4000, {})
     error = found.refused[COPY]
     assert isinstance(error, CopyShortened)
     assert "has lost what it had acknowledged, offsets up to 10, its leader does not know which, of the copy" in str(
         error
     )
-    assert await copies.losses(Destination(), metadata, {COPY: OURS}) == {COPY: Loss(15, is_known=False)}
+    assert await copy_losses(Destination(), metadata, {COPY: OURS}) == {COPY: Loss(15, is_known=False)}
     held = Position(uuid.uuid4(), uuid.uuid4(), 9, 0, copy_end=OURS, tail=OffsetTail.begin(9, 11))
     stopped = held.stop_shortened(str(error), 1, Loss(error.end, error.is_known))
     assert stopped.tail == OffsetTail.begin(9, 15)

@@ -3,18 +3,22 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.errors import BrokerBusy
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
 from appliance.link.model.claims import Claim
+from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout
-from appliance.link.model.position import SourcePlace
+from appliance.link.model.position import CopyEnd, SourcePlace
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import Fault, LinkState
 from tests.support.facts import (
     COPY_ID,
     DESTINATION,
+    ENDS_AT_100,
     NOW,
     PAYMENTS,
     RUN,
@@ -61,8 +65,65 @@ def test_a_newest_record_from_the_future_is_no_negative_lag() -> None:
     assert first(status).lag_seconds == 0
 
 
+LED_IN_4 = replace(PAYMENTS, epochs=(4, 4))
+"""The source's topic, whose leaders are the fourth."""
+
+
 def test_a_position_that_is_read_a_moment_after_the_ends_is_no_negative_lag() -> None:
-    assert first(snapshot(destination=with_position(next_offset=105))).lag_records == 0
+    source = replace(SOURCE, metadata=metadata(LED_IN_4))
+    status = snapshot(source, with_position(next_offset=105, leader_epoch=4))
+    assert (first(status).lag_records, first(status).lost_at_source, status.state) == (0, 0, LinkState.COPIED)
+
+
+@pytest.mark.parametrize(
+    ("held_to", "end", "lag", "lost"), [(94, 108, 14, 6), (94, 94, 0, 6), (94, 100, 6, 6), (-1, 94, None, 6)]
+)
+def test_case_600_a_source_that_came_back_without_what_was_copied_is_not_said_to_be_copied(
+    held_to: int, end: int, lag: int | None, lost: int
+) -> None:
+    # The difference of the ends was the lag, and a negative one was 0: "copied".
+    source = replace(SOURCE, metadata=metadata(LED_IN_4), logs={**ENDS_AT_100, KEY: Log(-1, end, end, 3, held_to)})
+    status = snapshot(source, with_position(leader_epoch=3))
+    assert (first(status).lag_records, first(status).lost_at_source) == (lag, lost)
+    assert status.state is LinkState.STOPPED
+    assert not status.state.well
+    fault = first(status).stopped
+    assert fault is not None
+    assert "the source has lost records that were copied" in fault.reason
+    again = snapshot(source, with_position(leader_epoch=3), status, NOW + 3000)
+    assert first(again).stopped == fault
+
+
+def test_what_was_not_asked_for_since_the_position_has_moved_is_unknown_and_no_loss() -> None:
+    source = replace(SOURCE, metadata=metadata(LED_IN_4), logs={**ENDS_AT_100, KEY: Log(-1, 100, 100, 2, 70)})
+    status = snapshot(source, with_position(next_offset=105, leader_epoch=3))
+    assert (first(status).lag_records, first(status).lost_at_source, first(status).stopped) == (None, None, None)
+
+
+@pytest.mark.parametrize("state", [CopyState.ACTIVE, CopyState.PROMOTED])
+def test_case_601_a_copy_that_lost_what_it_had_acknowledged_is_not_said_to_be_copied(state: CopyState) -> None:
+    # Only a lane noticed, at its next start; a promoted copy is its applications' own.
+    log = CopyLog(("payments.copy", 0), COPY_ID, 90, leader_epoch=6, held_to=90)
+    destination = replace(
+        with_position(copy_end=CopyEnd(101, 5, 7, 1)),
+        copies={**DESTINATION.copies, KEY: log},
+        states={"payments": StateRecord("payments", state, NOW, "me@host")},
+    )
+    status = snapshot(destination=destination)
+    if state is CopyState.PROMOTED:
+        assert (first(status).stopped, status.state.well) == (None, True)
+        return
+    assert (first(status).lag_records, status.state) == (None, LinkState.STOPPED)
+    assert first(status).stopped == Fault(
+        "payments.copy-0 has lost what it had acknowledged, offsets 90 to 100 of the copy", NOW
+    )
+
+
+def test_a_copy_whose_leader_does_not_answer_is_unknown_and_not_copied() -> None:
+    log = CopyLog(("payments.copy", 0), COPY_ID, error=BrokerBusy("it has no leader now", "LEADER_NOT_AVAILABLE"))
+    status = snapshot(destination=replace(DESTINATION, copies={**DESTINATION.copies, KEY: log}))
+    assert (first(status).lag_records, status.state) == (None, LinkState.UNKNOWN)
+    assert first(status).unknown == Fault(f"nobody knows what payments.copy-0 holds: {log.error}", NOW)
 
 
 def test_a_partition_without_a_position_lags_by_all_that_it_holds() -> None:
@@ -101,9 +162,10 @@ def test_a_copy_that_belongs_to_another_link_is_not_copied_and_says_so() -> None
     assert "payments.copy belongs to link replicator-plum" in topic.stopped.reason
 
 
-@pytest.mark.parametrize("copies", [(), (Topic("payments.copy", uuid.UUID(int=9), False, (1, 1)),)])
-def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(copies: tuple[Topic, ...]) -> None:
-    status = snapshot(destination=replace(DESTINATION, metadata=metadata(*copies)))
+@pytest.mark.parametrize("topic_id", [None, uuid.UUID(int=9)])
+def test_a_copy_that_is_gone_or_made_anew_is_not_said_to_hold_everything(topic_id: uuid.UUID | None) -> None:
+    copies = {key: replace(log, topic_id=topic_id) for key, log in DESTINATION.copies.items()}
+    status = snapshot(destination=replace(DESTINATION, copies=copies))
     assert status.state is LinkState.UNKNOWN
     assert first(status).lag_records is None
 

@@ -1,0 +1,139 @@
+"""The logs of source partitions and of their copies, as their leaders tell them now: by a few requests to each leader.
+
+``appliance/link/model/agreement.py`` judges them.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from appliance.errors import ApplianceError
+from appliance.kafka.client.fetch import Fetched, FetchLimits
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.records import batch
+from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.committed import committed
+from appliance.link.model.agreement import CopyLog
+from appliance.link.model.naming import Naming
+from appliance.link.model.position import CopyEnd, Loss, Position
+
+_LIMITS = FetchLimits(1024 * 1024, wait=0)
+
+Answers = tuple[dict[Partition, int], dict[Partition, ApplianceError]]
+
+
+@dataclass(slots=True)
+class EpochEnds:
+    """The ends of the epochs of former leaders; asked for once, since they do not move while one leader leads."""
+
+    cluster: Cluster
+    _known: dict[Partition, tuple[tuple[UUID, int, int], int]] = field(default_factory=dict)
+
+    async def read(self, metadata: Metadata, epochs: Mapping[Partition, int]) -> Answers:
+        """The known ends of logs up to epochs older than their leaders'; and the errors of the others."""
+        older = {
+            p: (metadata.topics[p[0]].id, leads, epoch)
+            for p, epoch in epochs.items()
+            if 0 <= epoch < (leads := metadata.leader_epoch(*p))
+        }
+        asked = {p: epochs[p] for p, key in older.items() if p not in self._known or self._known[p][0] != key}
+        found, failures = await epoch_ends(self.cluster, metadata, asked)
+        self._known |= {p: (older[p], end) for p, end in found.items()}
+        return {p: self._known[p][1] for p in older if p not in asked or p in found}, failures
+
+
+async def log_ends(cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]) -> dict[Partition, int]:
+    """The known ends of logs, also above the high watermark: with acks=1 a producer takes what is there for written.
+
+    A leader tells it as the end of its own epoch; if it lacks that request, its high watermark has to do.
+    """
+    ends, _ = await try_offsets(cluster, metadata, partitions, Bound.END)
+    epochs = {p: epoch for p in ends if (epoch := metadata.leader_epoch(*p)) >= 0}
+    found, refused = await epoch_ends(cluster, metadata, epochs)
+    return {p: max(end, found.get(p, -1)) for p, end in ends.items() if p not in refused}
+
+
+async def copy_logs(
+    epochs: EpochEnds, metadata: Metadata, naming: Naming, positions: Mapping[Partition, Position]
+) -> dict[Partition, CopyLog]:
+    """The logs of the copies with these positions, by source partition."""
+    names = {topic: naming.destination(topic) for topic, _ in positions}
+    ends = {(names[topic], number): held.copy_end for (topic, number), held in positions.items()}
+    logs = await _copy_logs(epochs, metadata, ends)
+    return {(topic, number): logs[names[topic], number] for topic, number in positions}
+
+
+async def copy_losses(
+    cluster: Cluster, metadata: Metadata, written: Mapping[Partition, CopyEnd]
+) -> dict[Partition, Loss]:
+    """The places from which copies have lost records up to these ends; complete copies are left out.
+
+    Raises:
+        ApplianceError: a copy's log is unknown.
+    """
+    logs = await _copy_logs(EpochEnds(cluster), metadata, written)
+    for error in filter(None, (log.error for log in logs.values())):
+        raise error
+    return {copy: loss for copy, end in written.items() if (loss := logs[copy].loss(end))}
+
+
+async def _copy_logs(
+    epochs: EpochEnds, metadata: Metadata, written: Mapping[Partition, CopyEnd | None]
+) -> dict[Partition, CopyLog]:
+    """The log of each copy, given the end of what was written to it; an error of one affects no other."""
+    there = [copy for copy in written if copy[0] in metadata.topics]
+    ends, failures = await try_offsets(epochs.cluster, metadata, there, Bound.END)
+    asked = {copy: end.leader_epoch for copy in ends if (end := written[copy])}
+    held, unanswered = await epochs.read(metadata, asked)
+    failures |= unanswered
+    logs = {}
+    for copy, end in written.items():
+        topic, epoch, error = metadata.topics.get(copy[0]), metadata.leader_epoch(*copy), failures.get(copy)
+        at = None if error else ends.get(copy)
+        log = CopyLog(copy, topic.id if topic else None, at, epoch, held.get(copy), error=error)
+        try:
+            logs[copy] = await with_last_batch(epochs.cluster, metadata, log, end) if end else log
+        except ApplianceError as unknown:
+            logs[copy] = replace(log, error=unknown)
+    return logs
+
+
+async def with_last_batch(cluster: Cluster, metadata: Metadata, log: CopyLog, written: CopyEnd) -> CopyLog:
+    """The same, and unless ends and epochs decide, whether the last written batch is there; a deleted one is."""
+    if log.is_decided(written):
+        return log
+    copy, last = log.partition, written.offset - 2
+    if (await list_offsets(cluster, metadata, [copy], Bound.START))[copy] > last:
+        return replace(log, last_batch=True)
+    fetched = await fetch_partition(cluster, metadata, copy, last, "positions", _LIMITS)
+    return replace(log, last_batch=is_intact(fetched, written))
+
+
+def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
+    """True when the fetched bytes, from the last offset before the marker on, begin with the written batch.
+
+    Raises:
+        BrokerBusy: unknown, since a transaction is open below that offset.
+    """
+    last = end.offset - 2
+    require_decided(fetched, last)
+    batches = list(batch.split(fetched.records))
+    there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
+    if not there:
+        return True  # only compaction leaves holes
+    return there[0] in committed(batches, fetched.aborted) and _is_of(there[0], end)
+
+
+def require_decided(fetched: Fetched, offset: int) -> None:
+    """Refuse an offset below which a transaction is open."""
+    if fetched.stable_end <= offset:
+        raise undecided(fetched.partition, offset + 1)
+
+
+def _is_of(found: Batch, end: CopyEnd) -> bool:
+    header = found.header
+    writer = header.producer_id, header.producer_epoch
+    return header.last_offset == end.offset - 2 and writer == (end.producer_id, end.producer_epoch)
