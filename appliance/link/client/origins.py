@@ -46,8 +46,7 @@ class Origins:
     async def learn(self, headers: Collection[Header]) -> None:
         """Find out which of these batches a lane wrote; asks the cluster at first, and then for unknown ids alone.
 
-        The name of a lane of shared copies is in the topic before its first copy, so that an id without a name now is
-        none's.
+        A sharing lane's name is in the topic before its first copy, so that an id without a name now is none's.
 
         Raises:
             ProducersLost: the topic does not hold what it did, or lacks a lane; the batches must not be copied.
@@ -118,7 +117,7 @@ class Origins:
         found = await transactional_ids(self.cluster, unknown)
         found |= {key: self.producers.lanes[key].transactional_id for key in unknown & self.producers.lanes.keys()}
         lanes = {key: link for key, name in found.items() if (link := link_of(name))}
-        alone = {link for link in set(lanes.values()) if await self._keeps_to_itself(link)}
+        alone = {link for link in set(lanes.values()) if FAILBACK in link or await self._keeps_to_itself(link)}
         for key, link in lanes.items():
             epoch = max(header.producer_epoch for header in headers if header.producer_id == key)
             if link in alone:
@@ -128,10 +127,8 @@ class Origins:
     async def _keeps_to_itself(self, link: str) -> bool:
         """True of a link that shares no copy in this cluster: its lanes may leave no names, and its copies are copied.
 
-        It has a claim or, if it has given all copies up, its positions; a failback shares nothing.
+        It has a claim or, if it has given all copies up, its positions.
         """
-        if FAILBACK in link:
-            return True
         registry = Registry(self.cluster, link, api_key=self.api_key)
         await registry.refresh()
         own = any(claim.link == link for claim in registry.claims.values())

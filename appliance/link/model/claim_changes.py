@@ -11,8 +11,6 @@ from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 Changes = dict[tuple[Copy, str], Claim | None]
 """Claims to write, by copy and link; None withdraws one."""
 
-Ids = frozenset[uuid.UUID]
-
 Holders = Mapping[Copy, Mapping[str, Claim]]
 """All claims on each copy, by link."""
 
@@ -46,7 +44,8 @@ class Claimant:
             memory = holders.get(given_up(copy[0]), {}).get(self.link)
             if memory and copy[1] in memory.written:
                 kept, begun = memory.written - {copy[1]}, memory.begun | {copy[1]}
-                wanted[given_up(copy[0]), self.link] = _memory(self.link, now, memory.acls, kept, begun)
+                left = Claim(self.link, now, acls=memory.acls, written=kept, begun=begun)
+                wanted[given_up(copy[0]), self.link] = _memory(left)
             if not take_over and held:
                 wanted[copy, self.link] = self._as_now(held.get(self.link) or Claim(self.link, now))
                 continue
@@ -54,9 +53,10 @@ class Claimant:
             for link in (link for link, claim in held.items() if claim.shares and link != self.link):
                 key = given_up(copy[0]), link
                 before = wanted.get(key) or holders.get(key[0], {}).get(link) or Claim(link, now)
-                wanted[key] = _memory(link, now, before.acls, before.written | {copy[1]}, before.begun)
+                left = Claim(link, now, acls=before.acls, written=before.written | {copy[1]}, begun=before.begun)
+                wanted[key] = _memory(left)
             acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in held.values()))
-            begun = held[self.link].begun if self.link in held else Ids()
+            begun = held[self.link].begun if self.link in held else frozenset[uuid.UUID]()
             wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls, begun=begun))
         return wanted
 
@@ -87,14 +87,14 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
     """
     own = {copy: held[link] for copy, held in holders.items() if link in held and copy != deletion_of(link)}
     acls: dict[str, frozenset[AccessControlEntry]] = {}
-    written: dict[str, Ids] = {}
-    begun: dict[str, Ids] = {}
+    written: dict[str, frozenset[uuid.UUID]] = {}
+    begun: dict[str, frozenset[uuid.UUID]] = {}
     left: dict[Copy, Claim] = {}
     for copy, claim in own.items():
         name, topic_id = copy
         acls[name] = acls.get(name, frozenset()) | claim.acls
         written[name] = written.get(name, frozenset()) | claim.written
-        begun[name] = begun.get(name, frozenset()) | claim.begun
+        begun[name] = begun.get(name, frozenset()) | claim.begun | claim.written
         if copy != given_up(name) and (names is None or name in names):
             left[copy] = claim
             written[name] |= {topic_id} if claim.shares else set()
@@ -102,22 +102,20 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
     changes: Changes = {(copy, link): None for copy in left}
     ended = {copy[0] for copy, claim in own.items() if claim.written and names is None}
     for name in ended | {name for name, _ in left}:
-        ids = (Ids(), written[name] | begun[name]) if names is None else (written[name], begun[name] - written[name])
-        memory = _memory(link, now, acls[name], *ids)
+        kept = frozenset[uuid.UUID]() if names is None else written[name]
+        memory = _memory(Claim(link, now, acls=acls[name], written=kept, begun=begun[name] - kept))
         if memory or given_up(name) in own:
             changes[given_up(name), link] = memory
     return changes
 
 
-def _memory(link: str, now: int, acls: frozenset[AccessControlEntry], written: Ids, begun: Ids) -> Claim | None:
+def _memory(left: Claim) -> Claim | None:
     """The record of the copies of one name that a link gave up; None if nothing of them is to be remembered.
 
     With shared copies it looks to other releases like the claim of one more: so they count the link there, too.
     """
-    if not (acls or written or begun):
-        return None
-    shared = bool(written)
-    return Claim(link, now, acls=acls, shares=shared, recorded=shared, written=written, begun=begun)
+    shared = bool(left.written)
+    return replace(left, shares=shared, recorded=shared) if left.acls or shared or left.begun else None
 
 
 def _tells_by_itself(claim: Claim) -> bool:

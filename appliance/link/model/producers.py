@@ -88,6 +88,7 @@ class Producers:
     def add(self, found: RegisteredProducer) -> None:
         """Add what was found of a lane."""
         held = self.lanes.get(found.producer_id)
+        self.others.discard(found.producer_id)
         self.lanes[found.producer_id] = held.then(found) if held else found
 
     def unknown(self, headers: Iterable[Header]) -> set[int]:

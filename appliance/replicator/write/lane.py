@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, Fenced, LayoutChanged, Superseded
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, PartitionsUnavailable, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
@@ -51,7 +51,6 @@ _log_once = functools.lru_cache(maxsize=8)(log.info)
 _DROPPED_A_COMMIT = 500
 """Number of segments dropped in one transaction."""
 
-_NOT_PERMITTED = "TOPIC_AUTHORIZATION_FAILED"
 _NAMELESS = f"lanes copy without leaving their names in {PRODUCERS}, for links of identical names from there"
 
 _NAME_PATIENCE = 3.0
@@ -458,9 +457,10 @@ class Lane:
             remembered[PRODUCERS, 0] = [found]
         try:
             await self._writer.write((), lambda *_: remembered)
-        except BrokerRefused as error:  # a refusal adds nothing to the transaction
-            if self._naming.shared or remembered.pop((PRODUCERS, 0), None) is None or error.code != _NOT_PERMITTED:
+        except PartitionsUnavailable as error:  # nothing was added to the transaction
+            if self._naming.shared or error.reasons.keys() != {(PRODUCERS, 0)}:
                 raise
+            del remembered[PRODUCERS, 0]
             _log_once(f"{_NAMELESS}: {error}")
             await self._writer.write((), lambda *_: remembered)
         checkpoint = LaneCheckpoint()
@@ -468,11 +468,7 @@ class Lane:
         return checkpoint
 
     async def _producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
-        """The name to leave; none of a lane that keeps to itself where there is no topic for it, or it may not.
-
-        Raises:
-            ApplianceError: the lane shares its copies, and may not write before it can leave its name.
-        """
+        """The name to leave; None of a lane that keeps to itself, and finds no topic for it, or may not read that."""
         if PRODUCERS not in metadata.topics and not self._naming.shared:
             return None
         names = Origins(self._cluster, api_key=f"{self._cluster.side.name}_API_KEY")
