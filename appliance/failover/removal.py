@@ -2,8 +2,9 @@
 
 1. ``removed`` in every lane: no replicator copies them, makes their copies or claims them, whatever the regex says.
 2. The copies are deleted, if requested, and only while they are still this link's.
-3. Every lane forgets the positions and maps. The claims are withdrawn last, as a replicator that had read the states
-   before may have claimed a copy again.
+3. The claims are withdrawn: the registry remembers the shared copies that the link has begun. Then every lane forgets
+   the positions and maps. The claims are withdrawn once more, as a replicator that had read the states before may have
+   claimed a copy again.
 
 After a kill anywhere, the same command continues.
 """
@@ -59,6 +60,7 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
     report = replace(report, removed=await giving_up.copies_now(copies.items()))
     giving_up.require_not_promoted(report.removed)
     await giving_up.delete(report.removed)
+    await registry.give_up(copies.values())
     for index, checkpoint in enumerate(link.checkpoints):
         if any(topic in copies for topic, _ in checkpoint.positions):
             await link.forget(index, topics)

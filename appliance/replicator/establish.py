@@ -232,13 +232,14 @@ class Establishing:
         await self._make_producers_topics(anew=True)
         topic = await self.look_at_made()
         done = await self._forget_misplaced(topic)
+        registry = Registry(self.destination, self.settings.replicator)
         if self.naming.shared:
+            await registry.note_begun()
             # No lane may take itself for one that has never written: a position may be lost of what another has copied.
             for index in range(topic.lanes):
                 await self._lane(topic, index).start()
         link = await self._link_record(topic)
         await self._remember(topic, 0, [encode_link(link, link.made)])
-        registry = Registry(self.destination, self.settings.replicator)
         await registry.refresh()
         await registry.withdraw_deletion()
         if fault := await self.fault(await self.look_at_made()):

@@ -43,8 +43,13 @@ class Mesh:
             make_topic(cluster, NewTopic(full, partitions, 1, config=configs))
         return full
 
-    def produce(self, name: str, topic: str, count: int, partition: int = 0, *, abort: bool | None = None) -> None:
-        """Produce numbered records in a cluster: in a transaction that is committed or aborted, or in none."""
+    def produce(
+        self, name: str, topic: str, count: int, partition: int = 0, *, abort: bool | None = None, to: str = ""
+    ) -> None:
+        """Produce numbered records in a cluster: in a transaction that is committed or aborted, or in none.
+
+        They are written ``to`` a topic of that cluster from which another link brings them.
+        """
         further = {} if abort is None else {"transactional.id": f"app-{name}-{self.tag}-{topic}"}
         producer = Producer({**self.clusters[name].client_configuration(), "linger.ms": 5, **further})
         if abort is not None:
@@ -53,7 +58,7 @@ class Mesh:
         first = sum(self._written.get(f"{topic}-{partition}", Counter()).values())
         for number in range(first, first + count):
             value = json.dumps([name, number, "aborted" if abort else "kept"]).encode()
-            producer.produce(topic, value, partition=partition)
+            producer.produce(to or topic, value, partition=partition)
             if not abort:
                 self._written.setdefault(f"{topic}-{partition}", Counter())[value] += 1
         if abort is None:

@@ -17,8 +17,8 @@ from appliance.kafka.records import batch
 from appliance.kafka.records.batch import CONTROL, Header
 from appliance.kafka.records.records import unpack
 from appliance.link.client.registry import Registry
-from appliance.link.model.naming import PRODUCERS
-from appliance.link.model.producers import Producers, link_of
+from appliance.link.model.naming import FAILBACK, PRODUCERS
+from appliance.link.model.producers import Producers, RegisteredProducer, link_of
 
 _PARTITION = (PRODUCERS, 0)
 _PAUSES = (0.1, 0.4, 1.0, 3.0)
@@ -46,7 +46,7 @@ class Origins:
     async def learn(self, headers: Collection[Header]) -> None:
         """Find out which of these batches a lane wrote; asks the cluster at first, and then for unknown ids alone.
 
-        A lane's name is in the topic before its first copy, so that an id without a name now is no lane's.
+        A sharing lane's name is in the topic before its first copy, so that an id without a name now is none's.
 
         Raises:
             ProducersLost: the topic does not hold what it did, or lacks a lane; the batches must not be copied.
@@ -57,8 +57,7 @@ class Origins:
                 if self._read_to >= 0 and not self.producers.unknown(headers):
                     return
                 await self._refresh()
-                unknown = self.producers.unknown(headers)
-                lost = await self._lost(unknown)
+                lost = await self._lost(headers)
                 if len(self.producers.others) > _OTHERS_MAX:
                     self.producers.others.clear()  # known ones are looked up again
                 self.producers.others |= self.producers.unknown(headers) - lost.keys()
@@ -109,16 +108,29 @@ class Origins:
             following = each.header.last_offset + 1
         self._read_to = following
 
-    async def _lost(self, unknown: Iterable[int]) -> dict[int, str]:
-        """The lanes whose names are missing though one of these producer ids is their own."""
-        found = await transactional_ids(self.cluster, set(unknown))
-        lanes = {producer_id: link for producer_id, name in found.items() if (link := link_of(name))}
-        alone = {link for link in set(lanes.values()) if await self._keeps_to_itself(link)}
+    async def _lost(self, headers: Iterable[Header]) -> dict[int, str]:
+        """The lanes whose names are missing though one of these batches has their producer id.
+
+        Those of links that keep to themselves are added to the names, as far as these batches go.
+        """
+        unknown = self.producers.unknown(headers)
+        found = await transactional_ids(self.cluster, unknown)
+        found |= {key: self.producers.lanes[key].transactional_id for key in unknown & self.producers.lanes.keys()}
+        lanes = {key: link for key, name in found.items() if (link := link_of(name))}
+        alone = {link for link in set(lanes.values()) if FAILBACK in link or await self._keeps_to_itself(link)}
+        for key, link in lanes.items():
+            epoch = max(header.producer_epoch for header in headers if header.producer_id == key)
+            if link in alone:
+                self.producers.add(RegisteredProducer(key, found[key], link, epoch, ((0, False),)))
         return {key: f"producer id {key} of {found[key]}" for key, link in lanes.items() if link not in alone}
 
     async def _keeps_to_itself(self, link: str) -> bool:
-        """True of a link that shares no copy in this cluster: its lanes leave no names, and its copies are copied."""
+        """True of a link that shares no copy in this cluster: its lanes may leave no names, and its copies are copied.
+
+        It has a claim or, if it has given all copies up, its positions.
+        """
         registry = Registry(self.cluster, link, api_key=self.api_key)
         await registry.refresh()
-        own = [claim for claim in registry.claims.values() if claim.link == link]
-        return bool(own) and not any(claim.shares for claim in own)
+        own = any(claim.link == link for claim in registry.claims.values())
+        positions = (await self.cluster.metadata([f"{link}.positions"])).topics.values()
+        return link not in registry.sharing and (own or any(topic.leaders for topic in positions))

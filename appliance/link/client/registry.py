@@ -37,6 +37,7 @@ from appliance.link.model.claims import (
     decode_claim,
     deletion_of,
     encode_claim,
+    given_up,
     holding,
     told_topics,
     topics_of,
@@ -128,6 +129,11 @@ class Registry:
         memories = ((name, held[link]) for (name, _), held in self._holders.items() if link in held)
         return {(name, topic_id) for name, memory in memories for topic_id in memory.written}
 
+    def has_begun(self, copy: Copy) -> bool:
+        """True of a copy that this link may have written to before it claimed it last, if at all."""
+        held = [self._holders.get(key, {}).get(self.link) for key in (copy, given_up(copy[0]))]
+        return any(copy[1] in claim.written | claim.begun for claim in held if claim)
+
     def topics_told(self, link: str) -> frozenset[LinkTopics]:
         """The topics that a link with shared copies may copy, as far as it tells them."""
         return told_topics(self._told.get(link), self.claims_of(link).values())
@@ -178,7 +184,7 @@ class Registry:
         """Take the link's claims back on copies of these names; with ``deletion`` all, and say that it was deleted.
 
         The ACLs that it has made stay, and are remembered: should it take a topic of that name back, they follow again.
-        So are shared copies, in which its records stay, until the link is deleted.
+        So are shared copies, in which its records stay.
         """
 
         async def wanted() -> Changes:
@@ -211,6 +217,12 @@ class Registry:
     async def note_adopted(self, adopted: Mapping[Copy, tuple[Adopted, ...]]) -> None:
         """Record the partitions of this link's copies that it has not begun, if they have changed."""
         await self._note({copy: {"adopted": partitions} for copy, partitions in adopted.items()})
+
+    async def note_begun(self) -> None:
+        """Record that this link may have written to each copy that it claims: its positions are lost."""
+        await self.refresh()
+        copies = [copy for copy in self.claims if copy not in (given_up(copy[0]), deletion_of(self.link))]
+        await self._note({copy: {"begun": frozenset({copy[1]})} for copy in copies})
 
     async def _note(self, fields: Mapping[Copy, Mapping[str, Any]]) -> None:
         async def changed() -> Changes:

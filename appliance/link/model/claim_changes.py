@@ -33,8 +33,8 @@ class Claimant:
     def claims(self, copies: Iterable[Copy], holders: Holders, now: int, *, take_over: bool) -> Changes:
         """Claims on unclaimed copies, and on those that others share; with ``take_over`` on all, of nobody else.
 
-        A claim takes the place of what the link remembers of that copy since it gave it up. Of a shared copy that is
-        taken over, the registry remembers the links whose records stay in it.
+        A claim takes the place of what the link remembers of that copy since it gave it up, but for having begun it. Of
+        a shared copy that is taken over, the registry remembers the links whose records stay in it.
         """
         wanted: Changes = {}
         for copy in copies:
@@ -43,8 +43,9 @@ class Claimant:
                 continue
             memory = holders.get(given_up(copy[0]), {}).get(self.link)
             if memory and copy[1] in memory.written:
-                kept = memory.written - {copy[1]}
-                wanted[given_up(copy[0]), self.link] = _memory(self.link, now, memory.acls, kept)
+                kept, begun = memory.written - {copy[1]}, memory.begun | {copy[1]}
+                left = Claim(self.link, now, acls=memory.acls, written=kept, begun=begun)
+                wanted[given_up(copy[0]), self.link] = _memory(left)
             if not take_over and held:
                 wanted[copy, self.link] = self._as_now(held.get(self.link) or Claim(self.link, now))
                 continue
@@ -52,9 +53,11 @@ class Claimant:
             for link in (link for link, claim in held.items() if claim.shares and link != self.link):
                 key = given_up(copy[0]), link
                 before = wanted.get(key) or holders.get(key[0], {}).get(link) or Claim(link, now)
-                wanted[key] = _memory(link, now, before.acls, before.written | {copy[1]})
+                left = Claim(link, now, acls=before.acls, written=before.written | {copy[1]}, begun=before.begun)
+                wanted[key] = _memory(left)
             acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in held.values()))
-            wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls))
+            begun = held[self.link].begun if self.link in held else frozenset[uuid.UUID]()
+            wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls, begun=begun))
         return wanted
 
     def tells(self, record: Claim | None, holders: Holders, now: int, *, renews: bool) -> Changes:
@@ -79,36 +82,40 @@ class Claimant:
 def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now: int) -> Changes:
     """The withdrawal of a link's claims on copies of these names; None: of all, as the link is deleted.
 
-    It remembers the ACLs that it has made, and the shared copies in which its records stay; these only until it is
-    deleted.
+    It remembers the ACLs that it has made, the copies that it has begun, and the shared ones in which its records stay;
+    these only until it is deleted.
     """
     own = {copy: held[link] for copy, held in holders.items() if link in held and copy != deletion_of(link)}
     acls: dict[str, frozenset[AccessControlEntry]] = {}
     written: dict[str, frozenset[uuid.UUID]] = {}
+    begun: dict[str, frozenset[uuid.UUID]] = {}
     left: dict[Copy, Claim] = {}
     for copy, claim in own.items():
         name, topic_id = copy
         acls[name] = acls.get(name, frozenset()) | claim.acls
         written[name] = written.get(name, frozenset()) | claim.written
+        begun[name] = begun.get(name, frozenset()) | claim.begun | claim.written
         if copy != given_up(name) and (names is None or name in names):
             left[copy] = claim
             written[name] |= {topic_id} if claim.shares else set()
+            begun[name] |= {topic_id}
     changes: Changes = {(copy, link): None for copy in left}
     ended = {copy[0] for copy, claim in own.items() if claim.written and names is None}
     for name in ended | {name for name, _ in left}:
-        memory = _memory(link, now, acls[name], frozenset() if names is None else written[name])
+        kept = frozenset[uuid.UUID]() if names is None else written[name]
+        memory = _memory(Claim(link, now, acls=acls[name], written=kept, begun=begun[name] - kept))
         if memory or given_up(name) in own:
             changes[given_up(name), link] = memory
     return changes
 
 
-def _memory(link: str, now: int, acls: frozenset[AccessControlEntry], written: frozenset[uuid.UUID]) -> Claim | None:
+def _memory(left: Claim) -> Claim | None:
     """The record of the copies of one name that a link gave up; None if nothing of them is to be remembered.
 
     With shared copies it looks to other releases like the claim of one more: so they count the link there, too.
     """
-    shared = bool(written)
-    return Claim(link, now, acls=acls, shares=shared, recorded=shared, written=written) if acls or written else None
+    shared = bool(left.written)
+    return replace(left, shares=shared, recorded=shared) if left.acls or shared or left.begun else None
 
 
 def _tells_by_itself(claim: Claim) -> bool:

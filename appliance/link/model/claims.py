@@ -40,7 +40,8 @@ class Claim:
     links that do so write there too. It copies the topics in its record, under ``topics_of``, if the claim is
     ``recorded``; ``topics`` are those of that record, and of claims by releases without it. ``adopted`` are the
     partitions that this link has not begun itself; releases without adoptions ignore them. ``written`` are the ids of
-    shared copies that the link has given up, under ``given_up``; other releases take that for a shared copy.
+    shared copies that the link has given up, under ``given_up``; other releases take that for a shared copy. ``begun``,
+    there or in the claim, are copies that it may have written to before: a position that is missing was lost.
     """
 
     link: str
@@ -55,6 +56,7 @@ class Claim:
     recorded: bool = False
     topics: LinkTopics | None = None
     written: frozenset[uuid.UUID] = frozenset()
+    begun: frozenset[uuid.UUID] = frozenset()
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -92,7 +94,7 @@ def topics_of(link: str) -> Copy:
 def given_up(copy: str) -> Copy:
     """The key, in place of a copy's, under which a link remembers what it has left on copies that it gave up.
 
-    That are the ACLs that it has made, and the ids of the shared copies in which its records stay.
+    That are the ACLs that it has made, and the ids of the copies in which its records stay, or were.
     No topic has this id. A release that does not know it takes it for the claim of a missing copy.
     """
     return copy, uuid.UUID(int=1)
@@ -128,6 +130,7 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             bool(value.get("recorded", False)),
             _topics(value) if "regex" in value else None,
             frozenset(map(uuid.UUID, value.get("written", ()))),
+            begun=frozenset(map(uuid.UUID, value.get("begun", ()))),
         )
         return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -148,6 +151,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     value |= {"deleted_by": claim.deleted_by, "why": claim.why} if claim.deleted_by else {}
     value |= {"adopted": claim.adopted} if claim.adopted else {}
     value |= {"written": sorted(each.hex for each in claim.written)} if claim.written else {}
+    value |= {"begun": sorted(each.hex for each in claim.begun)} if claim.begun else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 

@@ -27,6 +27,9 @@ _VARIABLES = {
 DEAD_LETTERS = ".dead-letter"
 """The end of the name of the topic with the records of a copy that the link's SQL failed on."""
 
+FAILBACK = ".failback-"
+"""A part of the names of failbacks' links in reverse, between those of the link and of its destination."""
+
 HEARTBEATS = "heartbeats"
 """MirrorMaker 2's topic of the heartbeats that are written in a cluster."""
 
@@ -158,7 +161,7 @@ class Naming:
 
     @property
     def _failback(self) -> str:
-        return f"{self.replicator}.failback-"
+        return self.replicator + FAILBACK
 
     def diverged(self, topic: str) -> str:
         """The source cluster's topic with the uncopied records of a lost source topic; no link copies it."""

@@ -1,19 +1,23 @@
 """The producer ids of lanes in a cluster, as values and as records of the topic of producers.
 
-A lane that writes shared copies leaves its name there after each InitProducerId, in the transaction with its mark, and
-so before any copy: whoever finds a batch of a lane in that cluster finds the name by a read to the topic's end. The
-transaction of the name may still be undecided then, or its marker not written: the topic is read uncommitted. A name
-is never deleted, and an aborted one is true too.
+A lane leaves its name there after each InitProducerId, in the transaction with its mark, and so before any copy:
+whoever finds a batch of a lane in that cluster finds the name by a read to the topic's end. The transaction of the name
+may still be undecided then, or its marker not written: the topic is read uncommitted. A name is never deleted, and an
+aborted one is true too. Only lanes of shared copies must leave one.
 
 Keys and values are JSON::
 
-    {"cluster", "producer"}    ->    {"version", "transactional_id", "link", "source", "epoch"}
+    {"cluster", "producer"}    ->    {"version", "transactional_id", "link", "source", "epoch", "modes"}
+
+``modes`` are pairs of an epoch and true, if from then on the lane shares its copies; without them it always did. The
+name of a lane that keeps to itself has "/alone" behind its cluster: older releases take that for another cluster's
+name, and copy what they would drop otherwise.
 """
 
 import json
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from appliance.errors import PeerError, ProducersLost
 from appliance.kafka.client.transactions import Producer
@@ -22,16 +26,32 @@ from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import PRODUCERS, Naming
 
 _VERSION = 1
+_ALONE = "/alone"
 _LANE = re.compile(r"(replicator-.+)\.lane-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredProducer:
-    """A lane's producer id in a cluster."""
+    """A lane's producer id in a cluster, with its ``modes`` up to ``epoch``."""
 
     producer_id: int
     transactional_id: str
     link: str
+    epoch: int
+    modes: tuple[tuple[int, bool], ...] = ((0, True),)
+
+    def shares(self, epoch: int) -> bool:
+        """True if the lane shared its copies in that epoch: they are not copied on."""
+        return next((shares for first, shares in reversed(self.modes) if first <= epoch), True)
+
+    def then(self, later: "RegisteredProducer") -> "RegisteredProducer":
+        """The same in a later epoch; what is known of earlier ones stays."""
+        if later.epoch <= self.epoch:
+            return self
+        first = self.epoch + 1
+        modes = [*self.modes, (first, later.shares(first)), *(mode for mode in later.modes if mode[0] > first)]
+        changes = [mode for at, mode in enumerate(modes) if not at or mode[1] is not modes[at - 1][1]]
+        return replace(later, modes=tuple(changes))
 
 
 @dataclass(slots=True)
@@ -51,31 +71,42 @@ class Producers:
         """
         for record in records:
             cluster, found = _decode(record)
-            if cluster != self.cluster or found is None:
+            if cluster.removesuffix(_ALONE) != self.cluster or found is None:
                 continue
-            held = self.lanes.setdefault(found.producer_id, found)
+            held = self.lanes.get(found.producer_id, found)
             if held.transactional_id != found.transactional_id:
                 raise ProducersLost(
                     f"producer id {found.producer_id} is that of {held.transactional_id} and of "
                     f"{found.transactional_id}: the cluster has handed it out twice"
                 )
-            if found.producer_id in self.others:
+            if found.producer_id in self.others and any(shares for _, shares in found.modes):
                 raise ProducersLost(
                     f"{found.transactional_id} has left its name for producer id {found.producer_id} after its batches"
                 )
+            self.add(found)
+
+    def add(self, found: RegisteredProducer) -> None:
+        """Add what was found of a lane."""
+        held = self.lanes.get(found.producer_id)
+        self.others.discard(found.producer_id)
+        self.lanes[found.producer_id] = held.then(found) if held else found
 
     def unknown(self, headers: Iterable[Header]) -> set[int]:
-        """The producer ids of transactional batches that may be lanes', as far as is known."""
-        found = {header.producer_id for header in headers if header.attributes & TRANSACTIONAL}
-        return found - self.lanes.keys() - self.others
+        """The producer ids of transactional batches that may be lanes', as far as is known: a lane names each epoch."""
+        found = [header for header in headers if header.attributes & TRANSACTIONAL]
+        return {header.producer_id for header in found if self._lane(header) is None} - self.others
+
+    def _lane(self, header: Header) -> RegisteredProducer | None:
+        lane = self.lanes.get(header.producer_id)
+        return lane if lane is not None and header.producer_epoch <= lane.epoch else None
 
     def is_copy(self, header: Header) -> bool:
-        """True for a batch that a lane wrote; its producer id is not unknown.
+        """True for a batch that a lane of shared copies wrote; its producer id is not unknown.
 
         Raises:
             ProducersLost: a lane's producer id is on a batch that no lane can have written.
         """
-        lane, transactional = self.lanes.get(header.producer_id), header.attributes & TRANSACTIONAL
+        lane, transactional = self._lane(header), header.attributes & TRANSACTIONAL
         if lane is None and transactional and header.producer_id not in self.others:
             raise AssertionError(f"nobody has looked up producer id {header.producer_id}")
         if lane is not None and not transactional:
@@ -83,7 +114,7 @@ class Producers:
                 f"the batch at offset {header.base_offset} is not transactional and has producer id "
                 f"{header.producer_id}, which is that of {lane.transactional_id}: the cluster has handed it out twice"
             )
-        return lane is not None
+        return lane is not None and lane.shares(header.producer_epoch)
 
     def of(self, transactional_id: str) -> list[RegisteredProducer]:
         """The producer ids that a lane has had."""
@@ -100,15 +131,23 @@ def link_of(transactional_id: str) -> str:
     return match[1] if match else ""
 
 
-def encode_producer(cluster: str, producer: Producer, naming: Naming, now: int) -> Record:
-    """The record by which a lane leaves its name in a cluster; ``now`` is its timestamp in milliseconds."""
-    key = {"cluster": cluster, "producer": producer.id}
+def encode_producer(
+    cluster: str, producer: Producer, naming: Naming, now: int, before: RegisteredProducer | None = None
+) -> Record:
+    """The record by which a lane leaves its name in a cluster; ``now`` is its timestamp in milliseconds.
+
+    ``before`` is the name that it has left there in earlier epochs.
+    """
+    names = producer.id, producer.transactional_id, naming.replicator
+    name = RegisteredProducer(*names, producer.epoch, ((0, naming.shared),))
+    key = {"cluster": cluster + ("" if naming.shared else _ALONE), "producer": producer.id}
     value = {
         "version": _VERSION,
         "transactional_id": producer.transactional_id,
         "link": naming.replicator,
         "source": naming.source,
         "epoch": producer.epoch,
+        "modes": (before.then(name) if before else name).modes,
     }
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
@@ -124,7 +163,9 @@ def _decode(record: Record) -> tuple[str, RegisteredProducer | None]:
         if value["version"] != _VERSION:
             version = value["version"]
             raise PeerError(f"{PRODUCERS} holds version {version} at offset {record.offset}: of a newer release")
-        found = RegisteredProducer(int(key["producer"]), str(value["transactional_id"]), str(value["link"]))
+        modes = tuple((int(first), bool(shares)) for first, shares in value.get("modes", [(0, True)]))
+        names = str(value["transactional_id"]), str(value["link"])
+        found = RegisteredProducer(int(key["producer"]), *names, int(value["epoch"]), modes)
         return str(key["cluster"]), found
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise PeerError(f"{PRODUCERS} holds something else at offset {record.offset}: {error!r}") from error

@@ -15,6 +15,7 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata, Partition, is_another
 from appliance.link.client.origins import Origins
+from appliance.link.client.registry import Registry
 from appliance.link.client.source_places import try_places
 from appliance.link.model.checkpoint import StartOffsets, start_place
 from appliance.link.model.offset_tail import OffsetTail
@@ -73,9 +74,10 @@ class Admitting:
         fit = [replica for replica in replicas if replica not in admission.waiting]
         remembered = self._remembered_ends(fit, known)
         shared = self.lane.shares_copies
-        former_ids = frozenset[int]()
+        former_ids, registry = frozenset[int](), Registry(self.destination, link_of(producer.transactional_id))
         if shared and any(replica not in known for replica in fit):
             former_ids = await self._former_ids(producer)
+            await registry.refresh()
             new = {replica.copy: OTHERS_ONLY for replica in fit if replica not in known}
             remembered |= new if former_ids else {}
         copies = await examine_copies(
@@ -103,7 +105,8 @@ class Admitting:
                 empty = (
                     None if shared else CopyEnd(0, metadata.leader_epoch(*replica.copy), producer.id, producer.epoch)
                 )
-                _admit_new(admission, replica, admission.begins[replica.source], held, empty)
+                begun = not shared or registry.has_begun((replica.destination_topic, replica.destination_id))
+                _admit_new(admission, replica, admission.begins[replica.source], held, empty, begun)
         return admission
 
     async def _former_ids(self, producer: Producer) -> frozenset[int]:
@@ -205,17 +208,23 @@ def _admit_another(admission: Admission, replica: Replica, fault: GapFound, refu
 
 
 def _admit_new(
-    admission: Admission, replica: Replica, begin: SourcePlace, held: Position | None, empty: CopyEnd | None
+    admission: Admission,
+    replica: Replica,
+    begin: SourcePlace,
+    held: Position | None,
+    empty: CopyEnd | None,
+    begun: bool,
 ) -> None:
     """Remember where a new copy begins, and that it is ``empty``; None for a shared one: others' may be there, but
     nothing of ours, as its map of offsets says.
 
-    Any other copy with records but without a position is left alone (invariant H).
+    Where the link has ``begun`` a copy, one without a position that ever held records is left alone (invariant H):
+    retention may have deleted ours.
     """
     tail = None if empty else OffsetTail.begin(begin.offset, 0)
     position = Position(replica.source_id, replica.destination_id, *begin, copy_end=empty, tail=tail)
     end = admission.ends[replica.copy]
-    if end > 0 and empty is not None:
+    if end > 0 and begun:
         stop = PartitionStopped(
             f"{replica.destination_topic}-{replica.partition} ends at offset {end}, and no position says how far "
             f"{replica.name} is copied there: choose by `appliance resume --topic {replica.source_topic} --partition "

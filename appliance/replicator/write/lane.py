@@ -8,19 +8,20 @@ delayed writes, and then reads the committed state.
 """
 
 import asyncio
+import functools
 import itertools
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, Superseded
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, PartitionsUnavailable, Superseded
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
+from appliance.link.client.origins import Origins
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Begins, Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
@@ -44,9 +45,12 @@ from appliance.replicator.model.chunk import Chunk, advanced, by_partition, roun
 from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail, strange
 
 log = logging.getLogger("appliance.replicator")
+_log_once = functools.lru_cache(maxsize=8)(log.info)
 
 _DROPPED_A_COMMIT = 500
 """Number of segments dropped in one transaction."""
+
+_NAMELESS = f"lanes copy without leaving their names in {PRODUCERS}, for links of identical names from there"
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -436,11 +440,10 @@ class Lane:
     async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
         """Commit a mark, and read up to it: this finds everything that was committed before.
 
-        A lane of shared copies leaves its producer id in the same transaction, and so before its first copy.
+        The lane leaves its producer id in the same transaction, and so before its first copy.
         """
         topic, _ = self._positions
-        wanted = [topic, self._offsets[0], *([PRODUCERS] if self._naming.shared else ())]
-        metadata = await self._cluster.metadata(wanted)
+        metadata = await self._cluster.metadata([topic, self._offsets[0], PRODUCERS])
         self._maps = MapGrowth()
         shared, keeps_times = self._naming.shared, self._naming.shared or self._naming.keeps_times
         self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, shared, keeps_times)
@@ -448,16 +451,36 @@ class Lane:
         self._named = self._owner.run != OPERATOR
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
         remembered: dict[Partition, Sequence[Record]] = {self._positions: [encode_mark(mark, now), *name]}
-        if self._naming.shared:
-            if (names := metadata.topics.get(PRODUCERS)) is not None:
-                check(names.error, f"leave a lane's name: grant DESTINATION_API_KEY Describe and Write on {PRODUCERS}")
-            if metadata.leader(PRODUCERS, 0) == NOBODY:
-                raise BrokerBusy(f"{PRODUCERS} of the destination has no leader now", "LEADER_NOT_AVAILABLE")
-            remembered[PRODUCERS, 0] = [encode_producer(metadata.cluster_id, producer, self._naming, now)]
-        await self._writer.write((), lambda *_: remembered)
+        if found := await self._producer_name(metadata, producer):
+            remembered[PRODUCERS, 0] = [found]
+        try:
+            await self._writer.write((), lambda *_: remembered)
+        except PartitionsUnavailable as error:  # nothing was added to the transaction
+            if self._naming.shared or error.reasons.keys() != {(PRODUCERS, 0)}:
+                raise
+            del remembered[PRODUCERS, 0]
+            _log_once(f"{_NAMELESS}: {error}")
+            await self._writer.write((), lambda *_: remembered)
         checkpoint = LaneCheckpoint()
         await read_checkpoint(self._cluster, topic, mark, checkpoint)
         return checkpoint
+
+    async def _producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
+        """The name to leave; None of a lane that keeps to itself, and finds no topic for it, or may not read that."""
+        if PRODUCERS not in metadata.topics and not self._naming.shared:
+            return None
+        names = Origins(self._cluster, api_key=f"{self._cluster.side.name}_API_KEY")
+        try:
+            await names.refresh()
+            if metadata.leader(PRODUCERS, 0) == NOBODY:
+                raise BrokerBusy(f"{PRODUCERS} of the {self._cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
+        except ApplianceError as error:
+            if self._naming.shared:
+                raise
+            _log_once(f"{_NAMELESS}: {error}")
+            return None
+        before = names.producers.lanes.get(producer.id)
+        return encode_producer(metadata.cluster_id, producer, self._naming, _now(), before)
 
     async def _take_id(self) -> Producer:
         # An error answer to a question means no change: it may be repeated, with another broker.

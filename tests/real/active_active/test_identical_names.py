@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.step import Verdict
@@ -20,24 +22,27 @@ from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.transactions import Producer as LaneProducer
 from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.records.batch import split
-from appliance.kafka.records.records import key_and_value
+from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.model.checkpoint import LinkRecord
 from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
+from appliance.replicator.resume import Choice, resume
+from appliance.replicator.write.lane import Lane
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.watcher import Watcher
 from appliance.verify.model.report import CopyState
 from appliance.verify.verification import Verification
-from tests.support.administration import COMPACTED, configure
-from tests.support.engine import Engine
+from tests.real.failover.test_removal import removed, restored
+from tests.support.administration import COMPACTED, configure, make_topic
+from tests.support.engine import Engine, Pair, delete_topic
 from tests.support.failing_back import failed_back, promoted, states
 from tests.support.forgetful import until_forgotten
-from tests.support.mesh import Mesh, copy_all
+from tests.support.mesh import Mesh, begin, copy_all, value_of
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -379,3 +384,94 @@ async def test_case_353_a_topic_of_producers_that_may_lose_names_is_refused(thre
                 await engine.establish()
     finally:
         configure(three.clusters["lime"], PRODUCERS, **{"cleanup.policy": "compact"})
+
+
+@pytest.fixture(params=["of this release", "of the release before"])
+def plain_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes that keep to themselves, of releases that leave their names, and of those that do not."""
+    leaves = Lane._producer_name
+
+    async def named(self: Lane, *arguments: Any) -> Record | None:
+        return await leaves(self, *arguments) if self.shares_copies else None
+
+    if request.param != "of this release":
+        monkeypatch.setattr(Lane, "_producer_name", named)
+
+
+@pytest.mark.usefixtures("plain_lanes")
+async def test_case_643_what_a_failback_brings_is_copied_on_at_once(two: Mesh) -> None:
+    # Its lanes had neither names nor claims: the partition stopped, until the cluster forgot their transactional ids.
+    topic = two.topic("orders")
+    forth, _ = two.links
+    plain = Pair(forth.orange, forth.grape, two.tag, link=f"plain-{two.tag}")
+    two.produce("orange", topic, 10)
+    async with two.engines() as engines:
+        await begin(engines)
+    async with plain.engine() as engine:
+        await engine.copy_all()
+    await promoted(plain)
+    two.produce("grape", topic, 5, to=plain.naming.destination(topic))
+    assert (await failed_back(plain)).returned
+    async with two.engines() as engines:
+        await begin(engines)
+    two.require_all(topic)
+
+
+@pytest.mark.usefixtures("plain_lanes")
+async def test_case_644_what_a_link_has_left_that_gave_its_copies_up_is_copied_on_at_once(
+    two: Mesh, request: pytest.FixtureRequest
+) -> None:
+    # Without a claim its lanes, which had left no names, were taken for lanes whose names were lost.
+    topic = two.topic("orders")
+    plain = brings_elsewhere(two, topic)
+    async with two.engines() as engines:
+        for engine in engines:
+            await engine.establish()
+    two.produce("grape", topic, 10, to=plain.only)
+    async with plain.engine() as engine:
+        await engine.copy_all()
+    await removed(plain, plain.only)
+    if "this release" in request.node.callspec.id:  # its names are all that is left
+        delete_topic(plain.grape, plain.naming.positions_topic)
+    async with two.engines() as engines:
+        await begin(engines)
+    two.require_all(topic)
+
+
+def brings_elsewhere(mesh: Mesh, topic: str) -> Pair:
+    """A link that keeps to itself, from a topic of the second cluster to one of the first that is also the mesh's."""
+    there, here = mesh.clusters["grape"], mesh.clusters["orange"]
+    name = f"{mesh.tag}-elsewhere"
+    make_topic(there, NewTopic(name, 1, 1))
+    return Pair(there, here, mesh.tag, TopicNaming.EXACT, only=name, copy=topic, link=f"plain-{mesh.tag}")
+
+
+async def test_case_645_a_link_that_begins_to_share_is_left_out_from_then_on_without_a_restart(two: Mesh) -> None:
+    # Its producer ids were known as others': what it wrote travelled on, and once its name was read, nothing did.
+    topic = two.topic("orders")
+    forth, _ = two.links
+    plain = brings_elsewhere(two, topic)
+    async with forth.engine() as reader:
+        await reader.establish()
+        two.produce("grape", topic, 10, to=plain.only)
+        async with plain.engine() as engine:
+            await engine.copy_all()
+        await removed(plain, plain.only)
+        await reader.assign()
+        await reader.copy_all()
+        sharing = replace(plain, fan_in=True)
+        await restored(sharing, plain.only)
+        two.produce("grape", f"{topic}-not-passed-on", 5, to=plain.only)
+        async with sharing.engine() as engine:
+            await engine.prepare()
+            await engine.until_all_stopped(plain.only, 1)
+        await resume(sharing.settings(), Choice(plain.only, 0, "10"), lambda _: None)
+        async with sharing.engine() as engine:
+            await engine.copy_all()
+        two.produce("orange", topic, 5)
+        await reader.copy_all()
+        held = reader.held(topic)
+    assert held is not None
+    assert (held.records, held.dropped, held.stopped) == (15, 5, "")
+    rows = forth.rows(forth.grape, topic, 1)[0]
+    assert [value_of(row) for row in rows] == list(two._written[f"{topic}-0"])

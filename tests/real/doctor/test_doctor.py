@@ -359,6 +359,22 @@ async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link
     assert read_rows(path.orange, "orders", 0) == read_rows(path.grape, "orders.copy", 0)
 
 
+async def test_lanes_that_may_not_leave_their_names_copy_all_the_same_and_say_so_once(path: Link) -> None:
+    path.make_topic(path.grape, PRODUCERS, 1, **{"cleanup.policy": "compact"})
+    reads = (ResourceType.TOPIC, PRODUCERS, AclOperation.READ)
+    writes = (ResourceType.TOPIC, PRODUCERS, AclOperation.WRITE)
+    for rights, names in (((), False), ((reads,), False), ((reads, writes), True)):
+        with permitted(path.grape, WRITER, *rights):
+            path.produce("orders", 10)
+            async with path.running("replicate", **LIMITED) as replicator:
+                await until_copied(path, len(read_rows(path.orange, "orders", 0)))
+                said = [line for line in lines(replicator) if "lanes copy without leaving their names" in line]
+                assert bool(said) is not names
+                assert faults(replicator) == []
+                assert bool(read_rows(path.grape, PRODUCERS, 0)) is names
+    delete_topics(path.grape, {PRODUCERS})
+
+
 async def until_copied(on: Link, count: int) -> None:
     await until_rows(on.grape, "orders.copy", count)
 

@@ -244,7 +244,7 @@ def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
 async def test_a_removal_that_is_killed_after_any_write_is_finished_by_the_same_command(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
 ) -> None:
-    names = {at: pair.topic(f"killed-{at}", LANES) for at in range(1, 2 * LANES + 3, each)}
+    names = {at: pair.topic(f"killed-{at}", LANES) for at in range(1, 2 * LANES + 4, each)}
     async with pair.engine() as engine:
         for topic in names.values():
             produce(pair.producer(), topic, 5)

@@ -8,11 +8,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from appliance.replicator.resume import adopt_positions
+from appliance.failover.link_states import LinkStates
+from appliance.replicator.resume import Choice, adopt_positions, resume
 from appliance.status.watcher import Watcher
 from tests.real.failover.test_removal import removed, restored
 from tests.support.administration import make_topic
 from tests.support.engine import Engine, Pair
+from tests.support.failing_back import Killed, delete_records
 from tests.support.mesh import copy_all
 from tests.support.patience import PATIENCE
 
@@ -28,7 +30,7 @@ def links(pair: Pair, *shares: bool) -> list[Pair]:
 def produce(link: Pair, topic: str, partition: int, first: int, count: int) -> None:
     producer = Producer(link.orange.client_configuration())
     for number in range(first, first + count):
-        producer.produce(topic, json.dumps([link.link, number]), partition=partition)
+        producer.produce(topic, json.dumps([link.link or link.tag, number]), partition=partition)
     assert producer.flush(PATIENCE) == 0
 
 
@@ -174,3 +176,45 @@ async def test_case_356_a_lane_that_is_new_after_an_adoption_copies_nothing_twic
         await engine.until_all_stopped(topic, 16)
     found = [numbers(link, topic, partition)[link.link] for partition in range(16)]
     assert found == [list(range(3))] * 16
+
+
+@pytest.mark.parametrize("fan_in", [True, False], ids=["shared", "alone"])
+@pytest.mark.parametrize("lost", ["the position", "the position alone", "all positions"])
+async def test_case_640_a_copy_that_retention_has_emptied_is_not_filled_again_without_a_position(
+    pair: Pair, lost: str, fan_in: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A shared copy without records of its link was taken for one in which it had never written.
+    link = replace(pair, fan_in=fan_in)
+    topic = link.topic("orders")
+    produce(link, topic, 0, 0, 10)
+    async with link.engine() as engine:
+        await engine.copy_all()
+    if lost == "the position alone":  # the command was killed before it had withdrawn the claim for good
+        forget = LinkStates.forget
+
+        async def killed(self: LinkStates, *arguments: object) -> None:
+            await forget(self, *arguments)  # type: ignore[arg-type]
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LinkStates, "forget", killed)
+            with pytest.raises(Killed):
+                await removed(link, topic)
+        await restored(link, topic)
+    elif lost == "the position":
+        await removed(link, topic)
+        await restored(link, topic)
+    else:
+        link.delete_positions()
+        assert await adopt_positions(link.settings(), lambda _: None)
+    delete_records(link.grape, link.naming.destination(topic), -1)
+    for _ in range(2):  # a start that is killed before the operator has spoken forgets nothing
+        async with link.engine() as engine:
+            await engine.prepare()
+            reason = await engine.until_all_stopped(topic, 1)
+        assert "no position says how far" in reason
+    produce(link, topic, 0, 10, 5)
+    assert await resume(link.settings(), Choice(topic, 0, "10"), lambda _: None) == 1
+    async with link.engine() as engine:
+        await engine.copy_all()
+    assert numbers(link, topic, 0) == {link.link or link.tag: list(range(10, 15))}

@@ -143,7 +143,8 @@ def test_a_shared_copy_that_is_given_up_is_remembered_in_place_of_its_claim() ->
     claims = of_link([RELYING, RELYING])
     assert withdrawals(LINK, ["orders-0"], claims, NOW) == {(copy(0), LINK): None, (MEMORY, LINK): left(0)}
     alone = of_link([replace(RELYING, shares=False)])
-    assert withdrawals(LINK, ["orders-0"], alone, NOW) == {(copy(0), LINK): None}
+    begun = Claim(LINK, NOW, begun=frozenset({copy(0)[1]}))
+    assert withdrawals(LINK, ["orders-0"], alone, NOW) == {(copy(0), LINK): None, (MEMORY, LINK): begun}
     assert withdrawals(LINK, ["payments"], claims, NOW) == {}
 
 
@@ -154,10 +155,11 @@ def test_what_was_given_up_before_stays_remembered_beside_it() -> None:
     assert withdrawals(LINK, ["orders-0"], claims, NOW) == {(anew, LINK): None, (MEMORY, LINK): both}
 
 
-@pytest.mark.parametrize(("acls", "kept"), [(frozenset(), None), (ACLS, Claim(LINK, NOW, acls=ACLS))])
-def test_a_new_claim_of_a_copy_and_the_deletion_of_the_link_end_what_is_remembered_of_it(
-    acls: frozenset[AccessControlEntry], kept: Claim | None
+@pytest.mark.parametrize("acls", [frozenset(), ACLS])
+def test_after_a_new_claim_of_a_copy_or_the_deletion_of_the_link_it_is_remembered_that_the_copy_was_begun(
+    acls: frozenset[AccessControlEntry],
 ) -> None:
+    kept = Claim(LINK, NOW, acls=acls, begun=frozenset({copy(0)[1]}))
     holders = {MEMORY: {LINK: left(0, acls=acls), OTHER: left(0, link=OTHER)}}
     claimed = sharing().claims([copy(0)], holders, NOW, take_over=False)
     assert claimed == {(MEMORY, LINK): kept, (copy(0), LINK): Claim(LINK, NOW, shares=True, recorded=True)}
@@ -165,7 +167,18 @@ def test_a_new_claim_of_a_copy_and_the_deletion_of_the_link_end_what_is_remember
     assert (MEMORY, LINK) not in sharing().claims([anew], holders, NOW, take_over=True)
     deleted = holders | {deletion_of(LINK): {LINK: Claim(LINK, NOW, deleted_by="me")}}
     assert withdrawals(LINK, None, deleted, NOW) == {(MEMORY, LINK): kept}
-    assert withdrawals(LINK, None, {MEMORY: {LINK: kept}} if kept else {}, NOW) == {}
+    assert withdrawals(LINK, None, {MEMORY: {LINK: kept}}, NOW) == {}
+    claimed_again = {MEMORY: {LINK: kept}, copy(0): {LINK: RELYING}}
+    again = withdrawals(LINK, ["orders-0"], claimed_again, NOW)
+    assert again == {(copy(0), LINK): None, (MEMORY, LINK): left(0, acls=acls)}
+
+
+def test_a_copy_that_was_begun_is_no_copy_that_was_given_up_to_a_release_that_knows_nothing_of_it() -> None:
+    begun = Claim(LINK, NOW, begun=frozenset({copy(0)[1]}))
+    record = encode_claim(MEMORY, LINK, begun, NOW)
+    assert decode_claim(record) == (MEMORY, LINK, begun)
+    value = json.loads(key_and_value(record.body)[1] or b"")
+    assert value == {"version": 1, "since": NOW, "left_out": [], "rank": -1, "begun": [copy(0)[1].hex]}
 
 
 def test_what_is_remembered_comes_back_as_it_was_and_older_releases_take_it_for_the_claim_of_a_shared_copy() -> None:

@@ -1,6 +1,9 @@
 """The producer ids of lanes: which batches are copies, and when that can no longer be told."""
 
+import json
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,16 +12,17 @@ from hypothesis import strategies as st
 from appliance.errors import PeerError, ProducersLost
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
-from appliance.kafka.records.records import Record, body
+from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import Naming
-from appliance.link.model.producers import Producers, encode_producer, link_of
+from appliance.link.model.producers import Producers, RegisteredProducer, encode_producer, link_of
 
-NAMING = Naming("replicator-orange", "", re.compile(".*"), re.compile(""))
+NAMING = Naming("replicator-orange", "", re.compile(".*"), re.compile(""), shared=True)
+ALONE = replace(NAMING, shared=False)
 LANE = Producer("replicator-orange.lane-3", 4000, 7)
 
 
-def header(producer_id: int, attributes: int = TRANSACTIONAL) -> Header:
-    return Header(0, 0, 0, 2, 0, attributes, 0, 0, 0, producer_id, 0, 0, 1)
+def header(producer_id: int, attributes: int = TRANSACTIONAL, epoch: int = 0) -> Header:
+    return Header(0, 0, 0, 2, 0, attributes, 0, 0, 0, producer_id, epoch, 0, 1)
 
 
 def known(*producers: Producer, cluster: str = "grape") -> Producers:
@@ -93,3 +97,59 @@ def test_what_no_link_wrote_there_is_refused(key: bytes, value: bytes | None) ->
 )
 def test_the_link_of_a_lane_is_in_its_transactional_id(transactional_id: str, link: str) -> None:
     assert link_of(transactional_id) == link
+
+
+def as_the_release_before(records: Iterable[Record], cluster: str) -> set[int]:
+    """The producer ids whose batches a release drops that knows no lane that keeps to itself."""
+    dropped = set()
+    for record in records:
+        key_bytes, value_bytes = key_and_value(record.body)
+        key, value = json.loads(key_bytes or b""), json.loads(value_bytes or b"null")
+        assert value is None or value["version"] == 1  # it would stop each partition otherwise
+        if str(key["cluster"]) == cluster and value is not None:
+            assert (str(value["transactional_id"]), str(value["link"])) != ("", "")
+            dropped.add(int(key["producer"]))
+    return dropped
+
+
+def test_case_641_what_a_lane_wrote_that_keeps_to_itself_is_copied_here_and_by_the_release_before() -> None:
+    # A failback, or a link whose claims were gone, left no name: links of identical names stopped for days.
+    records = [
+        encode_producer("grape", LANE, NAMING, 1),
+        encode_producer("grape", replace(LANE, transactional_id="replicator-x.lane-0", id=4001), ALONE, 1),
+    ]
+    producers = Producers("grape")
+    producers.take(records)
+    assert producers.unknown([header(4000), header(4001)]) == set()
+    assert (producers.is_copy(header(4000)), producers.is_copy(header(4001))) == (True, False)
+    assert as_the_release_before(records, "grape") == {4000}
+
+
+def test_case_642_a_link_that_begins_to_share_is_found_out_by_the_epoch_of_its_batches() -> None:
+    # Its producer id was among those of others: its copies travelled on, until its name was read; then nothing did.
+    producers = Producers("grape")
+    producers.add(RegisteredProducer(LANE.id, LANE.transactional_id, "replicator-orange", 6, ((0, False),)))
+    before, after = header(LANE.id, epoch=6), header(LANE.id, epoch=7)
+    assert producers.unknown([before, after]) == {LANE.id}
+    producers.take([encode_producer("grape", LANE, NAMING, 1)])
+    assert producers.unknown([before, after]) == set()
+    assert (producers.is_copy(before), producers.is_copy(after)) == (False, True)
+    assert producers.unknown([header(LANE.id, epoch=8)]) == {LANE.id}
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=9), st.lists(st.booleans(), min_size=9, max_size=9), st.booleans())
+def test_each_epochs_batches_are_known_whatever_a_link_shared_since_and_whatever_was_compacted(
+    shared: list[bool], read: list[bool], compacted: bool
+) -> None:
+    topic, reader = list[tuple[bytes | None, Record]](), Producers("grape")
+    for epoch, shares in enumerate(shared):
+        names = Producers("grape")
+        names.take(record for _, record in topic)
+        lane = replace(LANE, epoch=epoch)
+        record = encode_producer("grape", lane, NAMING if shares else ALONE, 1, names.lanes.get(lane.id))
+        key = key_and_value(record.body)[0]
+        topic = [*(each for each in topic if not compacted or each[0] != key), (key, record)]
+        if read[epoch]:
+            reader.take(record for _, record in topic)
+    reader.take(record for _, record in topic)
+    assert [reader.is_copy(header(LANE.id, epoch=epoch)) for epoch in range(len(shared))] == shared
