@@ -5,7 +5,7 @@ anywhere, the same command continues from there.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -51,7 +51,7 @@ async def failover(operation: Operation) -> Report:
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     if choice.dry_run:
-        return await _report(operation, planned, logs, ())
+        return await _report(operation, planned, logs, {})
     if planned.records:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
@@ -77,7 +77,7 @@ async def promote(operation: Operation) -> Report:
     _require_copied(subjects, link.states, filter(choice.takes, logs.ids))
     _require_no_failover(operation, subjects)
     if choice.dry_run:
-        return await _report(operation, planned, logs, ())
+        return await _report(operation, planned, logs, {})
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
         subjects = _subjects(operation, await _until_copied(operation))
@@ -143,7 +143,7 @@ def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
         raise LinkRefused(f"{some(names, _NAMED)}: {text}")
 
 
-async def _last_sync(operation: Operation) -> tuple[str, ...] | None:
+async def _last_sync(operation: Operation) -> Mapping[str, str] | None:
     """The groups whose positions differ from those at the source.
 
     Raises:
@@ -161,12 +161,12 @@ async def _promoted(
     subjects: Subjects,
     kept: StateChange,
     logs: SourceLogs | None,
-    groups: tuple[str, ...] | None,
+    groups: Mapping[str, str] | None,
 ) -> Report:
     """Write ``promoted`` for all settled subjects."""
     chosen = _failing_over(operation, subjects)
     if not chosen:
-        return await _report(operation, kept, logs, ())
+        return await _report(operation, kept, logs, {})
     made = await operation.link.change(chosen, CopyEvent.PROMOTED)
     return await _report(operation, replace(kept, records=made.records), logs, groups)
 
@@ -178,7 +178,7 @@ def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
 
 
 async def _report(
-    operation: Operation, made: StateChange, logs: SourceLogs | None, groups: tuple[str, ...] | None
+    operation: Operation, made: StateChange, logs: SourceLogs | None, groups: Mapping[str, str] | None
 ) -> Report:
     choice = operation.choice
     found = tuple(_losses(operation, logs))
