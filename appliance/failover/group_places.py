@@ -39,6 +39,7 @@ class GroupPlaces:
     naming: Naming
     replication_factor: int = -1
     _logs: dict[str, _Log] = field(default_factory=dict)
+    _registry: Registry | None = None
 
     def of(self, group: str, copy: Partition) -> Places:
         """The places of a group in a partition of a copy, by link."""
@@ -56,7 +57,7 @@ class GroupPlaces:
         Raises:
             ApplianceError: some are unknown.
         """
-        registry = Registry(self.destination, self.naming.replicator)
+        registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
         if self.naming.shared:
             await registry.refresh()
         links = {self.naming.replicator} | registry.sharing

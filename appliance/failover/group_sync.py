@@ -205,11 +205,7 @@ class GroupSync:
         return self._naming.destination(partition[0]), partition[1]
 
     async def _remember(self, work: Awaitable[None]) -> None:
-        """Read or write places.
-
-        Raises:
-            ApplianceError: others write the copies too, and their places are unknown, or ours to them.
-        """
+        """Read or write places; a link whose copies others write cannot do without."""
         try:
             await work
         except ApplianceError as error:
@@ -257,7 +253,7 @@ class GroupSync:
         return {**plans, **await self._commit(due, there, began)}
 
     async def _plans(self, names: Iterable[str], there: ListedGroups) -> dict[str, GroupPlan]:
-        copy_of = functools.cache(self._naming.destination)
+        copy_of, places = functools.cache(self._naming.destination), self._places
         made = {}
         for number, name in enumerate(names):
             if number % _PLANS_AT_ONCE == 0:
@@ -266,11 +262,8 @@ class GroupSync:
             committed = _ours(committed) if self._takes_over else committed
             source, offsets = self._read.groups[name], self._offsets[name]
             sides = source, offsets, there.groups.get(name), committed
-            if (places := self._places) is None:
-                made[name] = plan(*sides, copy_of, self._translate_by(name))
-            else:
-                of = functools.partial(places.of, name)
-                made[name] = plan(*sides, copy_of, self._translate_by(name), of, places.naming.replicator)
+            memory = (functools.partial(places.of, name), places.naming.replicator) if places else ()
+            made[name] = plan(*sides, copy_of, self._translate_by(name), *memory)
         return made
 
     def _translate_by(self, group: str) -> Translate:

@@ -109,8 +109,7 @@ class SharedOffsets:
 
     def _place(self, maps: OffsetMaps, partition: Partition, offset: int, start: int) -> Translation:
         """The copy's offset of the first copied record at or after a source offset; its end if there is none yet."""
-        copy = self._copy(partition)
-        held, end = maps.position(partition), self._ends[copy]
+        held, end = maps.position(partition), self._ends[self._copy(partition)]
         assert held is not None  # it has no fault
         if held.records == 0:
             return Translation(end, TranslationState.EXACT)

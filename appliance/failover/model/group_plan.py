@@ -221,7 +221,7 @@ def plan(
     committed: Commits,
     copy_of: CopyOf,
     translate: Translate,
-    places_of: PlacesOf = lambda _: {},
+    places: PlacesOf = lambda _: {},
     link: str = "",
 ) -> GroupPlan:
     """The plan of a group that has consumed copied topics; ``destination`` is None if it does not exist there."""
@@ -229,17 +229,17 @@ def plan(
     refused = ""
     if destination is not None and destination.shares != source.shares:
         refused = f"a {destination.kind} group at the destination has the name of this {source.kind} group"
-    made = _partitions(upstream, committed, copy_of, translate)
-    partitions = tuple(replace(each, places=places_of(each.copy), link=link) for each in made)
+    partitions = tuple(_partitions(upstream, committed, copy_of, translate, places, link))
     return GroupPlan(source.name, source.kind, partitions, source.has_members, there, refused)
 
 
 def _partitions(
-    upstream: Commits, committed: Commits, copy_of: CopyOf, translate: Translate
+    upstream: Commits, committed: Commits, copy_of: CopyOf, translate: Translate, places: PlacesOf, link: str
 ) -> Iterator[PartitionPlan]:
     for source, commit in sorted(upstream.items()):
         copy = copy_of(source[0]), source[1]
-        yield PartitionPlan(source, copy, commit, _translated(source, commit.offset, translate), committed.get(copy))
+        found = _translated(source, commit.offset, translate)
+        yield PartitionPlan(source, copy, commit, found, committed.get(copy), places(copy), link)
 
 
 def _translated(source: Partition, offset: int, translate: Translate) -> Translation:

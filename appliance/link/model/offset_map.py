@@ -164,24 +164,17 @@ class OffsetMap:
         counts nowhere: a consumer that continues here skips none, and may read some again. A part of the copy without a
         map that may hold such a record below makes it unknown.
         """
-        ahead, first = offset - self._next_source, self._first_unread(offset, start)
-        if UNKNOWN in (self._next_source, first):
+        above = (each for each in self._known if each.stretch.copy_to > start and each.stretch.source_to > offset)
+        found = next(filter(None, (each.index.at_source(offset) for each in above)), (-1, self._next_copy))
+        if UNKNOWN in (self._next_source, found[1]):
             return NOT_KNOWN
-        lowest = max(first, start)
+        ahead, lowest = offset - self._next_source, max(found[1], start)
         for hole in self.holes():
             below = start < hole.copy_to and hole.copy_from < lowest
             if below and (offset < hole.source_to or hole.source_from > hole.source_to):
                 return NOT_KNOWN
         state = TranslationState.AHEAD if ahead > 0 else TranslationState.EXACT
         return Translation(lowest, state, max(ahead, 0))
-
-    def _first_unread(self, offset: int, start: int) -> int:
-        for segment in self._known:
-            if segment.stretch.copy_to > start and segment.stretch.source_to > offset:
-                found = segment.index.at_source(offset)
-                if found is not None:
-                    return found[1]
-        return self._next_copy
 
     def reverse(self, offset: int) -> Translation:
         """The source offset of the first copied record whose copy lies at or after an offset of the copy."""
