@@ -115,7 +115,7 @@ class Destination:
         """
         naming = self._naming
         ours = naming.positions_topic, naming.offsets_topic, REGISTRY, *([PRODUCERS] if naming.shared else ())
-        names = [*self._copies(), *ours, *naming.mirror_topics]
+        names = [*self._copies(), *ours, *self._mirrors]
         asked = [(name, 0) for name in (*names, naming.doctors_id)]
         try:
             producer = await self._take()
@@ -214,9 +214,14 @@ class Destination:
         sources = self._sources.matching[:TOPICS_MAX]
         copies = new_copies(sources, self._configs_to_follow(), naming, factor, known)
         lanes = engine.lanes or engine.task_count
-        mirrors = [mirror_topic(name, factor) for name in naming.mirror_topics]
+        mirrors = [mirror_topic(name, factor) for name in self._mirrors]
         ours = [positions_topic(naming, lanes, factor), offsets_topic(naming, lanes, factor), registry_topic(factor)]
         return [*copies, *ours, *mirrors]
+
+    @property
+    def _mirrors(self) -> list[str]:
+        groups = [self._naming.groups_topic] if self._settings.groups.wanted else []
+        return [*self._naming.mirror_topics, *groups]
 
     def _configs_to_follow(self) -> Mapping[str, Mapping[str, str]]:
         follow = self._settings.topics.configs_to_follow

@@ -9,7 +9,8 @@
 - ``returning_groups``: the groups of a failback, synced the other way.
 - ``group_io``: the groups of one cluster, of any kind, with their offsets.
 - ``group_sync``: rounds that read, translate and commit the offsets of groups.
-- ``shared_offsets``: the translation of offsets between topics of one name, to which links write on both sides.
+- ``group_places``: the places of groups that each link's sync remembers.
+- ``shared_offsets``: the translation of offsets to copies that several links write.
 - ``group_service``: the same beside the replicator, continuously.
 - ``offsets_command``: ``appliance offsets translate``.
 - ``mirror_formats``: MirrorMaker 2's topics, for its Java client.

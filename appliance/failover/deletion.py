@@ -104,7 +104,7 @@ def _kept_if_promoted(copies: Iterable[GivenUpCopy]) -> tuple[GivenUpCopy, ...]:
 def _own_topics(naming: Naming) -> list[str]:
     """The link's own topics at the destination, the positions last."""
     mirror = [name for name in naming.mirror_topics if name != HEARTBEATS]  # all links share that one
-    return [*mirror, naming.offsets_topic, naming.positions_topic]
+    return [*mirror, naming.groups_topic, naming.offsets_topic, naming.positions_topic]
 
 
 async def _source_topics(operation: Operation) -> Mapping[str, uuid.UUID] | None:

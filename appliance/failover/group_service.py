@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from appliance.errors import ApplianceError
+from appliance.failover.group_places import GroupPlaces
 from appliance.failover.group_sync import Follows, GroupSync
 from appliance.failover.mirror_formats import MirrorCheckpoints
 from appliance.failover.model.group_plan import GroupPlan, checkpoints
@@ -44,8 +45,9 @@ def group_sync(
         return lambda topic: effective(now, topic) in states
 
     own = OffsetMaps(destination, naming)
-    translator = SharedOffsets(source, destination, naming) if naming.is_identical else own
-    return GroupSync(source, destination, naming, settings.groups, translator, follows)
+    translator = SharedOffsets(source, destination, naming) if naming.shared else own
+    places = GroupPlaces(destination, naming, settings.topics.replication_factor)
+    return GroupSync(source, destination, naming, settings.groups, translator, follows, places)
 
 
 async def follow_groups(

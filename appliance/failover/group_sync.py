@@ -25,13 +25,15 @@ from appliance.failover.group_io import (
     set_offsets,
     topic_ids,
 )
+from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, list_groups
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
-from appliance.link.model.translation import Translation
+from appliance.link.model.translation import Translation, not_known
 from appliance.settings.values import GroupSettings
 
 _READ_ANEW = 12
@@ -56,8 +58,8 @@ class Translator(Protocol):
         """
         ...
 
-    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
-        """The offset in the copy of the first copied record at or after an offset of the topic with this id."""
+    def translate(self, partition: Partition, offset: int, source_id: UUID, start: int, /) -> Translation:
+        """The lowest offset in the copy, whose log begins at ``start``, of a record that a group has not read."""
         ...
 
 
@@ -86,7 +88,8 @@ class GroupSync:
 
     ``stale`` are the failures that may outdate any group's plan; the others only leave some translations unknown, as
     the plans say themselves. ``follows`` reads the topics that are synced now: groups of a promoted copy belong to its
-    consumers. With ``takes_over`` the consumers' own commits at the destination count as the link's.
+    consumers. ``places`` are remembered, which a link that writes its copies alone can do without. With ``takes_over``
+    the consumers' own commits at the destination count as the link's.
     """
 
     def __init__(
@@ -97,6 +100,7 @@ class GroupSync:
         settings: GroupSettings,
         translator: Translator,
         follows: Callable[[], Awaitable[Follows]] = _always,
+        places: GroupPlaces | None = None,
         *,
         takes_over: bool = False,
     ) -> None:
@@ -109,6 +113,8 @@ class GroupSync:
         self._takes = settings.takes
         self._translator = translator
         self._follows = follows
+        self._places = places
+        self._starts: Mapping[Partition, int] = {}
         self._takes_over = takes_over
         self._offsets: Mapping[str, Commits] = {}
         self._read = ReadGroups()
@@ -159,9 +165,14 @@ class GroupSync:
         """Plan for all groups; while a broker at the destination does not list its own, for the listed ones."""
         there = await self._read_both()
         self._offsets = self._followed(await self._follows())
+        if commits and self._places and not self.stale:
+            copied = self._read.offsets.items()
+            synced = [(name, self._copy(partition)) for name, offsets in copied for partition in offsets]
+            await self._remember(self._places.remember(self._places.gone(synced)))
         names = [name for name in self._offsets if name in there.groups or not there.failures]
         plans = await self._plans([name for name in names if name in self._committed], there)
-        unread = [name for name in names if name not in plans or plans[name].state is not GroupState.SYNCED]
+        done = {name for name, made in plans.items() if made.state is GroupState.SYNCED and not made.news}
+        unread = [name for name in names if name not in done]
         for some in pieces(((name, 1) for name in unread), _AT_ONCE):
             plans |= await self._follow(some, there, commits=commits)
         self.plans = {name: plans[name] for name in sorted(plans)}
@@ -182,8 +193,25 @@ class GroupSync:
         there = await list_groups(self._destination)
         wanted = {partition for offsets in self._read.offsets.values() for partition in offsets}
         self.stale = {**failures, **of_brokers(self._destination, there)}
+        copies = {self._copy(partition) for partition in wanted}
+        metadata = await self._destination.metadata(sorted({topic for topic, _ in copies}))
+        self._starts, _ = await try_offsets(self._destination, metadata, copies, Bound.START)
         self.failures = {**self.stale, **await self._translator.refresh(wanted)}
+        if self._places:
+            await self._remember(self._places.refresh())
         return there
+
+    def _copy(self, partition: Partition) -> Partition:
+        return self._naming.destination(partition[0]), partition[1]
+
+    async def _remember(self, work: Awaitable[None]) -> None:
+        """Read or write places; a link whose copies others write cannot do without."""
+        try:
+            await work
+        except ApplianceError as error:
+            if self._places and self._places.naming.shared:
+                raise
+            self.failures = {**self.failures, "the places of groups": error}
 
     def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
         """Keep the read state of copied source topics; unreadable parts stay as they were."""
@@ -215,6 +243,8 @@ class GroupSync:
         for name, error in unreadable.items():
             del self._committed[name]
             plans[name] = replace(plans[name], refused=str(error))
+        if commits and self._places:
+            await self._remember(self._places.remember([each for made in plans.values() for each in made.news]))
         due = {name: made for name, made in plans.items() if made.commits}
         if not (commits and due):
             return plans
@@ -223,7 +253,7 @@ class GroupSync:
         return {**plans, **await self._commit(due, there, began)}
 
     async def _plans(self, names: Iterable[str], there: ListedGroups) -> dict[str, GroupPlan]:
-        copy_of = functools.cache(self._naming.destination)
+        copy_of, places = functools.cache(self._naming.destination), self._places
         made = {}
         for number, name in enumerate(names):
             if number % _PLANS_AT_ONCE == 0:
@@ -231,13 +261,22 @@ class GroupSync:
             committed = self._committed.get(name, {})
             committed = _ours(committed) if self._takes_over else committed
             source, offsets = self._read.groups[name], self._offsets[name]
-            made[name] = plan(source, offsets, there.groups.get(name), committed, copy_of, self._translate_by(name))
+            sides = source, offsets, there.groups.get(name), committed
+            memory = (functools.partial(places.of, name), places.naming.replicator) if places else ()
+            made[name] = plan(*sides, copy_of, self._translate_by(name), *memory)
         return made
 
     def _translate_by(self, group: str) -> Translate:
         """Translates a group's commits, which belong to the topics of that time."""
         ids = self._ids[group]
-        return lambda partition, offset: self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE))
+
+        def translate(partition: Partition, offset: int) -> Translation:
+            start = self._starts.get(copy := self._copy(partition))
+            if start is None:
+                return not_known(f"where the log of {copy[0]}-{copy[1]} starts is not known now")
+            return self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE), start).within(start)
+
+        return translate
 
     async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
         """Commit while the read is fresh: this process may have been suspended, or waited for a connection."""

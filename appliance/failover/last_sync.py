@@ -1,10 +1,12 @@
 """The last sync of groups before a promotion: their final commits, once the lanes of the copies are fenced."""
 
 import asyncio
+from collections.abc import Mapping
 
 from appliance.errors import ApplianceError
 from appliance.failover.group_service import group_sync
 from appliance.failover.group_sync import GroupSync
+from appliance.failover.model.group_plan import not_synced
 from appliance.failover.operation import Operation
 from appliance.link.model.copy_states import CopyState
 
@@ -13,20 +15,20 @@ _SECONDS = 30.0
 _PAUSE = 0.2
 
 
-async def last_sync(operation: Operation, source_answers: bool = True) -> tuple[str, ...] | None:
-    """Sync the groups until nothing is due; the groups whose positions differ from those at the source.
+async def last_sync(operation: Operation, source_answers: bool = True) -> Mapping[str, str] | None:
+    """Sync the groups until nothing is due; the groups that are not synced, with their states.
 
     None if a broker of the source does not answer: the replicator's commits for them stay.
     """
     settings = operation.settings
     if not settings.groups.wanted:
-        return ()
+        return {}
     if not source_answers:
         return None
     sync = group_sync(settings, operation.source, operation.destination, {CopyState.FAILING_OVER})
     if not await settled(sync) or sync.stale:
         return None
-    return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)
+    return not_synced(sync.plans.values())
 
 
 async def settled(sync: GroupSync) -> bool:

@@ -5,7 +5,7 @@ anywhere, the same command continues from there.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -51,7 +51,7 @@ async def failover(operation: Operation) -> Report:
     subjects = _subjects(operation, logs)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     if choice.dry_run:
-        return await _report(operation, planned, logs, ())
+        return await _report(operation, planned, logs, {})
     if planned.records:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
@@ -81,7 +81,7 @@ async def promote(operation: Operation) -> Report:
     _require_no_failover(operation, subjects)
     if choice.dry_run:
         _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
-        return await _report(operation, planned, logs, ())
+        return await _report(operation, planned, logs, {})
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
         subjects = _subjects(operation, await _until_copied(operation))
@@ -147,7 +147,7 @@ def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
         raise LinkRefused(f"{some(names, _NAMED)}: {text}")
 
 
-async def _last_sync(operation: Operation) -> tuple[str, ...] | None:
+async def _last_sync(operation: Operation) -> Mapping[str, str] | None:
     """The groups whose positions differ from those at the source.
 
     Raises:
@@ -165,12 +165,12 @@ async def _promoted(
     subjects: Subjects,
     kept: StateChange,
     logs: BothLogs,
-    groups: tuple[str, ...] | None,
+    groups: Mapping[str, str] | None,
 ) -> Report:
     """Write ``promoted`` for all settled subjects."""
     chosen = _failing_over(operation, subjects)
     if not chosen:
-        return await _report(operation, kept, logs, ())
+        return await _report(operation, kept, logs, {})
     made = await operation.link.change(chosen, CopyEvent.PROMOTED)
     return await _report(operation, replace(kept, records=made.records), logs, groups)
 
@@ -181,7 +181,7 @@ def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
     return [subject for subject in sorted(known) if effective(states, subject) is CopyState.FAILING_OVER]
 
 
-async def _report(operation: Operation, made: StateChange, logs: BothLogs, groups: tuple[str, ...] | None) -> Report:
+async def _report(operation: Operation, made: StateChange, logs: BothLogs, groups: Mapping[str, str] | None) -> Report:
     choice = operation.choice
     found = tuple(_losses(operation, logs))
     torn = await find_torn(operation.source, logs, found) if logs.answers else None

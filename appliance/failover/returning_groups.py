@@ -15,6 +15,7 @@ from uuid import UUID
 from appliance.errors import ApplianceError
 from appliance.failover.group_sync import GroupSync
 from appliance.failover.last_sync import settled
+from appliance.failover.model.group_plan import not_synced
 from appliance.failover.operation import Operation
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
@@ -23,21 +24,21 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.translation import Translation, not_known
 
 
-async def return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:
-    """Sync the groups to these source topics; the groups whose positions differ from those at the copies.
+async def return_groups(operation: Operation, topics: Collection[str]) -> Mapping[str, str] | None:
+    """Sync the groups to these source topics; the groups that are not synced, with their states.
 
     None when not all are told.
     """
     settings, naming = operation.settings, operation.naming
     if not settings.groups.wanted:
-        return ()
+        return {}
     back = _Back({naming.destination(topic): topic for topic in topics})
     maps = _Reversed(OffsetMaps(operation.destination, naming), await _parted(operation, set(topics)))
     sync = GroupSync(operation.destination, operation.source, back, settings.groups, maps, takes_over=True)
     if not await settled(sync) or sync.stale:
         return None
     await sync.make_ours()
-    return tuple(plan.name for plan in sync.plans.values() if plan.lag != 0)
+    return not_synced(sync.plans.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class _Reversed:
         sources = {source for copy, source in self.copies.items() if wanted is None or copy in wanted}
         return await self.maps.refresh(sources)
 
-    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
+    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE, _: int = 0) -> Translation:
         """The source offset of the first copied record at or after an offset of the copy with this id."""
         source = self.copies.get(partition)
         position = self.maps.position(source) if source else None

@@ -1,8 +1,12 @@
-"""The translation of offsets where copies have the names of their sources, and links write on both sides.
+"""The translation of offsets where several links write a copy.
 
-A group that has read a topic at the source up to an offset has read records of several origins: the source's own, the
-destination's, and those of further clusters. At the destination they lie in another order. It continues there at the
-lowest place of a record that it has not read, whatever its origin: it skips none, and may read some again.
+With names of their own (a fan-in), a link knows its source's records alone. The places that the other links have found
+for the group count as well (``group_places``).
+
+With identical names, links write on both sides. A group that has read a topic at the source up to an offset has read
+records of several origins: the source's own, the destination's, and those of further clusters. At the destination they
+lie in another order. It continues there at the lowest place of a record that it has not read, whatever its origin: it
+skips none, and may read some again.
 
 - The source's own records are found by the link's map.
 - The destination's own ones are found by the map of the link from the destination to the source, backwards.
@@ -35,14 +39,13 @@ from appliance.link.model.translation import Translation, TranslationState, not_
 
 
 class SharedOffsets:
-    """Translates the offsets of topics with identical names, as of the last ``refresh``."""
+    """Translates the offsets of topics with shared copies, as of the last ``refresh``."""
 
     def __init__(self, source: Cluster, destination: Cluster, naming: Naming) -> None:
         self._naming = naming
         self._destination = destination
         self._at_source = _Links(source, naming, "SOURCE_API_KEY", settled=False)
         self._at_destination = _Links(destination, naming, "DESTINATION_API_KEY", settled=True)
-        self._starts: Mapping[Partition, int] = {}
         self._ends: Mapping[Partition, int] = {}
         self._ids: Mapping[str, UUID] = {}
 
@@ -53,37 +56,39 @@ class SharedOffsets:
             ApplianceError: the destination does not answer.
         """
         asked = list(wanted or ())
-        here = await self._destination.metadata(sorted({topic for topic, _ in asked}))
+        copies = [self._copy(each) for each in asked]
+        here = await self._destination.metadata(sorted({topic for topic, _ in copies}))
         self._ids = {topic.name: topic.id for topic in here.topics.values()}
-        self._starts, _ = await try_offsets(self._destination, here, asked, Bound.START)
-        self._ends, _ = await try_offsets(self._destination, here, asked, Bound.STABLE_END)
+        self._ends, _ = await try_offsets(self._destination, here, copies, Bound.STABLE_END)
         failures = await self._at_destination.refresh(asked)
         try:
-            failures |= await self._at_source.refresh(asked)
+            if self._naming.is_identical:
+                failures |= await self._at_source.refresh(asked)
         except ApplianceError as error:
             failures["the offset maps at the source"] = error
         return failures
 
-    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
+    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE, start: int = 0) -> Translation:
         """The lowest place at the destination of a record that a group with this offset has not read."""
-        copy_id = self._ids.get(partition[0], NOWHERE)
+        copy = self._copy(partition)
+        copy_id = self._ids.get(copy[0], NOWHERE)
         own = self._at_destination.links.get(self._naming.replicator)
-        if own is None or self._at_source.cluster_id is None or partition not in self._ends or copy_id == NOWHERE:
+        reads_both = not self._naming.is_identical or self._at_source.cluster_id is not None
+        if own is None or not reads_both or copy not in self._ends or copy_id == NOWHERE:
             return not_known("the maps of the links on both sides are not known yet")
         if fault := _fault(own, partition, source_id, copy_id):
             return not_known(fault)
-        place = self._place(own, partition, offset)
+        place = self._place(own, partition, offset, start)
         for link in self._at_source.of_identical_names(partition[0]):
             if place.offset is None:
                 return place
-            found = self._of(link, partition, offset, source_id, copy_id)
+            found = self._of(link, partition, offset, start, source_id, copy_id)
             if found is not None:
                 place = found if found.offset is None else replace(place, offset=min(place.offset, found.offset))
-        start = self._starts.get(partition, 0)
-        return place if place.offset is None else replace(place, offset=max(place.offset, start))
+        return place.within(start)
 
     def _of(
-        self, link: OffsetMaps, partition: Partition, offset: int, source_id: UUID, copy_id: UUID
+        self, link: OffsetMaps, partition: Partition, offset: int, start: int, source_id: UUID, copy_id: UUID
     ) -> Translation | None:
         """The place of the first record at or after an offset of the source that this link has copied there.
 
@@ -100,21 +105,21 @@ class SharedOffsets:
         for there in self._at_destination.of_identical_names(partition[0]):
             if there.source_cluster == link.source_cluster:
                 fault = _fault(there, partition, held.source_id, copy_id)
-                places.append(not_known(fault) if fault else self._place(there, partition, here.offset))
+                places.append(not_known(fault) if fault else self._place(there, partition, here.offset, start))
         return min(places, key=lambda each: -1 if each.offset is None else each.offset, default=None)
 
-    def _place(self, maps: OffsetMaps, partition: Partition, offset: int) -> Translation:
+    def _place(self, maps: OffsetMaps, partition: Partition, offset: int, start: int) -> Translation:
         """The copy's offset of the first copied record at or after a source offset; its end if there is none yet."""
-        held, end = maps.position(partition), self._ends[partition]
+        held, end = maps.position(partition), self._ends[self._copy(partition)]
         assert held is not None  # it has no fault
         if held.records == 0:
             return Translation(end, TranslationState.EXACT)
-        found = maps.translate(partition, offset)
+        found = maps.translate(partition, offset, start=start)
         copied_to = held.tail.copy_to if held.tail else end
-        if found.state is TranslationState.AHEAD or found.offset == copied_to:
-            state = TranslationState.AHEAD if found.behind else TranslationState.EXACT
-            return Translation(max(copied_to, end), state, found.behind)
-        return found
+        return replace(found, offset=max(copied_to, end)) if found.offset == copied_to else found
+
+    def _copy(self, partition: Partition) -> Partition:
+        return self._naming.destination(partition[0]), partition[1]
 
 
 @dataclass(slots=True)
@@ -143,9 +148,10 @@ class _Links:
         """
         await self.registry.refresh()
         here = await self.cluster.metadata(sorted({topic for topic, _ in wanted}))
+        names = self.registry.sharing if self.naming.is_identical else {self.naming.replicator}
         links = {
             name: self.links.get(name) or OffsetMaps(self.cluster, self.naming.of_link(name), settled=self.settled)
-            for name in self.registry.sharing
+            for name in names
         }
         failures: dict[str, ApplianceError] = {}
         for name, maps in links.items():

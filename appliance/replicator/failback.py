@@ -105,7 +105,7 @@ async def _share_again(operation: Operation) -> FailbackReport:
     return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept)
 
 
-async def _return_groups(operation: Operation, topics: Collection[str]) -> tuple[str, ...] | None:
+async def _return_groups(operation: Operation, topics: Collection[str]) -> Mapping[str, str] | None:
     """The groups whose positions differ from those at the copies.
 
     Raises:

@@ -43,7 +43,7 @@ class ReturnedPartition:
 class FailbackReport:
     """The topics that a run has returned, or with ``dry_run`` would, and those that stay unchanged.
 
-    ``groups`` are those whose positions differ from those at the copies; None if unknown.
+    ``groups`` are those that are not synced, with their states; None if unknown.
     """
 
     replicator: str
@@ -51,7 +51,7 @@ class FailbackReport:
     returned: tuple[str, ...] = ()
     kept: Mapping[str, CopyState] = field(default_factory=dict)
     partitions: tuple[ReturnedPartition, ...] = ()
-    groups: tuple[str, ...] | None = ()
+    groups: Mapping[str, str] | None = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
         """Print it for the operator."""
@@ -68,7 +68,8 @@ class FailbackReport:
         if self.groups is None:
             yield "groups: unknown: they are where they were at the source before"
         elif self.groups:
-            yield f"groups that are not where they are at the copies: {', '.join(self.groups)}"
+            named = ", ".join(f"{name} ({state})" for name, state in self.groups.items())
+            yield f"groups that are not where they are at the copies: {named}"
 
     def document(self) -> dict[str, object]:
         """The JSON object."""
@@ -79,4 +80,5 @@ class FailbackReport:
             "kept": [{"topic": topic or None, "state": state} for topic, state in self.kept.items()],
             "partitions": [asdict(each) for each in self.partitions],
             "groups_not_returned": None if self.groups is None else list(self.groups),
+            "groups_not_returned_states": None if self.groups is None else dict(self.groups),
         }

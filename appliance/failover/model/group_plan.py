@@ -1,18 +1,20 @@
 """The plan of one group: its commits at the destination, and its progress there. Pure.
 
-- **a** A commit never moves backwards.
+- **a** A commit never moves backwards; except one of a sync, to where another link that writes the copy has unread
+  records, and past what the copy has lost (invariant O).
 - **b** Nothing is committed while the group has a member at the destination.
 - **c** A consumer's own commit at the destination is never overwritten. It carries the leader epoch of a record that it
   has read; ours carries none, so that nobody needs to remember which are ours.
 - **d** The metadata of a commit are those of the source.
 - **e** An unknown offset is never committed, and its lag is not 0.
 - **f** The plan depends only on the current state of both clusters, not on a process's memory: a kill between two
-  commits, or the same commits by two processes, change nothing.
+  commits, or the same commits by two processes, change nothing. What links remember of a group's places is at the
+  destination.
 """
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from appliance.kafka.client.group_offsets import Commit, Commits
 from appliance.kafka.client.groups import Group
@@ -24,6 +26,11 @@ CopyOf = Callable[[str], str]
 """The name of a source topic's copy."""
 
 Translate = Callable[[Partition, int], Translation]
+
+Places = Mapping[str, MirrorCheckpoint]
+"""A group's place in a copy as each link remembers it; the metadata are the sync's commit before it."""
+
+PlacesOf = Callable[[Partition], Places]
 
 
 class GroupState(enum.StrEnum):
@@ -48,13 +55,18 @@ _ORDER = {state: number for number, state in enumerate(GroupState)}
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """One source partition of a group: the commit at the source, its translation, and the commit at the destination."""
+    """One source partition of a group: the commit at the source, its translation, and the commit at the destination.
+
+    ``places`` are those that the links remember in the copy; ``link`` is this one, empty if it remembers nothing.
+    """
 
     source: Partition
     copy: Partition
     upstream: Commit
     translation: Translation
     committed: Commit | None = None
+    places: Places = field(default_factory=dict)
+    link: str = ""
 
     @property
     def target(self) -> Commit | None:
@@ -65,20 +77,59 @@ class PartitionPlan:
         return Commit(offset, self.upstream.metadata)
 
     @property
+    def ours(self) -> bool:
+        """True when the commit at the destination is one that a sync remembers as its own."""
+        made = {offset for each in self.places.values() for offset in (str(each.downstream), each.metadata)}
+        return self.committed is not None and self.committed.leader_epoch < 0 and str(self.committed.offset) in made
+
+    @property
+    def place(self) -> int | None:
+        """The place by this link's map; as remembered if the group was reset at the source since."""
+        own, target = self.places.get(self.link), self.target
+        if own and target and self.ours and self.upstream.offset < own.upstream:
+            return max(own.downstream, target.offset)
+        return target and target.offset
+
+    @property
+    def held(self) -> tuple[int, str] | None:
+        """The lowest place of another link that writes the copy, within the copy's log, and the link."""
+        others = ((each.downstream, link) for link, each in self.places.items() if link != self.link)
+        offset, link = min(others, default=(-1, ""))
+        return (max(offset, self.translation.start), link) if link else None
+
+    @property
     def due(self) -> Commit | None:
         """The commit to make; None if it is made already, or must not be made."""
-        target, there = self.target, self.committed
-        if there is None or target is None:
-            return target
-        if there.leader_epoch >= 0 or there.offset > target.offset or there[:2] == target[:2]:
+        place, there = self.place, self.committed
+        if place is None:
             return None
-        return target
+        goal = Commit(min(place, self.held[0]) if self.held else place, self.upstream.metadata)
+        if there and (
+            there.leader_epoch >= 0 or there[:2] == goal[:2] or (there.offset > goal.offset and not self.ours)
+        ):
+            return None
+        return goal
+
+    @property
+    def goes_back(self) -> bool:
+        """True while the commit at the destination passes unread records, and is about to go back."""
+        return bool(self.due and self.committed and self.due.offset < self.committed.offset)
+
+    def news(self, group: str) -> MirrorCheckpoint | None:
+        """The place to remember before the commit; None if there is none, or it is remembered already."""
+        own, place, upstream = self.places.get(self.link), self.place, self.upstream.offset
+        if place is None or not self.link:
+            return None
+        upstream = max(upstream, own.upstream) if own and self.ours else upstream
+        before = str(self.committed.offset) if self.committed and self.ours else ""
+        made = MirrorCheckpoint(group, self.copy, upstream, place, before)
+        return None if own and replace(own, metadata=before) == made else made
 
     @property
     def lag(self) -> int | None:
         """The lag of a consumer that began at the destination now, in offsets; None if unknown."""
         target = self.target
-        if target is None or self.committed is None:
+        if target is None or self.committed is None or self.goes_back:
             return None
         return max(0, target.offset - self.committed.offset) + self.translation.behind
 
@@ -93,11 +144,18 @@ class PartitionPlan:
         target, there = self.target, self.committed
         if self.unknown:
             return GroupState.UNKNOWN
-        if target and there and there.offset > target.offset:
+        if target and there and there.offset > target.offset and not self.goes_back:
             return GroupState.THERE if there.leader_epoch >= 0 else GroupState.FURTHER
         if target and there and there.offset < target.offset and there.leader_epoch >= 0:
             return GroupState.BOTH
         return GroupState.SYNCED if self.lag == 0 else GroupState.BEHIND
+
+    @property
+    def reason(self) -> str:
+        """The reason that the offset is unknown, or not committed; empty if the state says it all."""
+        if self.held and self.target and self.held[0] < self.target.offset:
+            return f"{self.held[1]} knows unread records from offset {self.held[0]} of {self.copy[0]}-{self.copy[1]} on"
+        return self.translation.reason if self.unknown else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +184,7 @@ class GroupPlan:
     @property
     def reason(self) -> str:
         """The reason that nothing, or not all, can be committed; empty if the state says it all."""
-        return self.refused or next((each.translation.reason for each in self.partitions if each.unknown), "")
+        return self.refused or next((each.reason for each in self.partitions if each.reason), "")
 
     @property
     def lag(self) -> int | None:
@@ -145,6 +203,11 @@ class GroupPlan:
             return {}
         return {partition.copy: due for partition in self.partitions if (due := partition.due) is not None}
 
+    @property
+    def news(self) -> list[MirrorCheckpoint]:
+        """The places to remember before the commits."""
+        return [news for partition in self.partitions if (news := partition.news(self.name))]
+
     def done(self) -> "GroupPlan":
         """The same after these commits."""
         made = (replace(p, committed=due) if (due := p.due) else p for p in self.partitions)
@@ -158,22 +221,25 @@ def plan(
     committed: Commits,
     copy_of: CopyOf,
     translate: Translate,
+    places: PlacesOf = lambda _: {},
+    link: str = "",
 ) -> GroupPlan:
     """The plan of a group that has consumed copied topics; ``destination`` is None if it does not exist there."""
     there = destination is not None and destination.has_members
     refused = ""
     if destination is not None and destination.shares != source.shares:
         refused = f"a {destination.kind} group at the destination has the name of this {source.kind} group"
-    partitions = tuple(_partitions(upstream, committed, copy_of, translate))
+    partitions = tuple(_partitions(upstream, committed, copy_of, translate, places, link))
     return GroupPlan(source.name, source.kind, partitions, source.has_members, there, refused)
 
 
 def _partitions(
-    upstream: Commits, committed: Commits, copy_of: CopyOf, translate: Translate
+    upstream: Commits, committed: Commits, copy_of: CopyOf, translate: Translate, places: PlacesOf, link: str
 ) -> Iterator[PartitionPlan]:
     for source, commit in sorted(upstream.items()):
         copy = copy_of(source[0]), source[1]
-        yield PartitionPlan(source, copy, commit, _translated(source, commit.offset, translate), committed.get(copy))
+        found = _translated(source, commit.offset, translate)
+        yield PartitionPlan(source, copy, commit, found, committed.get(copy), places(copy), link)
 
 
 def _translated(source: Partition, offset: int, translate: Translate) -> Translation:
@@ -182,6 +248,12 @@ def _translated(source: Partition, offset: int, translate: Translate) -> Transla
     if found.state is TranslationState.AHEAD and found.offset is None:
         return replace(found, offset=translate(source, offset - found.behind).offset)
     return found
+
+
+def not_synced(plans: Iterable[GroupPlan]) -> dict[str, str]:
+    """The groups that are not synced, each with its state and the reason."""
+    others = (plan for plan in plans if plan.state is not GroupState.SYNCED)
+    return {plan.name: f"{plan.state}: {plan.reason}" if plan.reason else str(plan.state) for plan in others}
 
 
 def checkpoints(plans: Iterable[GroupPlan]) -> Iterator[MirrorCheckpoint]:

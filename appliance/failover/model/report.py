@@ -15,8 +15,8 @@ _NAMED = 40
 class Report:
     """The states that a run has set, or with ``dry_run`` would set; and the topics that stay unchanged.
 
-    ``losses`` are those of each partition of the promoted topics. ``groups`` are those whose positions differ from
-    those at the source; None if unknown. ``torn`` are the source's partly copied transactions; also None if unknown.
+    ``losses`` are those of each partition of the promoted topics. ``groups`` are those that are not
+    synced, with their states; None if unknown. ``torn`` are the source's partly copied transactions; None likewise.
     """
 
     replicator: str
@@ -24,7 +24,7 @@ class Report:
     states: tuple[StateRecord, ...] = ()
     kept: Mapping[str, CopyState] = field(default_factory=dict)
     losses: tuple[PartitionLoss, ...] = ()
-    groups: tuple[str, ...] | None = ()
+    groups: Mapping[str, str] | None = field(default_factory=dict)
     torn: TornTransactions | None = NOTHING_TORN
 
     def lines(self) -> Iterator[str]:
@@ -42,7 +42,8 @@ class Report:
         if self.groups is None:
             yield "groups: unknown, since the source does not answer: they are where their last sync has put them"
         elif self.groups:
-            yield f"groups that are not where they are at the source: {', '.join(self.groups)}"
+            named = ", ".join(f"{name} ({state})" for name, state in self.groups.items())
+            yield f"groups that are not where they are at the source: {named}"
 
     def _losses(self) -> Iterator[str]:
         behind = [loss for loss in self.losses if loss.behind != 0 or loss.fault]
@@ -74,4 +75,5 @@ class Report:
             "partitions": [asdict(loss) for loss in self.losses],
             "transactions_copied_in_part": self.torn.document() if self.torn else None,
             "groups_not_synced": None if self.groups is None else list(self.groups),
+            "groups_not_synced_states": None if self.groups is None else dict(self.groups),
         }

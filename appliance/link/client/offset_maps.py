@@ -136,16 +136,22 @@ class OffsetMaps:
             self._copies = {(named(topic), number): (topic, number) for topic, number in self._lanes}
         return self._copies
 
-    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
+    def translate(
+        self, partition: Partition, offset: int, source_id: UUID = NOWHERE, start: int | None = None
+    ) -> Translation:
         """The copy's offset at which a consumer that has read a source partition up to ``offset`` continues.
 
         With ``source_id`` the offset belongs to the topic with that id, and the copy may hold none of its records
-        (invariant G).
+        (invariant G). With ``start``, where the copy's log starts, it is the lowest offset of an unread record
+        (invariant O).
         """
         position = self.position(partition)
         if position is not None and is_another(source_id, position.source_id):
             return not_known(f"topic {partition[0]} was made anew at the source, and its copy holds the one before")
-        return self._unknown(partition) or self._map(partition).translate(offset)
+        if unknown := self._unknown(partition):
+            return unknown
+        known = self._map(partition)
+        return known.translate(offset) if start is None else known.unread_from(offset, start)
 
     def reverse(self, copy: Partition, offset: int) -> Translation:
         """The source offset at which a consumer that has read a copy up to ``offset`` continues."""

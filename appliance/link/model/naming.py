@@ -10,6 +10,7 @@ from appliance.settings.values import Settings, TopicNaming
 
 _POSITIONS = ".positions"
 _OFFSETS = ".offsets"
+_GROUPS = ".groups"
 _DIVERGED = ".diverged"
 _REPLICATOR = "replicator-"
 _GLOBAL = "-global"
@@ -145,6 +146,11 @@ class Naming:
         """The destination's topic with the older parts of the offset maps."""
         return self.replicator + _OFFSETS
 
+    @property
+    def groups_topic(self) -> str:
+        """The destination's topic with the places of groups in the copies."""
+        return self.replicator + _GROUPS
+
     def transactional_id(self, lane: int) -> str:
         """Lane ``lane``'s transactional id."""
         return f"{self.replicator}.lane-{lane}"
@@ -223,7 +229,8 @@ class Naming:
             return False
         if topic.startswith(self._failback) or (topic.startswith(f"{self.replicator}.") and topic.endswith(_DIVERGED)):
             return False
-        positions = topic.removesuffix(_OFFSETS) + _POSITIONS if topic.endswith(_OFFSETS) else topic
+        link = topic.removesuffix(_OFFSETS).removesuffix(_GROUPS)
+        positions = topic if link == topic else link + _POSITIONS
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
 
     def meets_dead_letters_of(self, topic: str, others: Container[str]) -> str:
@@ -267,4 +274,4 @@ class Naming:
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:
-    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED))
+    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _GROUPS, _DIVERGED))

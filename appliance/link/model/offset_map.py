@@ -169,6 +169,25 @@ class OffsetMap:
             offset = limit
         return NOT_KNOWN if self._next_copy == UNKNOWN else exact(self._next_copy)
 
+    def unread_from(self, offset: int, start: int) -> Translation:
+        """The copy's lowest offset of a record copied from a source offset at or after this one; its end if none is.
+
+        ``start`` is the first offset of the copy's log. What was copied twice counts twice, and what was never copied
+        counts nowhere: a consumer that continues here skips none, and may read some again. A part of the copy without a
+        map that may hold such a record below makes it unknown.
+        """
+        above = (each for each in self._known if each.stretch.copy_to > start and each.stretch.source_to > offset)
+        found = next(filter(None, (each.index.at_source(offset) for each in above)), (-1, self._next_copy))
+        if UNKNOWN in (self._next_source, found[1]):
+            return NOT_KNOWN
+        ahead, lowest = offset - self._next_source, max(found[1], start)
+        for hole in self.holes():
+            below = start < hole.copy_to and hole.copy_from < lowest
+            if below and (offset < hole.source_to or hole.source_from > hole.source_to):
+                return NOT_KNOWN
+        state = TranslationState.AHEAD if ahead > 0 else TranslationState.EXACT
+        return Translation(lowest, state, max(ahead, 0))
+
     def reverse(self, offset: int) -> Translation:
         """The source offset of the first copied record whose copy lies at or after an offset of the copy."""
         if self._next_copy == UNKNOWN or self._next_source == UNKNOWN:

@@ -167,7 +167,7 @@ def _offsets(partition: PartitionPlan, known: bool) -> Json:
         "destination_offset": partition.committed.offset if partition.committed else None,
         "lag": partition.lag if known else None,
         "state": partition.state,
-        "reason": partition.translation.reason or None,
+        "reason": partition.reason or None,
     }
 
 

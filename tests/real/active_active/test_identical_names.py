@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
 
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.step import Verdict

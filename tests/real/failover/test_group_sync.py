@@ -58,7 +58,7 @@ class MadeUp:
             raise self.fails
         return self.unread
 
-    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE) -> Translation:
+    def translate(self, partition: Partition, offset: int, source_id: UUID = NOWHERE, _: int = 0) -> Translation:
         self.asked += 1
         self.ids.add(source_id)
         if partition not in self.copied:

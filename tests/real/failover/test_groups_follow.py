@@ -14,10 +14,12 @@ from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.share_offsets import alter_starts
+from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import Settings
 from appliance.status.model.document import document
 from appliance.status.watcher import Watcher
 from tests.support.engine import Engine, Pair
+from tests.support.failing_back import delete_records
 from tests.support.groups import (
     CLASSIC,
     CONSUMER,
@@ -127,6 +129,40 @@ async def test_a_share_group_that_moves_to_the_destination_misses_nothing(pair: 
         await engine.copy_all()
         rest = share(pair.grape, group, pair.naming.destination(topic), 5)
     assert rest == values[-len(rest) :]
+
+
+async def test_case_726_a_group_below_the_start_of_a_log_on_either_side_continues_at_the_first_record_of_the_copy(
+    pair: Pair,
+) -> None:
+    # Below the source's start it was unknown for ever; a commit below the copy's start let `latest` jump to the end.
+    topic, group = pair.topic("orders"), f"g-{pair.tag}"
+    copy = pair.naming.destination(topic)
+    values = produce_numbered(pair.producer(), topic, 20)
+    delete_records(pair.orange, topic, 10)
+    commit(pair.orange, group, {(topic, 0): 4})
+    async with following(pair) as (engine, sync):
+        await engine.copy_all()
+        assert await until(sync, GroupState.SYNCED) == 0
+        assert committed(pair.grape, group) == {(copy, 0): (0, "")}
+        delete_records(pair.grape, copy, 3)
+        await until(group_sync(settings_of(pair), engine.source, engine.destination), GroupState.SYNCED)
+    assert committed(pair.grape, group) == {(copy, 0): (3, "")}
+    assert consume(pair.grape, group, copy, 7) == values[13:]
+
+
+async def test_case_727_a_group_is_not_moved_past_records_that_are_to_be_copied_again(pair: Pair) -> None:
+    # After a backward reset its place was the copy's end, past records that the copy held and did not hold again yet.
+    topic, group = pair.topic("orders"), f"g-{pair.tag}"
+    copy = pair.naming.destination(topic)
+    values = produce_numbered(pair.producer(), topic, 20)
+    commit(pair.orange, group, {(topic, 0): 12})
+    async with following(pair) as (engine, sync):
+        await engine.copy_all()
+        await until(sync, GroupState.SYNCED)
+        assert await resume(pair.settings(), Choice(topic, 0, "4"), str) == 1
+        assert await until(sync, GroupState.BEHIND) == 8
+    assert committed(pair.grape, group) == {(copy, 0): (12, "")}
+    assert consume(pair.grape, group, copy, 8) == values[12:]
 
 
 async def test_groups_follow_beside_the_replicator_and_its_status_shows_them(pair: Pair) -> None:

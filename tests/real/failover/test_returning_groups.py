@@ -87,7 +87,7 @@ async def test_a_group_that_moves_over_and_back_reads_each_record_once_and_follo
         values += produce_numbered(there(pair), copy, 20, first=100)
         read += consume(pair.grape, group, copy, 15, protocol, note="one")
         report = await failed_back(pair)
-        assert report.groups == ()
+        assert report.groups == {}
         assert {note for _, note in committed(pair.orange, group).values()} == {"one"}
         await copied(engine)
         values += produce_numbered(pair.producer(), topic, 5, first=200)
@@ -114,9 +114,11 @@ async def test_a_group_is_not_moved_backwards_and_not_while_it_has_a_member_at_t
         commit(pair.orange, ahead, {(topic, 0): 9})
         with member(pair.orange, busy, topic):
             report = await failed_back(pair)
-    assert report.groups == (busy,)
-    assert f"groups that are not where they are at the copies: {busy}" in list(report.lines())
-    assert report.document()["groups_not_returned"] == [busy]
+    assert report.groups == {ahead: "further at the destination", busy: "consumed at the destination"}
+    named = ", ".join(f"{group} ({state})" for group, state in report.groups.items())
+    assert f"groups that are not where they are at the copies: {named}" in list(report.lines())
+    assert report.document()["groups_not_returned"] == [ahead, busy]
+    assert report.document()["groups_not_returned_states"] == report.groups
     assert {at: offset for at, (offset, _) in committed(pair.orange, ahead).items()} == {(topic, 0): 9}
     assert {at: offset for at, (offset, _) in committed(pair.orange, busy).items()} == {(topic, 0): 4}
 
@@ -147,7 +149,7 @@ async def test_case_172_a_failback_that_is_killed_before_its_groups_return_has_t
             with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
                 await failed_back(pair)
         assert await states(pair, topic) == {CopyState.FAILING_BACK}
-        assert (await failed_back(pair)).groups == ()
+        assert (await failed_back(pair)).groups == {}
         assert {at: offset for at, (offset, _) in committed(pair.orange, group).items()} == {(topic, 0): 13}
 
 

@@ -8,13 +8,19 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.failover.group_service import group_sync
+from appliance.failover.group_sync import GroupSync
+from appliance.failover.last_sync import settled
 from appliance.failover.link_states import LinkStates
+from appliance.failover.model.group_plan import GroupPlan, GroupState
+from appliance.kafka.client.group_offsets import Commit
 from appliance.replicator.resume import Choice, adopt_positions, resume
 from appliance.status.watcher import Watcher
 from tests.real.failover.test_removal import removed, restored
 from tests.support.administration import make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import Killed, delete_records
+from tests.support.groups import commit, committed, consume
 from tests.support.mesh import copy_all
 from tests.support.patience import PATIENCE
 
@@ -90,6 +96,47 @@ async def test_other_producers_and_their_open_transactions_are_no_obstacle_in_a_
             await engine.copy_until(asyncio.create_task(engine.until_copied(topic, (turn + 1) * 10)))
         other.commit_transaction(PATIENCE)
     assert numbers(link, topic, 0) == {"other": [0, 1, 2], link.link: list(range(30))}
+
+
+async def test_case_725_a_group_that_two_links_sync_skips_no_record_of_either_source(pair: Pair) -> None:
+    # The highest place won, and the records of the other source below it were skipped, with a lag of 0.
+    both = links(pair, True, True)
+    topic, group = make(both, 1, 1), f"g-{pair.tag}"
+    copy = both[0].naming.destination(topic)
+    async with both[0].engine() as first, both[1].engine() as second:
+        for turn in range(4):
+            for link in both:
+                produce(link, topic, 0, turn * 25, 25)
+            for engine in (first, second):
+                await engine.prepare()
+            await copy_all([first, second])
+
+        def sync(link: Pair, engine: Engine) -> GroupSync:
+            settings = link.settings(REPLICA_GROUPS_REGEX=group)
+            return group_sync(settings, engine.source, engine.destination)
+
+        async def plans(*syncs: GroupSync) -> list[GroupPlan]:
+            for each in (*syncs, *syncs):
+                assert await settled(each)
+            return [each.plans[group] for each in syncs]
+
+        commit(pair.orange, group, {(topic, 0): 90})
+        one, two = sync(both[0], first), sync(both[1], second)
+        (alone,) = await plans(one)
+        assert alone.lag == 0
+        commit(pair.grape, group, {(topic, 0): 15})
+        held, holds = await plans(one, two)
+        assert (held.state, holds.lag) == (GroupState.BEHIND, 0)
+        assert held.reason.startswith(both[1].naming.replicator)
+        place, _ = committed(pair.grape, group)[copy, 0]
+        assert place == (holds.partitions[0].target or Commit(-1)).offset
+        (restarted,) = await plans(sync(both[0], first))  # the other link has ended
+        assert committed(pair.grape, group)[copy, 0][0] == place
+        assert restarted.reason == held.reason
+    rows = [json.loads(row[2] or b"") for row in pair.rows(pair.grape, copy, 1)[0]]
+    last = [index for index, row in enumerate(rows) if row in ([both[0].link, 90], [both[1].link, 15])]
+    unread = rows[min(last) :]
+    assert [json.loads(value) for value in consume(pair.grape, group, copy, len(unread))] == unread
 
 
 @pytest.mark.parametrize("shares", [(False, True), (True, False)])

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.failover.model.group_plan import GroupPlan, GroupState, plan
+from appliance.failover.model.group_plan import GroupPlan, GroupState, Places, not_synced, plan
 from appliance.kafka.client.group_offsets import Commit, Commits
 from appliance.kafka.client.groups import Group
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.link.model.translation import Translation, TranslationState
 
 UPSTREAM = Commit(50, "note", 3)
@@ -137,3 +138,71 @@ def test_of_several_partitions_one_that_is_unknown_makes_the_groups_lag_unknown_
     assert (found.lag, found.state) == (None, GroupState.UNKNOWN)
     known = replace(found.done(), partitions=found.done().partitions[::2])
     assert (known.lag, known.state) == (12, GroupState.BEHIND)
+
+
+FIRST, SECOND = "replicator-first", "replicator-second"
+
+
+def place(offset: int, upstream: int = 50, before: str = "") -> MirrorCheckpoint:
+    return MirrorCheckpoint("g", COPY, upstream, offset, before)
+
+
+def of_two(translation: Translation, committed: Commit | None, **places: MirrorCheckpoint) -> GroupPlan:
+    """The plan of the first of two links that write one copy."""
+    remembered: Places = {f"replicator-{link}": each for link, each in places.items()}
+    held = {} if committed is None else {COPY: committed}
+    copies = "{}.copy".format, lambda *_: translation, lambda _: remembered
+    return plan(Group("g", 0), {SOURCE: UPSTREAM}, Group("g", 1), held, *copies, FIRST)
+
+
+def test_case_722_of_two_links_that_write_a_copy_the_lowest_place_counts() -> None:
+    # The highest won: 750 records were passed, and the lag was 0.
+    found = of_two(Translation(900, TranslationState.EXACT), Commit(900, "note"), first=place(900), second=place(150))
+    assert found.commits == {COPY: Commit(150, "note")}
+    assert (found.state, found.lag) == (GroupState.BEHIND, None)
+    done = found.done()
+    assert (done.state, done.lag, done.commits, done.news) == (GroupState.BEHIND, 750, {}, [])
+    assert done.reason == f"{SECOND} knows unread records from offset 150 of orders.copy-0 on"
+    assert not_synced([done]) == {"g": f"behind: {done.reason}"}
+
+
+def test_a_place_is_remembered_before_it_is_committed_with_the_commit_that_it_replaces() -> None:
+    found = of_two(EXACT, Commit(60, "note"), first=place(60, 40))
+    assert found.news == [place(70, before="60")]
+    assert of_two(EXACT, Commit(60), first=place(70, before="60")).commits == {COPY: Commit(70, "note")}
+    assert of_two(EXACT, Commit(70), first=place(70)).news == []
+
+
+def test_killed_between_the_place_and_the_commit_a_lower_place_of_another_link_still_holds_the_group_back() -> None:
+    killed = of_two(EXACT, Commit(65), first=place(70, before="65"), second=place(30))
+    assert killed.commits == {COPY: Commit(30, "note")}
+
+
+def test_case_723_a_group_goes_back_past_what_the_copy_has_lost() -> None:
+    # "Never backwards" held it at its old offset: 81 records that were copied again were skipped.
+    after_a_cut = Translation(52, TranslationState.EXACT)
+    found = of_two(after_a_cut, Commit(133, "note"), first=place(133))
+    assert found.commits == {COPY: Commit(52, "note")}
+    assert found.state is GroupState.BEHIND
+
+
+def test_a_group_that_was_reset_at_the_source_stays_where_it_is() -> None:
+    found = of_two(EXACT, Commit(90, "note"), first=place(90, 65))
+    assert (found.commits, found.news, found.state) == ({}, [], GroupState.FURTHER)
+
+
+@pytest.mark.parametrize("own", [Commit(80, "note"), Commit(80, "", 3)])
+def test_a_commit_that_no_link_remembers_is_not_set_back(own: Commit) -> None:
+    assert of_two(EXACT, own, first=place(60), second=place(10)).commits == {}
+
+
+def test_a_place_below_the_start_of_the_copys_log_counts_as_its_start() -> None:
+    found = of_two(EXACT.within(40), None, second=place(10))
+    assert found.commits == {COPY: Commit(40, "note")}
+
+
+def test_case_724_every_group_that_is_not_synced_is_named_with_its_state() -> None:
+    # Those without a lag passed in silence, though they were further, or consumed, at the destination.
+    plans = planned(EXACT, Commit(80)), planned(EXACT, Commit(80, "", 0)), planned(EXACT, Commit(70, "note"))
+    states = [state for each in plans for state in not_synced([each]).values()]
+    assert states == ["further at the destination", "consumed at the destination"]

@@ -10,7 +10,7 @@ from appliance.link.model.offset_map import OffsetMap, Segment, is_copied, overl
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.offset_runs import Group, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
-from appliance.link.model.position import CopyEnd
+from appliance.link.model.position import CopyEnd, Loss
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.map_growth import MapGrowth
 from tests.support.copying_lane import REPLICA, START, CopyingLane, assert_exact
@@ -49,6 +49,60 @@ def test_whatever_befalls_a_copy_a_translation_is_exact_or_unknown(seed: int) ->
     for _ in range(STEPS):
         lane.chance.choice(events)()
         assert_exact(lane)
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_case_720_whatever_befalls_a_mapped_copy_no_group_is_placed_past_a_record_that_it_has_not_read(
+    seed: int,
+) -> None:
+    # After a backward reset, a place moved past older copies of records that the copy did not hold again yet.
+    lane = CopyingLane(random.Random(seed))
+
+    def lose() -> None:
+        end = lane.chance.randint(lane.start, len(lane.copy))
+        if any(of is not None for of in lane.copy[end:]) and lane.held.copy_end:
+            lane.copy = lane.copy[:end]
+            lane.remember(lane.held.stop_shortened("has lost", 1, Loss(end)))
+            lane.restart()
+            lane.remember(replace(lane.held.go_on(), copy_end=None))
+
+    def go_on_elsewhere() -> None:
+        at = lane.chance.randint(0, len(lane.source))
+        lane.remember(lane.held.begin_again(REPLICA.source_id, REPLICA.destination_id, at))
+
+    events = (
+        *(lane.produce, lane.copy_some, lane.copy_some, lane.copy_some, lane.abort_some, lane.restart, lane.thin),
+        *(lambda: lane.copy_some(strangers=True), lane.expire, lose, go_on_elsewhere),
+    )
+    for _ in range(STEPS):
+        lane.chance.choice(events)()
+        found = lane.map()
+        for offset in range(len(lane.source) + 1):
+            unread = [at for at, of in enumerate(lane.copy) if at >= lane.start and of is not None and of >= offset]
+            place = found.unread_from(offset, lane.start).offset
+            assert place is None or lane.start <= place <= min(unread, default=place), f"{offset}: {place}, {unread}"
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_case_721_of_a_copy_that_nothing_befell_every_group_has_its_exact_place_also_below_the_sources_start(
+    seed: int,
+) -> None:
+    # A group below the source's log start, which the link had never seen, was unknown for ever.
+    lane = CopyingLane(random.Random(seed))
+    lane.source = [False] * lane.chance.randint(0, 20)  # retention has deleted them before the link began
+    lane.held = replace(START, next_offset=len(lane.source), copy_end=None, tail=OffsetTail.begin(len(lane.source), 0))
+    events = (lane.produce, lane.copy_some, lambda: lane.copy_some(strangers=True), lane.abort_some, lane.expire)
+    for _ in range(STEPS):
+        lane.chance.choice(events)()
+    for offset in range(len(lane.source) + 1 if lane.held.records else 0):
+        place = lane.map().unread_from(offset, lane.start).offset
+        assert place is not None, f"{offset} of {lane.held}"
+        assert place >= lane.start
+        below, above = (
+            [of for of in part if of is not None] for part in (lane.copy[lane.start : place], lane.copy[place:])
+        )
+        assert all(of < offset for of in below)
+        assert all(of >= offset for of in above)
 
 
 def test_case_202_what_a_copy_has_lost_stays_unknown_when_compaction_gives_the_key_of_its_cut_to_a_built_segment() -> (

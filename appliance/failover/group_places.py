@@ -1,0 +1,92 @@
+"""The places of groups in copies, as each link's sync remembers them at the destination (invariant O).
+
+The topic ``<replicator>.groups`` is compacted, with one partition. Its records are checkpoints as MirrorMaker 2's: the
+group's source offset, and its place in the copy, -1 if it is no longer synced. The metadata are the sync's own commit
+before it: a place is remembered before it is committed, so after a kill either of them is there.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from appliance.failover.mirror_formats import MirrorTopics
+from appliance.failover.model.group_plan import Places
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.answer import check
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.checkpoint_log import read_records
+from appliance.link.client.registry import Registry
+from appliance.link.model.mirror_records import MirrorCheckpoint, decode_checkpoint, encode_checkpoint
+from appliance.link.model.naming import Naming
+
+
+@dataclass(slots=True)
+class _Log:
+    """The places of one link, up to an offset of the topic with this id."""
+
+    topic_id: UUID | None = None
+    read_to: int = -1
+    places: dict[tuple[str, Partition], MirrorCheckpoint] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class GroupPlaces:
+    """The places of a link, and of those that share copies with it, as of the last ``refresh``."""
+
+    destination: Cluster
+    naming: Naming
+    replication_factor: int = -1
+    _logs: dict[str, _Log] = field(default_factory=dict)
+    _registry: Registry | None = None
+
+    def of(self, group: str, copy: Partition) -> Places:
+        """The places of a group in a partition of a copy, by link."""
+        held = {link: log.places[group, copy] for link, log in self._logs.items() if (group, copy) in log.places}
+        return {link: place for link, place in held.items() if place.downstream >= 0}
+
+    def gone(self, synced: Iterable[tuple[str, Partition]]) -> Iterable[MirrorCheckpoint]:
+        """The records that withdraw this link's places of all others than these groups and copies."""
+        own = self._logs[self.naming.replicator].places
+        return [MirrorCheckpoint(*key, -1, -1) for key in own.keys() - set(synced) if own[key].downstream >= 0]
+
+    async def refresh(self) -> None:
+        """Read the newest places.
+
+        Raises:
+            ApplianceError: some are unknown.
+        """
+        registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
+        if self.naming.shared:
+            await registry.refresh()
+        links = {self.naming.replicator} | registry.sharing
+        self._logs = {link: self._logs.get(link) or _Log() for link in links}
+        for link, log in self._logs.items():
+            await self._read(log, self.naming.of_link(link).groups_topic)
+
+    async def remember(self, places: Iterable[MirrorCheckpoint]) -> None:
+        """Write places of this link.
+
+        Raises:
+            ApplianceError: some are not written.
+        """
+        topic, now = self.naming.groups_topic, time.time_ns() // 1_000_000
+        if records := [encode_checkpoint(each, now) for each in places]:
+            await MirrorTopics(self.destination, (topic,), self.replication_factor).append(topic, records)
+
+    async def _read(self, log: _Log, topic: str) -> None:
+        metadata, partition = await self.destination.metadata([topic]), (topic, 0)
+        known = metadata.topics.get(topic)
+        if known is None or known.id != log.topic_id:
+            log.topic_id, log.read_to, log.places = known.id if known else None, -1, {}
+        if known is None:
+            return
+        check(known.error, f"read {topic}: grant DESTINATION_API_KEY Create, Describe, Read and Write on it")
+        end = (await list_offsets(self.destination, metadata, [partition], Bound.STABLE_END))[partition]
+        if log.read_to > end:
+            log.read_to, log.places = -1, {}
+        while log.read_to < end:
+            records, log.read_to = await read_records(self.destination, metadata, partition, log.read_to)
+            for place in map(decode_checkpoint, records):
+                log.places[place.group, place.copy] = place
