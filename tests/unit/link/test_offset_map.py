@@ -10,7 +10,7 @@ from appliance.link.model.offset_map import OffsetMap, Segment, is_copied, overl
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.offset_runs import Group, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
-from appliance.link.model.position import CopyEnd, Loss
+from appliance.link.model.position import CopyEnd, Loss, SourcePlace
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.map_growth import MapGrowth
 from tests.support.copying_lane import REPLICA, START, CopyingLane, assert_exact
@@ -68,7 +68,7 @@ def test_case_720_whatever_befalls_a_mapped_copy_no_group_is_placed_past_a_recor
 
     def go_on_elsewhere() -> None:
         at = lane.chance.randint(0, len(lane.source))
-        lane.remember(lane.held.begin_again(REPLICA.source_id, REPLICA.destination_id, at))
+        lane.remember(lane.held.begin_again(REPLICA.source_id, REPLICA.destination_id, SourcePlace(at, 0)))
 
     events = (
         *(lane.produce, lane.copy_some, lane.copy_some, lane.copy_some, lane.abort_some, lane.restart, lane.thin),
