@@ -22,8 +22,6 @@ from appliance.link.model.position import CopyEnd, Loss, Position
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
 
-Answers = tuple[dict[Partition, int], dict[Partition, ApplianceError]]
-
 
 @dataclass(slots=True)
 class EpochEnds:
@@ -32,7 +30,9 @@ class EpochEnds:
     cluster: Cluster
     _known: dict[Partition, tuple[tuple[UUID, int, int], int]] = field(default_factory=dict)
 
-    async def read(self, metadata: Metadata, epochs: Mapping[Partition, int]) -> Answers:
+    async def read(
+        self, metadata: Metadata, epochs: Mapping[Partition, int]
+    ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
         """The known ends of logs up to epochs older than their leaders'; and the errors of the others."""
         older = {
             p: (metadata.topics[p[0]].id, leads, epoch)
@@ -84,18 +84,16 @@ async def _copy_logs(
     epochs: EpochEnds, metadata: Metadata, written: Mapping[Partition, CopyEnd | None]
 ) -> dict[Partition, CopyLog]:
     """The log of each copy, given the end of what was written to it; an error of one affects no other."""
-    there = [copy for copy in written if copy[0] in metadata.topics]
-    ends, failures = await try_offsets(epochs.cluster, metadata, there, Bound.END)
+    ends, failures = await try_offsets(epochs.cluster, metadata, written, Bound.END)
     asked = {copy: end.leader_epoch for copy in ends if (end := written[copy])}
     held, unanswered = await epochs.read(metadata, asked)
     failures |= unanswered
     logs = {}
     for copy, end in written.items():
         topic, epoch, error = metadata.topics.get(copy[0]), metadata.leader_epoch(*copy), failures.get(copy)
-        at = None if error else ends.get(copy)
-        log = CopyLog(copy, topic.id if topic else None, at, epoch, held.get(copy), error=error)
+        log = CopyLog(copy, topic.id if topic else None, ends.get(copy), epoch, held.get(copy), error=error)
         try:
-            logs[copy] = await with_last_batch(epochs.cluster, metadata, log, end) if end else log
+            logs[copy] = await with_last_batch(epochs.cluster, metadata, log, end) if end and not error else log
         except ApplianceError as unknown:
             logs[copy] = replace(log, error=unknown)
     return logs
