@@ -18,6 +18,7 @@ from appliance.failover.pause import set_paused
 from appliance.failover.removal import remove_topics
 from appliance.link.client.offset_maps import OffsetMaps, segment_keys
 from appliance.link.client.registry import Registry
+from appliance.link.model.claims import given_up
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.position_change import Place
@@ -54,7 +55,9 @@ async def claims(engine: Engine) -> set[str]:
     """The names of the copies that the registry gives to the link."""
     registry = Registry(engine.destination, engine.pair.naming.replicator)
     await registry.refresh()
-    return {copy for (copy, _), claim in registry.claims.items() if claim.link == registry.link}
+    return {
+        copy[0] for copy, claim in registry.claims.items() if claim.link == registry.link and copy != given_up(copy[0])
+    }
 
 
 async def remembered(engine: Engine) -> set[str]:
