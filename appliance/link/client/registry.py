@@ -19,7 +19,6 @@ from typing import Any
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable
 from appliance.kafka.client.acls import AccessControlEntry
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
@@ -92,12 +91,6 @@ class Registry:
             for record in records:
                 self._take(record)
             self._read_to = following  # not earlier: a refused record is met again
-
-    async def policy(self) -> str:
-        """Its effective ``cleanup.policy``; empty if there is none, or it is unknown."""
-        described, _ = await try_describe(self.cluster, [REGISTRY], (POLICY,))
-        setting = described.get(REGISTRY, {}).get(POLICY)
-        return (setting and setting.value) or ""
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
         """The claims of other links that keep this one from copies, by name."""
