@@ -210,9 +210,10 @@ class Destination:
         return [self._naming.destination(topic.name) for topic in self._sources.matching][:TOPICS_MAX]
 
     def _wanted(self, known: Collection[str] | None) -> list[NewTopic]:
-        factor, naming, engine = self._settings.topics.replication_factor, self._naming, self._settings.engine
+        topics, naming, engine = self._settings.topics, self._naming, self._settings.engine
+        factor, compacts = topics.replication_factor, not (topics.shared or topics.follows_configs)
         sources = self._sources.matching[:TOPICS_MAX]
-        copies = new_copies(sources, self._configs_to_follow(), naming, factor, known)
+        copies = new_copies(sources, self._configs_to_follow(), naming, factor, known, compacts=compacts)
         lanes = engine.lanes or engine.task_count
         mirrors = [mirror_topic(name, factor) for name in self._mirrors]
         ours = [positions_topic(naming, lanes, factor), offsets_topic(naming, lanes, factor), registry_topic(factor)]

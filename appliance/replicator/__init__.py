@@ -5,7 +5,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``driver``, ``discovery``: the search for topics and partitions every few seconds, and the plan of lanes and tasks.
 - ``jobs``: the Spark jobs that copy, one after the other.
 - ``establish``, ``resume``: making a link, checking it at every start, and resuming stopped partitions.
-- ``config_follower``, ``configs_command``: the topic settings of copies, and ``appliance configs``.
+- ``config_follower``, ``backlog``, ``configs_command``: the topic settings of copies, and ``appliance configs``.
 - ``acl_follower``, ``acls_command``: the ACLs of copies for the readers of their sources, and ``appliance acls``.
 - ``offsets_build``: maps of offsets for records that were copied without one.
 - ``failback``: ``appliance failback``.

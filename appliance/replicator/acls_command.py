@@ -3,10 +3,8 @@
 import argparse
 import asyncio
 import json
-import re
 from collections.abc import Mapping, Sequence
 
-from appliance.errors import SettingsError
 from appliance.kafka.client.client_tls import user_of
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.clusters import destination_cluster, source_cluster
@@ -15,14 +13,10 @@ from appliance.link.model.copied_acls import Entries, principal_of
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover, obeying
 from appliance.replicator.acl_follower import AclFollower, AclLook, left_out, why_left_out
+from appliance.replicator.configs_command import chosen_topics, topic_options
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-
-
-def _options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--topic", default=".*", metavar="REGEX", help="source topics (default: all that are copied)")
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
@@ -33,16 +27,10 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
         BrokerRefused: a cluster does not list its ACLs.
         Unreachable, BrokerBusy, PeerError: as everywhere.
     """
-    try:
-        chosen = re.compile(parsed.topic)
-    except re.error as error:
-        raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
-    naming = Naming.of(settings)
+    chosen, naming = chosen_topics(parsed), Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        states, registry = (
-            NewestStates(destination, naming),
-            Registry(destination, naming.replicator, shares=naming.shared),
-        )
+        states = NewestStates(destination, naming)
+        registry = Registry(destination, naming.replicator, shares=naming.shared)
         await registry.refresh()
         known = discover(await source.metadata(None), await destination.metadata(None), naming)
         replicas = obeying(known, await states.read()).replicas
@@ -82,5 +70,5 @@ ACLS = Command(
     "Shows the ACLs that copies lack for the readers of their source topics, and those that the link made before and "
     "whose like is gone at the source. It changes nothing; with ACLS_SYNC=yes the replicator does.",
     with_settings(Role.REPLICATOR, _acls),
-    _options,
+    topic_options,
 )

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from appliance.errors import SettingsError
-from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import set_on, try_describe
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover
 from appliance.replicator.config_follower import ConfigFollower, ConfigLook
@@ -21,29 +21,37 @@ Held = Mapping[str, Mapping[str, str]]
 """The settings that copies have, by copy."""
 
 
-def _options(command: argparse.ArgumentParser) -> None:
+def topic_options(command: argparse.ArgumentParser) -> None:
+    """The options of a command about copies."""
     command.add_argument("--topic", default=".*", metavar="REGEX", help="source topics (default: all that are copied)")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
-async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Print the changes; 1 when those of some topic are unknown."""
+def chosen_topics(parsed: argparse.Namespace) -> re.Pattern[str]:
+    """The source topics that a command is about; a SettingsError where the regular expression is invalid."""
     try:
-        chosen = re.compile(parsed.topic)
+        return re.compile(parsed.topic)
     except re.error as error:
         raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
-    naming = Naming.of(settings)
+
+
+async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Print the changes; 1 when those of some topic are unknown."""
+    chosen, naming = chosen_topics(parsed), Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         found = discover(await source.metadata(None), await destination.metadata(None), naming)
         topics = sorted({r.source_topic for r in found.replicas if chosen.fullmatch(r.source_topic)})
-        follower = ConfigFollower(source, destination, naming, settings.topics, ConfigFilter(destination))
-        look = await follower.look(topics)
+        registry = Registry(destination, naming.replicator, shares=naming.shared)
+        await registry.refresh()
+        follower = ConfigFollower(source, destination, naming, settings.topics, registry)
+        look = await follower.look(topics, found.replicas)
         described, _unseen = await try_describe(destination, list(look.changes))
     held = {copy: set_on(configs) for copy, configs in described.items()}
     if parsed.json:
-        print(json.dumps(as_document(look, held, follows=settings.topics.follows_configs)))
+        print(json.dumps(as_document(look, held, follows=settings.topics.syncs_configs)))
     else:
-        print("\n".join(as_lines(look, held, follows=settings.topics.follows_configs)))
+        why_not = "a shared copy keeps its own settings" if naming.shared else "CONFIGS_SYNC=no"
+        print("\n".join(as_lines(look, held, "" if settings.topics.syncs_configs else why_not)))
     return 1 if look.failures else 0
 
 
@@ -58,9 +66,9 @@ def as_document(look: ConfigLook, held: Held, *, follows: bool) -> dict[str, obj
     return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures}
 
 
-def as_lines(look: ConfigLook, held: Held, *, follows: bool) -> Sequence[str]:
-    """The look, a line for each setting."""
-    lines = [] if follows else ["CONFIGS_SYNC=no: none of this is changed"]
+def as_lines(look: ConfigLook, held: Held, why_not: str = "") -> Sequence[str]:
+    """The look, a line for each setting; ``why_not`` is the reason that nothing is changed."""
+    lines = [f"{why_not}: none of this is changed"] if why_not else []
     for copy, change in look.changes.items():
         for key, value in sorted(change.items()):
             lines.append(f"{copy}: {key} {held.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
@@ -74,5 +82,5 @@ CONFIGS = Command(
     "Shows the settings that copies do not have as their source topics do, and that the replicator would set. "
     "It changes nothing. CONFIGS_SYNC and CONFIGS_EXCLUDE_REGEX say what follows.",
     with_settings(Role.REPLICATOR, _configs),
-    _options,
+    topic_options,
 )

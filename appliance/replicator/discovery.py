@@ -1,19 +1,22 @@
 """Looking at both clusters every few seconds: the topics, and the copies to make or grow first."""
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.configs import set_on, try_describe
+from appliance.kafka.client.configs import POLICY, set_on, try_describe
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.topics import grow_topics, hidden_topics
+from appliance.kafka.client.topics import grow_topics, hidden_topics, require_led
 from appliance.kafka.protocol.metadata import Metadata, Topic
-from appliance.link.client.checkpoint_log import NewestStates, peek_checkpoints
+from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
+from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.source_rules import SourceRules
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
@@ -21,7 +24,7 @@ from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, obeying, too_small, waiting, without
-from appliance.link.model.topic_configs import missed, new_copies, told, unknown
+from appliance.link.model.topic_configs import BY_HAND, missed, new_copies, own_configs, told, unknown
 from appliance.replicator.acl_follower import AclFollower
 from appliance.replicator.config_follower import ConfigFollower
 from appliance.replicator.model.round_robin import RoundRobin
@@ -39,8 +42,7 @@ _STATES_PATIENCE = 2.0
 """Timeout for reading the states from the first lane's partition, in seconds; after it, a look works without them."""
 
 _SHOWN_PATIENCE = 2.0
-_SHOWN_PAUSE = 0.005
-_SHOWN_PAUSE_MAX = 0.1
+_PAUSE_MAX = 0.1
 
 
 @dataclass(slots=True)
@@ -67,9 +69,6 @@ class TopicDiscovery:
     _copied: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
-        self._filter = ConfigFilter(self.destination, self.naming.positions_topic)
-        self._states = NewestStates(self.destination, self.naming)
-        self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._filter)
         self._registry = Registry(
             self.destination,
             self.naming.replicator,
@@ -77,6 +76,8 @@ class TopicDiscovery:
             self.naming.shared,
             topics=self.naming.topics,
         )
+        self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._registry)
+        self._filter, self._states = self._configs.filter, self._configs.states
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
         link = principal_of(self.user)
         self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
@@ -95,6 +96,7 @@ class TopicDiscovery:
         if self._registry.deletion:
             raise LinkRefused(was_deleted(self.naming.replicator, self._registry.deletion))
         found = await self._discover()
+        made = {topic.name for topic in found.missing}
         failures = await self._make(found.missing) if found.missing else {}
         foreign = await self._grow(found.smaller) if found.smaller else {}
         if found.missing or found.smaller:
@@ -110,8 +112,10 @@ class TopicDiscovery:
         found = await self._without_others(found)
         topics = dict.fromkeys(replica.source_topic for replica in found.replicas)
         self._copied = found.replicas
-        if self._untold is None and not self.naming.is_identical:  # each side would undo the other's changes
-            self._leave_out(await self._configs.follow(self._round_robin.next(topics), self._states.still_active))
+        if self._untold is None:
+            new = [name for name in topics if name in made]
+            due = dict.fromkeys((*self._round_robin.next(topics), *new[:_CONFIGS_A_LOOK]))
+            self._leave_out(await self._configs.follow(list(due), found.replicas))
         left_out = {name: tuple(sorted(self._left_out[name])) for name in topics if name in self._left_out}
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
@@ -163,18 +167,14 @@ class TopicDiscovery:
         return replace(found, replicas=claimed, unfit={**found.unfit, **unfit})
 
     async def _until_shown(self, partitions: Mapping[str, int]) -> None:
-        """Wait until this many partitions of each copy have a leader, or for two seconds.
+        """Wait until this many partitions of each copy have a leader that knows of it, or for two seconds.
 
-        The controller has answered by then, but the metadata of other brokers lag a moment; without the wait, copying
-        of the topic would begin only after the next look.
+        The controller has answered by then, but other brokers lag a moment; without the wait, copying of the topic
+        would begin only after the next look.
         """
-        deadline, pause = asyncio.get_running_loop().time() + _SHOWN_PATIENCE, _SHOWN_PAUSE
-        while partitions and asyncio.get_running_loop().time() < deadline:
-            known = await self.destination.metadata(list(partitions))
-            if all(_led(known.topics.get(name)) >= count for name, count in partitions.items()):
-                return
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _SHOWN_PAUSE_MAX)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SHOWN_PATIENCE):
+                await retry_while_busy(partial(require_led, self.destination, partitions), longest_pause=_PAUSE_MAX)
 
     async def _make(self, missing: Sequence[Topic]) -> dict[str, str]:
         """Make copies; the reason, by source topic, for those that cannot be made or seen."""
@@ -185,26 +185,31 @@ class TopicDiscovery:
             self._said_untold = True
             log.warning("the source does not tell the settings of topics: copies get those of the destination")
         known = await self._filter.known()
-        active = await self._states.still_active(described)
         wanted = new_copies(
-            [topic for topic in missing if topic.name in active],
+            [topic for topic in missing if topic.name in described],
             set_at_source,
             self.naming,
             self.topics.replication_factor,
             known,
+            compacts=not (self.naming.shared or self.topics.follows_configs),
         )
-        made = await self._filter.make(wanted)
+        if not self.naming.shared:
+            await self._registry.note_configs({new.name: own_configs(new.configs) for new in wanted})
+        active = {self.naming.destination(name) for name in await self._states.still_active(described)}
+        made = await self._filter.make([new for new in wanted if new.name in active])
         for new in made.topics:
             log.info("topic made", extra={"fields": {"topic": new.name, "partitions": new.partitions}})
         kept = {new.name: new.configs for new in made.topics}
         hidden = await hidden_topics(self.destination, made.there)
         left_out, failures = {}, {name: str(error) for name, error in undescribed.items()}
-        failures |= {name: _CHANGED for name in described if name not in active}
+        failures |= {name: _CHANGED for name in described if self.naming.destination(name) not in active}
         for topic in missing:
             copy = self.naming.destination(topic.name)
             if copy in kept:
                 refused = missed(made.left_out.get(copy, {}), kept[copy])
                 left_out[topic.name] = unknown(set_at_source[topic.name], known) | refused
+                if self.naming.shared and kept[copy].get(POLICY) != set_at_source[topic.name].get(POLICY):
+                    log.warning("settings left out", extra={"fields": told({copy: {POLICY: BY_HAND}})})
             elif copy in made.failures:
                 failures[topic.name] = str(made.failures[copy])
             elif copy in hidden:
@@ -241,9 +246,7 @@ class TopicDiscovery:
         return {**changed, **foreign, **failed}
 
     async def _written_by_us(self) -> set[uuid.UUID]:
-        name = self.naming.positions_topic
-        known = (await self.destination.metadata([name])).topics.get(name)
-        checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders) if known else 0)
+        checkpoints = await self._states.checkpoints()
         return {held.destination_id for checkpoint in checkpoints for held in checkpoint.positions.values()}
 
     async def _claimed_by_us(self) -> set[uuid.UUID]:
@@ -262,8 +265,3 @@ def _tell(states: States, before: States) -> None:
         if record != before.get(record.topic):
             fields = {"of": record.subject, "state": record.state, "by": record.by, "why": record.why}
             log.info("state", extra={"fields": fields})
-
-
-def _led(topic: Topic | None) -> int:
-    """Number of its partitions with a leader."""
-    return sum(leader >= 0 for leader in topic.leaders) if topic else 0

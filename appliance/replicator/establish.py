@@ -13,7 +13,7 @@ from functools import partial
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.configs import POLICY, Setting, try_describe
+from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.topics import NewTopic, require_led
@@ -189,7 +189,7 @@ class Establishing:
         """The reason that the link must not continue; empty when it may."""
         registry = Registry(self.destination, self.settings.replicator)
         await registry.refresh()
-        if fault := policy_fault(REGISTRY, await registry.policy()):
+        if fault := policy_fault(REGISTRY, await cleanup_policy(self.destination, REGISTRY)):
             return fault
         if registry.deletion:
             return was_deleted(registry.link, registry.deletion)
@@ -204,9 +204,7 @@ class Establishing:
         """The fault of a topic of producers, at either side, whose names may be deleted; empty if none is known."""
         sides = {self.destination: self.naming.shared, self.source: self.naming.is_identical}
         for cluster in (cluster for cluster, wanted in sides.items() if wanted):
-            described, _ = await try_describe(cluster, [PRODUCERS], (POLICY,))
-            policy = described.get(PRODUCERS, {}).get(POLICY)
-            if fault := policy_fault(PRODUCERS, (policy and policy.value) or ""):
+            if fault := policy_fault(PRODUCERS, await cleanup_policy(cluster, PRODUCERS)):
                 return fault
         return ""
 

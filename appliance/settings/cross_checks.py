@@ -101,8 +101,9 @@ def _naming(topics: TopicSettings) -> list[str]:
             topic_name(topics.regex)
         except ValueError as error:
             faults.append(f"REPLICA_TOPICS_SOURCE_REGEX={topics.regex}: {error} (REPLICA_TOPICS_NAMING=exact)")
-    if topics.naming is TopicNaming.IDENTICAL and topics.follows_acls:
-        faults.append("ACLS_SYNC=yes: expected no with REPLICA_TOPICS_NAMING=identical: each side has its own readers")
+    if topics.shared and topics.follows_acls:
+        because = "REPLICA_FAN_IN=yes" if topics.fan_in else "REPLICA_TOPICS_NAMING=identical"
+        faults.append(f"ACLS_SYNC=yes: expected no with {because}: the readers of one source would read all of a copy")
     return faults
 
 

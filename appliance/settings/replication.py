@@ -142,7 +142,7 @@ class TopicSettings:
         bool,
         Variable(
             "REPLICA_ONE_WRITER_PER_KEY",
-            "Copy compacted topics with identical names, since each key is written in one cluster only: yes or no.",
+            "Copy compacted topics to shared copies, since each key is written in one cluster only: yes or no.",
             Role.REPLICATOR,
             yes_or_no,
             "no",
@@ -213,6 +213,11 @@ class TopicSettings:
     def shared(self) -> bool:
         """True if others than this link may write to its copies."""
         return self.fan_in or self.naming is TopicNaming.IDENTICAL
+
+    @property
+    def syncs_configs(self) -> bool:
+        """True if copies get what changes at their sources; shared ones would be changed by each link in turn."""
+        return self.follows_configs and not self.shared
 
     def configs_to_follow(self, set_at_source: Mapping[str, str]) -> dict[str, str]:
         """Those of a source topic's settings that its copy gets."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.configs import POLICY, try_describe
+from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.link.client.log_ends import EpochEnds, copy_logs
@@ -148,7 +148,8 @@ class DestinationFactsCollector:
             for gap in checkpoint.gaps.values():
                 gaps[gap.partition] = (*gaps.get(gap.partition, ()), gap)
         owners = tuple(checkpoint.owner for checkpoint in self._tail.checkpoints)
-        topic = PositionsTopic(self._name, await self._policy(), self._tail.checkpoints) if owners else None
+        policy = await cleanup_policy(self._cluster, self._name) if owners else ""
+        topic = PositionsTopic(self._name, policy, self._tail.checkpoints) if owners else None
         held = {lane: name for (_, lane), name in holding.items()}
         heartbeat = await newest_heartbeat(self._cluster, metadata, self._heartbeats)
         states = dict(self._tail.checkpoints[0].states) if owners else {}
@@ -157,12 +158,6 @@ class DestinationFactsCollector:
         copies = await copy_logs(self._epochs, metadata, self._naming, positions)
         facts = metadata, topic, dict(self._registry.claims), positions, gaps, owners, held, heartbeat, states
         return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
-
-    async def _policy(self) -> str:
-        """The cleanup policy of the positions topic; empty when the cluster does not say."""
-        described, _ = await try_describe(self._cluster, [self._name], (POLICY,))
-        policy = described.get(self._name, {}).get(POLICY)
-        return (policy and policy.value) or ""
 
 
 def now() -> int:

@@ -1,11 +1,12 @@
 """Bugs of the look at the topics of both clusters, each by itself."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sized
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.errors import BrokerBusy
+from appliance.kafka.client.config_filter import Change, Changed, ConfigFilter
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import CopyState, StateRecord
@@ -30,10 +31,15 @@ class Looking(Clusters):
         known = settings("orange", OnGap.STOP, Start.EARLIEST, 2)
         self.naming = Naming.of(known)
         self.positions = self.destination.make(self.naming.positions_topic, 2, {"cleanup.policy": "compact"})
-        self.discovery = TopicDiscovery(self.at_source, self.at_destination, self.naming, known.topics)
+        self.topics = known.topics
+        self.restart()
         for name in ("grows", "stays"):
             self.source.make(name, 1)
         self.look()
+
+    def restart(self) -> None:
+        """Begin as a new process, which knows only what the clusters hold."""
+        self.discovery = TopicDiscovery(self.at_source, self.at_destination, self.naming, self.topics)
 
     def look(self) -> dict[str, str]:
         """Look once; what is copied with which of its partitions, or why not."""
@@ -42,6 +48,11 @@ class Looking(Clusters):
         for replica in found.replicas:
             copied[replica.source_topic] = f"{copied.get(replica.source_topic, '')}{replica.partition}"
         return copied
+
+    def look_often(self) -> None:
+        """Look until every topic was looked at."""
+        for _ in range(6):
+            self.look()
 
     def copies(self) -> dict[str, int]:
         """The number of partitions of each copy."""
@@ -117,4 +128,63 @@ def test_case_201_a_driver_that_slept_through_a_promotion_makes_grows_and_config
     looking.look()
     assert looking.slept
     assert looking.copies() == before
+    assert SETTING not in looking.destination.topics["stays.copy"].configs
+
+
+class Killed(Exception):
+    """The replicator's process has ended here."""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("work", ["make", "change"])
+def test_case_664_killed_before_or_after_a_setting_is_set_the_next_replicator_unsets_it_with_the_source(
+    work: str, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It took the setting for the operator's own.
+    looking, name = Looking(), {"make": "new", "change": "stays"}[work]
+    if work == "make":
+        looking.source.make("new", 1, {SETTING: "2097152"})
+    looking.source.topics[name].configs[SETTING] = "2097152"
+    real = getattr(ConfigFilter, work)
+
+    async def killed(configs: ConfigFilter, changes: Sized) -> object:
+        done = await real(configs, changes) if when == "after" or not changes else None
+        if changes:
+            raise Killed
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ConfigFilter, work, killed)
+        with pytest.raises(Killed):
+            looking.look_often()
+    copy = looking.destination.topics.get(f"{name}.copy")
+    assert (copy is not None and SETTING in copy.configs) is (when == "after")
+    del looking.source.topics[name].configs[SETTING]
+    looking.restart()
+    looking.look_often()
+    assert SETTING not in looking.destination.topics[f"{name}.copy"].configs
+
+
+def test_case_665_a_setting_whose_unsetting_has_failed_is_unset_by_a_later_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The look had taken it for done already: the copy kept the setting for ever.
+    looking = Looking()
+    stays = looking.source.topics["stays"]
+    stays.configs[SETTING] = "2097152"
+    looking.look_often()
+    del stays.configs[SETTING]
+    real, failures = ConfigFilter.change, 2
+
+    async def failing(configs: ConfigFilter, changes: Mapping[str, Change]) -> Changed:
+        nonlocal failures
+        failures -= bool(changes)
+        if changes and failures >= 0:
+            return Changed(failures=dict.fromkeys(changes, BrokerBusy("is busy", "REQUEST_TIMED_OUT")))
+        return await real(configs, changes)
+
+    monkeypatch.setattr(ConfigFilter, "change", failing)
+    for _ in range(4):
+        looking.look_often()
+    assert failures < 0
     assert SETTING not in looking.destination.topics["stays.copy"].configs

@@ -76,6 +76,13 @@ def set_on(settings: Settings) -> dict[str, str]:
     return {key: entry.value for key, entry in settings.items() if entry.own and entry.value is not None}
 
 
+async def cleanup_policy(cluster: Cluster, topic: str) -> str:
+    """The effective ``cleanup.policy`` of a topic; empty if there is none, or it is unknown."""
+    described, _ = await try_describe(cluster, [topic], (POLICY,))
+    setting = described.get(topic, {}).get(POLICY)
+    return (setting and setting.value) or ""
+
+
 async def try_describe(
     cluster: Cluster, topics: Collection[str], keys: tuple[str, ...] | None = None
 ) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:

@@ -1,7 +1,7 @@
 """Reading the committed records of a partition of the positions topic, or of another compacted log of ours."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionStopped, Unreachable
@@ -104,12 +104,12 @@ async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped
 
 
 class NewestStates:
-    """Reads the states repeatedly, each time only the newly committed records."""
+    """Reads the states, or whole checkpoints, repeatedly, each time only the newly committed records."""
 
     def __init__(self, destination: Cluster, naming: Naming) -> None:
         self._cluster = destination
         self._name = naming.positions_topic
-        self._checkpoint = LaneCheckpoint()
+        self._checkpoints: list[LaneCheckpoint] = []
         self._id: UUID | None = None
 
     async def read(self) -> States:
@@ -119,15 +119,22 @@ class NewestStates:
             BrokerBusy: the positions topic existed, and is no longer shown.
             Unreachable, BrokerRefused, PeerError: as everywhere.
         """
+        return {topic: state for first in await self.checkpoints(1) for topic, state in first.states.items()}
+
+    async def checkpoints(self, lanes: int | None = None) -> Sequence[LaneCheckpoint]:
+        """The current checkpoints of the first ``lanes``, or of all, without fencing anybody; raises as ``read``."""
         topic = (await self._cluster.metadata([self._name])).topics.get(self._name)
         if topic is None or not topic.leaders:
             if self._id is not None:
                 raise BrokerBusy(f"{self._name} is not shown any more", "UNKNOWN_TOPIC_OR_PARTITION")
-            return {}
+            return []
         if topic.id != self._id:
-            self._id, self._checkpoint = topic.id, LaneCheckpoint()
-        await peek_checkpoint(self._cluster, self._name, 0, self._checkpoint)
-        return dict(self._checkpoint.states)
+            self._id, self._checkpoints = topic.id, []
+        wanted = len(topic.leaders) if lanes is None else lanes
+        self._checkpoints += [LaneCheckpoint() for _ in range(wanted - len(self._checkpoints))]
+        for lane, checkpoint in enumerate(self._checkpoints[:wanted]):
+            await peek_checkpoint(self._cluster, self._name, lane, checkpoint)
+        return self._checkpoints[:wanted]
 
     async def try_read(self, patience: float) -> States | ApplianceError:
         """The same, or the reason that no broker returns them within this many seconds: the leader may just be elected.

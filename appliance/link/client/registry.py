@@ -19,7 +19,6 @@ from typing import Any
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable
 from appliance.kafka.client.acls import AccessControlEntry
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
@@ -34,6 +33,7 @@ from appliance.link.model.claims import (
     Adopted,
     Claim,
     Copy,
+    configs_of,
     decode_claim,
     deletion_of,
     encode_claim,
@@ -45,7 +45,7 @@ from appliance.link.model.claims import (
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY
-from appliance.link.model.topic_configs import registry_topic
+from appliance.link.model.topic_configs import Configs, registry_topic
 
 Still = Callable[[], Awaitable[Collection[str]]]
 """Returns the names of the copies that the link still wants."""
@@ -93,12 +93,6 @@ class Registry:
             for record in records:
                 self._take(record)
             self._read_to = following  # not earlier: a refused record is met again
-
-    async def policy(self) -> str:
-        """Its effective ``cleanup.policy``; empty if there is none, or it is unknown."""
-        described, _ = await try_describe(self.cluster, [REGISTRY], (POLICY,))
-        setting = described.get(REGISTRY, {}).get(POLICY)
-        return (setting and setting.value) or ""
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
         """The claims of other links that keep this one from copies, by name."""
@@ -252,13 +246,32 @@ class Registry:
         async def changed() -> Changes:
             changes: Changes = {}
             for copy, claim in self.claims.items():
-                if claim.link == self.link:
+                if claim.link == self.link and copy != configs_of(copy[0]):
                     acls = claim.acls - removed.get(copy[0], frozenset()) | made.get(copy[0], frozenset())
                     if acls != claim.acls:
                         changes[copy, self.link] = replace(claim, acls=acls)
             return changes
 
         if await changed():
+            await self._write(changed)
+
+    def configs(self, copy: str) -> Configs:
+        """The settings that this link has set on the copy of this name, or was about to set."""
+        record = self._holders.get(configs_of(copy), {}).get(self.link)
+        return record.configs if record else frozenset()
+
+    async def note_configs(self, configs: Mapping[str, Configs]) -> None:
+        """Record the settings of copies that are this link's, by their names, before it sets them."""
+
+        async def changed() -> Changes:
+            return {
+                (configs_of(name), self.link): Claim(self.link, _now(), configs=settings) if settings else None
+                for name, settings in configs.items()
+                if settings != self.configs(name)
+            }
+
+        if await changed():
+            await self._make()
             await self._write(changed)
 
     async def _take_back(self, copies: Mapping[str, uuid.UUID]) -> None:

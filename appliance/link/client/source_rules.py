@@ -1,4 +1,4 @@
-"""Source topics that a link of exact or identical names must not copy, by what the source knows of them."""
+"""Source topics that a link of shared copies, exact or identical names must not copy, as the source knows them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,19 +29,17 @@ class SourceRules:
         self._registry = Registry(self.source, self.naming.replicator, api_key="SOURCE_API_KEY")
 
     async def unfit(self, topics: Iterable[Topic]) -> dict[str, str]:
-        """The reasons not to copy, by topic; names of the other namings show what came from the destination.
+        """The reasons not to copy, by topic.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
-        if self.naming.kind not in _WITHOUT_ORIGIN:
-            return {}
         wanted = [topic for topic in topics if self.naming.copies(topic.name, topic.internal)]
-        compacted = await self._compacted(wanted) if self.naming.is_identical and not self.one_writer else {}
+        compacted = await self._compacted(wanted) if self.naming.shared and not self.one_writer else {}
         return compacted | await self.circles(wanted)
 
     async def circles(self, topics: Iterable[Topic]) -> dict[str, str]:
-        """The same, of the topics whose records would travel in circles.
+        """The same, of the topics whose records would travel in circles; other names show where a copy came from.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
@@ -56,7 +54,7 @@ class SourceRules:
         return {name: reason for name, reason in found.items() if reason}
 
     async def _compacted(self, topics: Iterable[Topic]) -> dict[str, str]:
-        """Two clusters keep different records of a key that both write, for ever: which one is the newer?"""
+        """Of one key that several clusters write, each of them and a shared copy would keep another record for ever."""
         names = [topic.name for topic in topics]
         described, failures = await try_describe(self.source, names, (POLICY,))
         found = {}
@@ -66,7 +64,7 @@ class SourceRules:
                 found[name] = str(failures[name])
             elif policy and _COMPACT in (policy.value or ""):
                 found[name] = (
-                    f"{name} is compacted: with identical names, clusters that write one key differ for ever; "
-                    "REPLICA_ONE_WRITER_PER_KEY=yes says that each key is written in one cluster only"
+                    f"{name} is compacted and others write to its copy: clusters that write one key would differ for "
+                    "ever; REPLICA_ONE_WRITER_PER_KEY=yes says that each key is written in one cluster only"
                 )
         return found

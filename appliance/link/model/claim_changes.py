@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.kafka.client.acls import AccessControlEntry
-from appliance.link.model.claims import Claim, Copy, deletion_of, given_up, holding, topics_of
+from appliance.link.model.claims import Claim, Copy, configs_of, deletion_of, given_up, holding, topics_of
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
+from appliance.link.model.topic_configs import Configs
 
 Changes = dict[tuple[Copy, str], Claim | None]
 """Claims to write, by copy and link; None withdraws one."""
@@ -34,7 +35,8 @@ class Claimant:
         """Claims on unclaimed copies, and on those that others share; with ``take_over`` on all, of nobody else.
 
         A claim takes the place of what the link remembers of that copy since it gave it up, but for having begun it. Of
-        a shared copy that is taken over, the registry remembers the links whose records stay in it.
+        a shared copy that is taken over, the registry remembers the links whose records stay in it. Settings that
+        others have set on a copy become this link's with it.
         """
         wanted: Changes = {}
         for copy in copies:
@@ -58,6 +60,10 @@ class Claimant:
             acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in held.values()))
             begun = held[self.link].begun if self.link in held else frozenset[uuid.UUID]()
             wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls, begun=begun))
+            settings = holders.get(configs_of(copy[0]), {})
+            configs = Configs().union(*(claim.configs for claim in settings.values()))
+            wanted |= {(configs_of(copy[0]), link): None for link in settings}
+            wanted |= {(configs_of(copy[0]), self.link): Claim(self.link, now, configs=configs)} if configs else {}
         return wanted
 
     def tells(self, record: Claim | None, holders: Holders, now: int, *, renews: bool) -> Changes:
@@ -98,7 +104,7 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
         if copy != given_up(name) and (names is None or name in names):
             left[copy] = claim
             written[name] |= {topic_id} if claim.shares else set()
-            begun[name] |= {topic_id}
+            begun[name] |= set() if copy == configs_of(name) else {topic_id}
     changes: Changes = {(copy, link): None for copy in left}
     ended = {copy[0] for copy, claim in own.items() if claim.written and names is None}
     for name in ended | {name for name, _ in left}:

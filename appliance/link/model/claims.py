@@ -13,6 +13,7 @@ from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
+from appliance.link.model.topic_configs import Configs
 from appliance.settings.values import TopicNaming
 
 _VERSION = 1
@@ -42,6 +43,7 @@ class Claim:
     partitions that this link has not begun itself; releases without adoptions ignore them. ``written`` are the ids of
     shared copies that the link has given up, under ``given_up``; other releases take that for a shared copy. ``begun``,
     there or in the claim, are copies that it may have written to before: a position that is missing was lost.
+    ``configs`` are the settings that the link has set on the copy, or was about to set, under ``configs_of``.
     """
 
     link: str
@@ -57,6 +59,7 @@ class Claim:
     topics: LinkTopics | None = None
     written: frozenset[uuid.UUID] = frozenset()
     begun: frozenset[uuid.UUID] = frozenset()
+    configs: Configs = frozenset()
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -100,6 +103,14 @@ def given_up(copy: str) -> Copy:
     return copy, uuid.UUID(int=1)
 
 
+def configs_of(copy: str) -> Copy:
+    """The key, in place of a copy's, under which a link remembers the settings that it has set on copies of that name.
+
+    It does so before a copy has an id. No topic has this one: releases that do not know it leave the record alone.
+    """
+    return copy, uuid.UUID(int=3)
+
+
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
     """Decode the claim of a link on a copy; None for a tombstone, which withdraws it.
 
@@ -131,6 +142,7 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             _topics(value) if "regex" in value else None,
             frozenset(map(uuid.UUID, value.get("written", ()))),
             begun=frozenset(map(uuid.UUID, value.get("begun", ()))),
+            configs=frozenset((str(name), str(setting)) for name, setting in value.get("configs", ())),
         )
         return copy, link, claim
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -152,6 +164,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
     value |= {"adopted": claim.adopted} if claim.adopted else {}
     value |= {"written": sorted(each.hex for each in claim.written)} if claim.written else {}
     value |= {"begun": sorted(each.hex for each in claim.begun)} if claim.begun else {}
+    value |= {"configs": sorted(claim.configs)} if claim.configs else {}
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 

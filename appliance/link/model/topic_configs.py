@@ -1,8 +1,9 @@
 """The settings of the topics that the replicator makes: copies, and the positions topic. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from appliance.kafka.client.configs import LARGEST_BATCH, POLICY, Settings
+from appliance.kafka.client.configs import LARGEST_BATCH, POLICY, Settings, set_on
 from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
@@ -10,19 +11,33 @@ from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
 NOT_KNOWN = "not known there"
 """The reason that a setting is left out: the destination does not have it, or does not allow setting it."""
 
+NOT_YET = "its copy first gets the records that were there before"
+"""The reason that a setting is left out for now: the copy would refuse such records."""
+
+BY_HAND = "no link compacts a shared copy: do it there, once all its sources are compacted and copied"
+"""The same of the clean-up policy of a shared copy."""
+
+Configs = frozenset[tuple[str, str]]
+"""Names and values of settings that a link has set on a copy, or was about to set; of one name also several."""
+
 _ANY_TIME = str(2**63 - 1)
 _SINCE_3_6 = {"message.timestamp.before.max.ms": _ANY_TIME, "message.timestamp.after.max.ms": _ANY_TIME}
 _BEFORE_3_6 = {"message.timestamp.difference.max.ms": _ANY_TIME}
 _TIMES_KEPT = {"message.timestamp.type": "CreateTime"}
 """With either of the two above, every record keeps its source's time, however old or early (invariant E; KIP-937)."""
 
-_COMPACTED = "compact"
+_COMPACTED, _DELETED = "compact", "delete"
 _MARKERS_KEPT = "delete.retention.ms"
 # A starting lane reads everything that is not compacted yet, and the active segment never is. A commit marker stays for
 # the retention time after that.
 _SOON_COMPACTED = {POLICY: _COMPACTED, "segment.bytes": str(4 * 1024 * 1024), "min.cleanable.dirty.ratio": "0.1"}
 _POSITIONS = {**_SOON_COMPACTED, _MARKERS_KEPT: "60000"}
 
+
+_SIZES = (LARGEST_BATCH, "segment.bytes")
+"""Settings that limit the size of a batch."""
+
+_FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 _OUR_OWN = _SINCE_3_6.keys() | _BEFORE_3_6.keys() | _TIMES_KEPT.keys()
 
@@ -69,19 +84,30 @@ def new_copies(
     naming: Naming,
     replication_factor: int,
     known: Collection[str] | None,
+    *,
+    compacts: bool = True,
 ) -> list[NewTopic]:
-    """The copies to make of source topics, given the settings of each, and those that the destination knows."""
+    """The copies to make of source topics, given the settings of each, and those that the destination knows.
+
+    They keep everything in place of a compaction, unless the link ``compacts`` new copies.
+    """
     return [
-        _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), known), naming, replication_factor)
+        _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), known), naming, replication_factor, compacts)
         for topic in topics
         if topic.leaders
     ]
 
 
-def _new_copy(topic: Topic, settings: Mapping[str, str], naming: Naming, replication_factor: int) -> NewTopic:
+def _new_copy(
+    topic: Topic, settings: Mapping[str, str], naming: Naming, replication_factor: int, compacts: bool
+) -> NewTopic:
     """A copy that must not be made without its clean-up policy: it would lose records that its source keeps."""
-    required = frozenset({POLICY} & settings.keys())
-    return NewTopic(naming.destination(topic.name), len(topic.leaders), replication_factor, settings, required)
+    required = {POLICY}
+    if not compacts and _COMPACTED in settings.get(POLICY, ""):
+        settings = _uncompacted(settings)
+        required |= {key for key, value in _FOR_EVER.items() if settings.get(key) == value}
+    needed = frozenset(required & settings.keys())
+    return NewTopic(naming.destination(topic.name), len(topic.leaders), replication_factor, settings, needed)
 
 
 def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | None = None) -> dict[str, str]:
@@ -116,29 +142,61 @@ def missed(refused: Mapping[str, str], kept: Collection[str]) -> dict[str, str]:
     return {key: why for key, why in refused.items() if key not in needless}
 
 
-def config_changes(
-    wanted: Mapping[str, str], held: Mapping[str, str], before: Mapping[str, str]
-) -> dict[str, str | None]:
-    """Settings to set (or with None to unset) on a copy that holds ``held``, so that it follows its source.
+def own_configs(wanted: Mapping[str, str]) -> Configs:
+    """The settings that the link sets on a copy, without those that every copy has."""
+    return frozenset(_without_our_own(wanted).items())
 
-    ``before`` are the wanted settings of the last look. The operator's own settings on the copy stay, and so does a
-    larger max.message.bytes, which operators use to let an oversized record through.
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """Settings to set (or with None to unset) on a copy, so that it follows its source; those ``left_out``, and why.
+
+    ``own`` are then the link's. By ``early`` ones the copy refuses what its source took before: records without keys,
+    or large batches.
     """
+
+    settings: Mapping[str, str | None]
+    left_out: Mapping[str, str]
+    own: Configs
+    early: frozenset[str]
+
+
+def config_change(
+    set_at_source: Mapping[str, str], on_copy: Settings, ours: Configs, waiting: Collection[str] = ()
+) -> ConfigChange:
+    """The change of a copy, given all settings that its broker lists, and the link's own; without those ``waiting``.
+
+    Of settings that the source lacks, only the link's are unset. The operator's stay on the copy, and so does a larger
+    max.message.bytes, which operators use to let an oversized record through.
+    """
+    held, known = set_on(on_copy), {key for key, setting in on_copy.items() if not setting.read_only}
+    wanted = copied_configs(set_at_source, known)
+    others = {key for key, value in held.items() if key not in wanted and (key, value) not in ours}
+    now = {key: value for key, value in wanted.items() if key == POLICY or key not in waiting}
+    now = _uncompacted(now, others) if POLICY in waiting else now
     changes: dict[str, str | None] = {
-        key: value for key, value in wanted.items() if held.get(key) != value and not _larger(key, held.get(key), value)
+        key: value for key, value in now.items() if held.get(key) != value and not _larger(key, held.get(key), value)
     }
-    return changes | {key: None for key in before if key not in wanted and key in held}
+    changes |= dict.fromkeys(held.keys() - now.keys() - others - {*waiting})
+    left_out = unknown(set_at_source, known) | dict.fromkeys(waiting, NOT_YET)
+    early = frozenset(key for key, value in changes.items() if _is_early(key, value, on_copy))
+    return ConfigChange(changes, left_out, own_configs(now) | (ours & held.items()), early)
 
 
-def left_out(set_at_source: Mapping[str, str], on_copy: Settings) -> tuple[str, ...]:
-    """The settings in which a copy differs from the wanted ones, given all those that its broker lists.
+def _is_early(key: str, value: str | None, on_copy: Settings) -> bool:
+    held = (on_copy[key].value if key in on_copy else None) or ""
+    if key == POLICY:
+        return _COMPACTED in (value or "") and _COMPACTED not in held
+    return key in _SIZES and (value is None or int(value) < int(held or 0))
 
-    They are unknown there or refused, or have changed at the source since the replicator's last look.
+
+def _uncompacted(wanted: Mapping[str, str], others: Collection[str] = ()) -> dict[str, str]:
+    """The settings while a compaction waits: instead all records stay, unless the source or somebody on the copy, by
+    one of the ``others``, deletes them.
     """
-    held = {key: setting.value for key, setting in on_copy.items() if not setting.read_only}
-    wanted = copied_configs(set_at_source, held)
-    other = [key for key, value in wanted.items() if held[key] != value and not _larger(key, held[key], value)]
-    return tuple(sorted({*other, *unknown(set_at_source, held)}))
+    deletes = _DELETED in wanted[POLICY]
+    stays = {key: value for key, value in _FOR_EVER.items() if not deletes and key not in others}
+    return {**wanted, **stays, POLICY: _DELETED}
 
 
 def _larger(key: str, held: str | None, wanted: str) -> bool:

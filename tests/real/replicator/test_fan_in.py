@@ -17,7 +17,7 @@ from appliance.kafka.client.group_offsets import Commit
 from appliance.replicator.resume import Choice, adopt_positions, resume
 from appliance.status.watcher import Watcher
 from tests.real.failover.test_removal import removed, restored
-from tests.support.administration import make_topic
+from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import Killed, delete_records
 from tests.support.groups import commit, committed, consume
@@ -265,3 +265,40 @@ async def test_case_640_a_copy_that_retention_has_emptied_is_not_filled_again_wi
     async with link.engine() as engine:
         await engine.copy_all()
     assert numbers(link, topic, 0) == {link.link or link.tag: list(range(10, 15))}
+
+
+async def test_case_667_links_of_one_copy_do_not_undo_each_others_settings(pair: Pair) -> None:
+    # Each look of each link set the copy's retention and clean-up policy to those of its own source.
+    both = links(pair, True, True)
+    topic = make(both, 1, 1)
+    configure(both[0].orange, topic, **{"retention.ms": "7200000"})
+    configure(both[1].orange, topic, **{"retention.ms": "3600000", "segment.ms": "3600000"})
+    copy = both[0].naming.destination(topic)
+    async with both[0].engine() as first, both[1].engine() as second:
+        discoveries = [first.discovery(), second.discovery()]
+        for _ in range(6):
+            for discovery in discoveries:
+                assert (await discovery.look()).unfit == {}
+    held = configuration(pair.grape, copy)
+    assert held["retention.ms"] == "7200000"
+    assert "segment.ms" not in held
+
+
+async def test_case_668_a_compacted_topic_is_copied_to_a_shared_copy_only_if_each_key_has_one_writer(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Of equal keys from several clusters the copy kept one, and nothing was said.
+    link, _ = links(pair, True, True)
+    topic = link.topic("orders", **{"cleanup.policy": "compact"})
+    async with link.engine() as engine:
+        await engine.establish()
+        found = await engine.discovery().look()
+        snapshot = await Watcher(link.settings(), engine.source, engine.destination).collect()
+        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").look()
+    assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[topic]
+    assert [status.stopped.reason for status in snapshot.topics if status.stopped] == [found.unfit[topic]]
+    assert {replica.source_topic for replica in one_writer.replicas} == {topic}
+    held = configuration(pair.grape, link.naming.destination(topic))
+    assert (held["cleanup.policy"], held["retention.ms"], held["retention.bytes"]) == ("delete", "-1", "-1")
+    (line,) = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "settings left out"]
+    assert line["cause"].startswith("cleanup.policy: no link compacts a shared copy")

@@ -15,9 +15,8 @@ import pytest
 from appliance.doctor.step import Verdict
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.configs import configs, try_describe
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.model.topic_configs import left_out, positions_topic
+from appliance.link.client.registry import Registry
+from appliance.link.model.topic_configs import positions_topic
 from appliance.replicator.config_follower import ConfigFollower
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.target import Target
@@ -108,10 +107,7 @@ async def test_settings_that_the_destination_does_not_know_are_left_out_and_said
         found = await watching.look()
         for _ in range(6):
             assert (await watching.look()).left_out == found.left_out
-        at_source = (await configs(engine.source, [topic]))[topic]
-        on_copy = (await try_describe(engine.destination, [pair.naming.destination(topic)]))[0]
     assert found.left_out == {topic: ("confluent.tier.enable", "redpanda.remote.read")}
-    assert left_out(at_source, on_copy[pair.naming.destination(topic)]) == found.left_out[topic]
     (line,) = said(caplog)
     assert line["topic"] == pair.naming.destination(topic)
     assert line["cause"] == "confluent.tier.enable: not known there; redpanda.remote.read: not known there"
@@ -201,12 +197,12 @@ async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_s
         switched_off = replace(topics, follows_configs=False)
         await TopicDiscovery(engine.source, engine.destination, pair.naming, switched_off).look()
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
-        follower = ConfigFollower(
-            engine.source, engine.destination, pair.naming, topics, ConfigFilter(engine.destination)
-        )
-        assert (await follower.look([topic])).changes == {copy: {"retention.ms": "3600000"}}
+        registry = Registry(engine.destination, pair.naming.replicator)
+        follower = ConfigFollower(engine.source, engine.destination, pair.naming, topics, registry)
+        await registry.refresh()
+        assert (await follower.look([topic], ())).changes == {copy: {"retention.ms": "3600000"}}
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
-        await follower.follow([topic], NewestStates(engine.destination, pair.naming).still_active)
+        await follower.follow([topic], ())
         await until_configured(pair, copy, "retention.ms", "3600000")
     assert "segment.bytes" not in configuration(pair.grape, copy)
 

@@ -11,6 +11,7 @@ from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
 from appliance.link.model.claims import (
     Claim,
     Copy,
+    configs_of,
     decode_claim,
     deletion_of,
     encode_claim,
@@ -209,3 +210,24 @@ def test_case_371_a_shared_copy_that_is_taken_over_is_remembered_for_the_links_w
     both = left(0, acls=ACLS, link=OTHER, written=frozenset({copy(0)[1], copy(3)[1]}))
     assert changes.pop((copy(0), LINK)) is not None
     assert changes == {(copy(0), OTHER): None, (copy(0), "replicator-plum"): None, (MEMORY, OTHER): both}
+
+
+def test_the_settings_of_a_copy_are_remembered_as_long_as_its_claim_and_go_with_it_to_another_link() -> None:
+    configs = Claim(LINK, NOW, configs=frozenset({("retention.ms", "1"), ("retention.ms", "2")}))
+    key = configs_of("orders-0")
+    assert decode_claim(encode_claim(key, LINK, configs, NOW)) == (key, LINK, configs)
+    holders = {key: {LINK: configs}, copy(0): {LINK: Claim(LINK, NOW)}}
+    assert withdrawals(LINK, ["orders-0"], holders, NOW) == {(key, LINK): None, (copy(0), LINK): None}
+    other = Claimant(OTHER, shares=False, topics=FIRST)
+    assert other.claims([copy(0)], holders, NOW, take_over=True) == {
+        (copy(0), LINK): None,
+        (copy(0), OTHER): Claim(OTHER, NOW),
+        (key, LINK): None,
+        (key, OTHER): replace(configs, link=OTHER),
+    }
+
+
+def test_older_releases_take_the_settings_of_a_copy_for_the_claim_of_a_missing_one() -> None:
+    record = encode_claim(configs_of("orders-0"), LINK, Claim(LINK, NOW, configs=frozenset({("a", "1")})), NOW)
+    value = json.loads(key_and_value(record.body)[1] or b"")
+    assert value == {"version": 1, "since": NOW, "left_out": [], "rank": -1, "configs": [["a", "1"]]}

@@ -1,12 +1,18 @@
+import re
+import uuid
+
 import pytest
 
 from appliance.kafka.client.configs import Setting
-from appliance.link.model.topic_configs import config_changes, copied_configs, left_out, missed, told, unknown
+from appliance.kafka.protocol.metadata import Topic
+from appliance.link.model.naming import Naming
+from appliance.link.model.topic_configs import config_change, copied_configs, missed, new_copies, told, unknown
 
 ANY = str(2**63 - 1)
 NEW = {"message.timestamp.before.max.ms": ANY, "message.timestamp.after.max.ms": ANY}
 OLD = {"message.timestamp.difference.max.ms": ANY}
 TYPE = {"message.timestamp.type": "CreateTime"}
+KEEPING = {"retention.ms": "-1", "retention.bytes": "-1"}
 KNOWN = frozenset({"cleanup.policy", "retention.ms", "max.message.bytes", *TYPE, *NEW})
 
 
@@ -53,36 +59,6 @@ def on_copy(own: dict[str, str], default: dict[str, str], read_only: dict[str, s
     )
 
 
-@pytest.mark.parametrize(
-    ("at_source", "missing"),
-    [
-        ({}, ()),
-        ({"retention.ms": "2", "cleanup.policy": "delete"}, ()),
-        ({"retention.ms": "3"}, ("retention.ms",)),
-        ({"cleanup.policy": "compact"}, ("cleanup.policy",)),
-        ({"redpanda.x": "1", "segment.bytes": "5"}, ("redpanda.x", "segment.bytes")),
-        ({"max.message.bytes": "10"}, ()),
-        ({"max.message.bytes": "30"}, ("max.message.bytes",)),
-        ({"message.timestamp.before.max.ms": "1"}, ()),
-    ],
-    ids=["nothing", "as-it-should", "other", "refused", "unknown", "raised-by-operator", "smaller", "our-own"],
-)
-def test_settings_that_a_copy_lacks_are_seen_in_its_brokers_answer(
-    at_source: dict[str, str], missing: tuple[str, ...]
-) -> None:
-    held = on_copy(
-        {"retention.ms": "2", "max.message.bytes": "20", **TYPE, **NEW},
-        {"cleanup.policy": "delete"},
-        {"segment.bytes": "9"},
-    )
-    assert left_out(at_source, held) == missing
-
-
-def test_a_copy_whose_record_times_are_not_kept_lacks_that() -> None:
-    held = on_copy({}, {**TYPE, "message.timestamp.difference.max.ms": "1000"}, {})
-    assert left_out({}, held) == ("message.timestamp.difference.max.ms",)
-
-
 def test_one_line_tells_which_settings_on_which_topic_and_why() -> None:
     whys = {"confluent.tier": "not known there", "segment.bytes": "50 MiB at least"}
     assert told({"orders.copy": whys}) == {
@@ -93,20 +69,116 @@ def test_one_line_tells_which_settings_on_which_topic_and_why() -> None:
     assert told({"orders.copy": whys, "payments.copy": whys})["topics"] == 2
 
 
+BROKERS = {"retention.ms": "9", "segment.bytes": "100", "max.message.bytes": "15", "cleanup.policy": "delete"}
+"""The defaults of the copy's broker; it does not know record times."""
+
+
+def changes(
+    at_source: dict[str, str], held: dict[str, str], ours: dict[str, str], *waiting: str
+) -> tuple[dict[str, str | None], dict[str, str], set[str]]:
+    """The settings to change, those that are the link's then, and those that follow later than the records."""
+    on_copy = {key: Setting(value, False, False) for key, value in {**BROKERS, "segment.ms": "7"}.items()}
+    on_copy |= {key: Setting(value, True, False) for key, value in held.items()}
+    change = config_change(at_source, on_copy, frozenset(ours.items()), waiting)
+    assert set(change.left_out) == set(waiting)
+    return dict(change.settings), dict(change.own), set(change.early)
+
+
 @pytest.mark.parametrize(
-    ("wanted", "held", "before", "changes"),
+    ("at_source", "held", "ours", "change"),
     [
         ({"retention.ms": "1"}, {"retention.ms": "1"}, {}, {}),
         ({"retention.ms": "2"}, {"retention.ms": "1"}, {}, {"retention.ms": "2"}),
         ({"retention.ms": "2"}, {}, {}, {"retention.ms": "2"}),
         ({}, {"retention.ms": "1"}, {"retention.ms": "1"}, {"retention.ms": None}),
+        ({}, {"retention.ms": "1"}, {"retention.ms": "2"}, {}),
         ({}, {"segment.ms": "1"}, {}, {}),
         ({"max.message.bytes": "10"}, {"max.message.bytes": "20"}, {}, {}),
+        ({}, {"max.message.bytes": "20"}, {"max.message.bytes": "10"}, {}),
         ({"max.message.bytes": "20"}, {"max.message.bytes": "10"}, {}, {"max.message.bytes": "20"}),
     ],
-    ids=["same", "changed", "new", "unset", "operators-own", "raised-by-operator", "raised-at-source"],
+    ids=[
+        "same",
+        "changed",
+        "new",
+        "unset",
+        "changed-by-operator",
+        "operators-own",
+        "raised-by-operator",
+        "raised-by-operator-and-unset",
+        "raised-at-source",
+    ],
 )
 def test_changes_at_the_source_are_followed_and_the_operators_settings_stay(
-    wanted: dict[str, str], held: dict[str, str], before: dict[str, str], changes: dict[str, str | None]
+    at_source: dict[str, str], held: dict[str, str], ours: dict[str, str], change: dict[str, str | None]
 ) -> None:
-    assert config_changes(wanted, held, before) == changes
+    assert changes(at_source, held, ours)[0] == change
+
+
+def test_a_setting_is_the_links_from_before_it_is_set_until_the_copy_does_not_hold_it() -> None:
+    assert changes({"retention.ms": "2"}, {"retention.ms": "1"}, {})[1] == {"retention.ms": "2"}
+    both = {"retention.ms": "1", "segment.ms": "1"}
+    assert changes({}, both, both)[1] == both
+    assert changes({}, {"segment.ms": "1"}, both)[1] == {"segment.ms": "1"}
+
+
+@pytest.mark.parametrize(
+    ("at_source", "held", "early"),
+    [
+        ({"cleanup.policy": "compact"}, {}, {"cleanup.policy"}),
+        ({"cleanup.policy": "compact,delete"}, {"cleanup.policy": "delete"}, {"cleanup.policy"}),
+        ({"cleanup.policy": "compact"}, {"cleanup.policy": "compact,delete"}, set()),
+        ({"cleanup.policy": "delete"}, {"cleanup.policy": "compact"}, set()),
+        ({"segment.bytes": "50"}, {}, {"segment.bytes"}),
+        ({"segment.bytes": "200"}, {}, set()),
+        ({"retention.ms": "1"}, {}, set()),
+    ],
+)
+def test_settings_by_which_a_copy_refuses_earlier_records_are_early(
+    at_source: dict[str, str], held: dict[str, str], early: set[str]
+) -> None:
+    assert changes(at_source, held, {})[2] == early
+
+
+def test_an_unset_limit_of_batches_waits_where_it_is_the_links() -> None:
+    limit = {"max.message.bytes": "20"}
+    assert changes({}, limit, limit)[2] == {"max.message.bytes"}
+    assert changes({}, limit, limit, "max.message.bytes") == ({}, limit, set())
+
+
+@pytest.mark.parametrize(
+    ("at_source", "held", "change"),
+    [
+        ({"cleanup.policy": "compact"}, {}, KEEPING | {"cleanup.policy": "delete"}),
+        ({"cleanup.policy": "compact", "retention.ms": "1"}, {"cleanup.policy": "delete"}, KEEPING),
+        ({"cleanup.policy": "compact"}, {"cleanup.policy": "delete", **KEEPING}, {}),
+        ({"cleanup.policy": "compact"}, {"cleanup.policy": "delete", "retention.ms": "5"}, {"retention.bytes": "-1"}),
+        (
+            {"cleanup.policy": "compact,delete", "retention.ms": "1"},
+            {"cleanup.policy": "delete"},
+            {"retention.ms": "1"},
+        ),
+    ],
+    ids=["by-default", "useless-retention", "keeps-already", "operators-retention", "deletes-too"],
+)
+def test_a_copy_deletes_nothing_in_place_of_a_compaction_that_waits(
+    at_source: dict[str, str], held: dict[str, str], change: dict[str, str]
+) -> None:
+    assert changes(at_source, held, {}, "cleanup.policy")[0] == change
+
+
+@pytest.mark.parametrize(
+    ("policy", "compacts", "made", "required"),
+    [
+        ("compact", False, KEEPING | {"cleanup.policy": "delete"}, {"cleanup.policy", *KEEPING}),
+        ("compact,delete", False, {"cleanup.policy": "delete"}, {"cleanup.policy"}),
+        ("compact", True, {"cleanup.policy": "compact"}, {"cleanup.policy"}),
+    ],
+)
+def test_a_copy_is_made_uncompacted_if_that_can_follow_or_others_write_it(
+    policy: str, compacts: bool, made: dict[str, str], required: set[str]
+) -> None:
+    naming = Naming("replicator-x", "copy", re.compile(".*"), re.compile(""))
+    topic = Topic("a", uuid.uuid4(), internal=False, leaders=(0,))
+    (new,) = new_copies([topic], {"a": {"cleanup.policy": policy}}, naming, 1, {"cleanup.policy"}, compacts=compacts)
+    assert (new.configs, new.required) == (made, required)

@@ -13,7 +13,7 @@ HELD = {"a.copy": {"segment.bytes": "5"}}
 
 
 def test_each_setting_is_a_line_with_what_it_is_and_what_it_would_be() -> None:
-    assert as_lines(LOOK, HELD, follows=True) == [
+    assert as_lines(LOOK, HELD) == [
         "a.copy: retention.ms by default -> 1",
         "a.copy: segment.bytes 5 -> by default",
         "a: tier.enable does not follow: not known there",
@@ -22,7 +22,7 @@ def test_each_setting_is_a_line_with_what_it_is_and_what_it_would_be() -> None:
 
 
 def test_it_is_said_that_nothing_follows_when_that_is_switched_off() -> None:
-    assert as_lines(ConfigLook(), {}, follows=False) == ["CONFIGS_SYNC=no: none of this is changed"]
+    assert as_lines(ConfigLook(), {}, "CONFIGS_SYNC=no") == ["CONFIGS_SYNC=no: none of this is changed"]
 
 
 def test_json_has_the_same() -> None:

@@ -53,9 +53,12 @@ def test_an_exact_copy_has_a_name_and_one_source_topic() -> None:
     assert internal.startswith("REPLICA_TOPICS_DEST_NAME=__consumer_offsets: expected a topic's name: ")
 
 
-def test_acls_do_not_follow_where_names_are_identical() -> None:
-    (fault,) = faults(REPLICA_TOPICS_NAMING="identical", ACLS_SYNC="yes")
-    assert fault.startswith("ACLS_SYNC=yes: expected no")
+def test_case_666_acls_do_not_follow_to_shared_copies() -> None:
+    # With a fan-in, a reader of one source got Read on the records of all.
+    (identical,) = faults(REPLICA_TOPICS_NAMING="identical", ACLS_SYNC="yes")
+    assert identical.startswith("ACLS_SYNC=yes: expected no with REPLICA_TOPICS_NAMING=identical")
+    (fan_in,) = faults(REPLICA_FAN_IN="yes", ACLS_SYNC="yes")
+    assert fan_in.startswith("ACLS_SYNC=yes: expected no with REPLICA_FAN_IN=yes")
 
 
 @pytest.mark.parametrize("separator", ["a", "/", ".a", "-" * 11])
