@@ -217,7 +217,9 @@ def test_the_settings_of_a_copy_are_remembered_as_long_as_its_claim_and_go_with_
     key = configs_of("orders-0")
     assert decode_claim(encode_claim(key, LINK, configs, NOW)) == (key, LINK, configs)
     holders = {key: {LINK: configs}, copy(0): {LINK: Claim(LINK, NOW)}}
-    assert withdrawals(LINK, ["orders-0"], holders, NOW) == {(key, LINK): None, (copy(0), LINK): None}
+    memory = Claim(LINK, NOW, begun=frozenset({copy(0)[1]}))
+    left = {(key, LINK): None, (copy(0), LINK): None, (given_up("orders-0"), LINK): memory}
+    assert withdrawals(LINK, ["orders-0"], holders, NOW) == left
     other = Claimant(OTHER, shares=False, topics=FIRST)
     assert other.claims([copy(0)], holders, NOW, take_over=True) == {
         (copy(0), LINK): None,
