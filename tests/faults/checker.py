@@ -7,6 +7,7 @@ Jepsen's list for a log, and what this engine promises beyond it:
 - what a consumer has seen stays: what it saw is what is there in the end;
 - no transaction is torn (invariant A): after each one the position counts just the records that are there, and
   names the source offset just past them; a position never moves back (invariant D);
+- a command says no less than the copy lacks (invariant N), and no group passes records that it has not read (O);
 - what goes wrong beside the transactions shows in the records: they are doubled where a position is missing (H) or
   a second link writes (I), lost where a copy has lost them (J) or a partition is begun too late (K).
 
@@ -17,8 +18,9 @@ of its own: where the offsets of a copy have a gap, a transaction ended. So each
 import enum
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from testbed.comparison import Track, compare
 from tests.faults.history import History, Partition, Progress
@@ -35,6 +37,8 @@ class Kind(enum.StrEnum):
     RETRACTED = "retracted"
     TORN = "torn transaction"
     BACKWARDS = "position moved back"
+    MISSTATED = "misstated loss"
+    PASSED = "group past unread records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,41 @@ def violations_so_far(history: History) -> list[Violation]:
         known = min(len(ends), len(counts))
         found += _torn(partition, ends[:known], counts[:known])
     return found
+
+
+def misstatements(said: Mapping[str, Any], partition: Partition, source: Track, copy: Track) -> Iterator[Violation]:
+    """The losses of a partition that the JSON of a promotion or a failback does not tell (invariant N).
+
+    A promotion's ``behind`` may be unknown, but is no less than the source's offsets from the first record on that the
+    copy lacks. A failback names the offsets of each such record.
+    """
+    lacks = _lacking(source, copy)
+    for each in said["partitions"]:
+        if (each["topic"], each["partition"]) != partition:
+            continue
+        if "behind" in each:
+            least = source.offsets[-1] + 1 - lacks[0] if lacks else 0
+            if each["behind"] is not None and each["behind"] < least:
+                yield Violation(Kind.MISSTATED, partition, f"{each['behind']} behind, and the copy lacks {least}")
+        else:
+            told = [span for span in (each["diverged"], each["written_there"]) if span]
+            untold = [offset for offset in lacks if not any(first <= offset < end for first, end in told)]
+            if untold:
+                yield Violation(Kind.MISSTATED, partition, f"{told} are told, and the copy lacks {untold}, too")
+
+
+def passed(partition: Partition, read_to: int, source: Track, committed: int, copy: Track) -> Iterator[Violation]:
+    """The records of a copy that a group has not read at the source, below its offset there (invariant O)."""
+    read = {record for offset, record in zip(source.offsets, source.fingerprints, strict=True) if offset < read_to}
+    below = [each for each in zip(copy.offsets, copy.fingerprints, strict=True) if each[0] < committed]
+    if unread := [offset for offset, record in below if record not in read]:
+        yield Violation(Kind.PASSED, partition, f"committed is {committed}, and {unread} of the copy are not read")
+
+
+def _lacking(source: Track, copy: Track) -> list[int]:
+    """The offsets of the source's records that the copy does not hold."""
+    held = set(copy.fingerprints)
+    return [offset for offset, record in zip(source.offsets, source.fingerprints, strict=True) if record not in held]
 
 
 def _differences(partition: Partition, source: Track, destination: Track) -> Iterator[Violation]:

@@ -7,11 +7,13 @@ its broker, as if the kill came before it; or it does, and its answer comes to n
 import asyncio
 import contextlib
 import itertools
+import json
 import os
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from appliance.failover.operation import Choice, operation
 from appliance.link.model.copy_states import CopyState, effective
@@ -20,7 +22,9 @@ from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
 from testbed.process import OwnedProcess
+from tests.faults.checker import Violation, misstatements, passed
 from tests.faults.kafka_proxy import KafkaProxy, Moment, StepTrap
+from tests.faults.observer import Observer
 from tests.support.commands import command_line, settings_file
 from tests.support.engine import Engine, Pair
 from tests.support.groups import commit, committed, produce_numbered, wait_for_coordinator
@@ -136,6 +140,25 @@ class Commands:
         assert await process.wait(PATIENCE) == 0, process.failure("failed")
         print(f"{name} {options}:\n{process.log_file.read_text()}")
         return process.log_file.read_text()
+
+    async def said(self, name: str, *options: str) -> Mapping[str, Any]:
+        """Run a command to its good end; what it says as JSON."""
+        output = await self.run(name, *options, "--json")
+        found: Mapping[str, Any] = json.loads(output[output.index("\n{") if not output.startswith("{") else 0 :])
+        return found
+
+    async def violations(self, topic: str, said: Mapping[str, Any]) -> list[Violation]:
+        """The checker's findings in what a command said of a topic, and in the group's offset, by both logs now."""
+        partition, copy = (topic, 0), (self.pair.naming.destination(topic), 0)
+        written = Observer(self.pair.orange.client_configuration(), {partition: partition})
+        copied = Observer(self.pair.grape.client_configuration(), {copy: partition})
+        for side in (written, copied):
+            await side.read_to_ends()
+        tracks = written.tracks[partition], copied.tracks[partition]
+        read_to, _ = committed(self.pair.orange, self.group)[partition]
+        there, _ = committed(self.pair.grape, self.group).get(copy, (0, ""))
+        found = list(misstatements(said, partition, *tracks))
+        return [*found, *passed(partition, read_to, tracks[0], there, tracks[1])]
 
     async def kill(self, step: int, moment: Moment, name: str, *options: str) -> None:
         """Run a command that is killed at a step; it may end before, where it has fewer this time."""

@@ -64,8 +64,9 @@ async def test_a_promotion_that_is_killed_at_a_step_is_finished_by_the_same_comm
     assert expected.unread == ("3 of 0", "4 of 0")
     for (step, moment), topic in zip(steps, await commands.topics(len(steps)), strict=True):
         await commands.kill(step, moment, name, *only(topic))
-        await commands.run(name, *only(topic))
+        said = await commands.said(name, *only(topic))
         assert await commands.outcome(topic) == expected, f"killed at step {step}: {moment.value}"
+        assert await commands.violations(topic, said) == [], f"killed at step {step}: {moment.value}: {said}"
 
 
 async def promoted(commands: Commands, count: int) -> list[str]:
@@ -106,8 +107,9 @@ async def test_a_failback_that_is_killed_at_a_step_is_finished_by_the_same_comma
     topics = await promoted(commands, len(steps))
     for (step, moment), topic in zip(steps, topics, strict=True):
         await commands.kill(step, moment, "failback", *only(topic))
-        await commands.run("failback", *only(topic))
+        said = await commands.said("failback", *only(topic))
         assert await commands.outcome(topic) == expected, f"killed at step {step}: {moment.value}"
+        assert await commands.violations(topic, said) == [], f"killed at step {step}: {moment.value}: {said}"
     await assert_new_records_are_copied(commands, [undisturbed, *topics], expected)
 
 

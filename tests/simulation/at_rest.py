@@ -30,7 +30,8 @@ class AtRest:
             return True
         if position is None:
             return may_stop and partition in self._link.unknown
-        if position.stopped and (may_stop or LOST in position.stopped):
+        is_truncated = truth.agreed is not None and truth.agreed < position.next_offset
+        if position.stopped and (may_stop or is_truncated or LOST in position.stopped):
             log = self._link.copy_of(partition)
             return LOST in position.stopped or log not in self._link.lost or self._is_whole(log)
         if UNACCOUNTED in position.stopped and partition[0] in self._link.remade:
@@ -76,6 +77,8 @@ class AtRest:
             if topic is None or topic.id != position.destination_id or truth is None:
                 continue
             log = topic.logs[partition[1]]
+            if truth.before:
+                continue  # offsets of the source name others by now
             if log not in self._link.lost or self._is_known_lost(log, position):
                 truth.learn()
                 self._link.translations.check(maps, partition, position, log, truth, at_rest)

@@ -17,9 +17,10 @@ from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v6.response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, OffsetForLeaderTopicResult
-from kio.schema.produce.v9 import ProduceResponse
+from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduceResponse
 from kio.schema.types import ProducerId
+from kio.static.primitive import i64
 
 from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.produce import ProduceExchange
@@ -63,6 +64,7 @@ class Brokers:
         self._made = 0
         self._handlers: dict[type, Callable[[Any, int], Any]] = {
             ProduceExchange: self._produce,
+            ProduceRequest: self._append,
             InitProducerIdRequest: self._init_producer_id,
             AddPartitionsToTxnRequest: self._add_partitions,
             EndTxnRequest: self._end_transaction,
@@ -202,6 +204,30 @@ class Brokers:
         self.noted = f"epoch {request.producer.epoch} {', '.join(notes)}"
         topics = tuple(TopicProduceResponse(name=n, partition_responses=tuple(a)) for n, a in answers.items())  # type: ignore[arg-type]
         return ProduceResponse(responses=topics, throttle_time=AT_ONCE)
+
+    def _append(self, request: ProduceRequest, node: int) -> ProduceResponse:
+        """Take batches of nobody in particular."""
+        topics = []
+        for topic in request.topic_data:
+            answers = []
+            for each in topic.partition_data:
+                log, offset = self.log((str(topic.name), int(each.index))), -1
+                code = self.leads(log, node)
+                if code is _NONE and log is not None:
+                    code, offset = log.append(bytes(each.records or b""))
+                    self.changed(log)
+                    self.noted = f"{log} {code.name}@{offset}"
+                answers.append(
+                    PartitionProduceResponse(
+                        index=each.index,
+                        error_code=code,
+                        base_offset=i64(offset),
+                        log_append_time=None,
+                        record_errors=(),
+                    )
+                )
+            topics.append(TopicProduceResponse(name=topic.name, partition_responses=tuple(answers)))
+        return ProduceResponse(responses=tuple(topics), throttle_time=AT_ONCE)
 
     def _coordinate(self, name: str, node: int, kind: type, act: Callable[[], ErrorCode]) -> ErrorCode:
         return self.refusal or self.coordinator.asked(name, node, kind, act)

@@ -15,7 +15,7 @@ from appliance.errors import ApplianceError, BrokerBusy, Unreachable
 from appliance.kafka.client.fetch import FetchExchange
 from appliance.kafka.client.interface import Timeouts, Transfer
 from appliance.kafka.protocol.metadata import NOBODY, Metadata
-from appliance.kafka.protocol.wire import Answer, Exchange, Response
+from appliance.kafka.protocol.wire import Answer, Exchange, Response, Typed
 from appliance.settings.values import Side
 from tests.simulation.brokers import NODES, Brokers
 from tests.simulation.fetching import Fetching
@@ -35,6 +35,10 @@ _REFUSALS: Mapping[str, tuple[ErrorCode, ...]] = {
     "AddPartitionsToTxnRequest": (ErrorCode.concurrent_transactions, ErrorCode.not_coordinator),
     "EndTxnRequest": (ErrorCode.coordinator_not_available, ErrorCode.coordinator_load_in_progress),
     "ListOffsetsRequest": (ErrorCode.not_leader_or_follower, ErrorCode.offset_not_available),
+    "FindCoordinatorRequest": (ErrorCode.coordinator_not_available,),
+    "ListGroupsRequest": (ErrorCode.coordinator_load_in_progress,),
+    "OffsetFetchRequest": (ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress),
+    "OffsetCommitRequest": (ErrorCode.not_coordinator, ErrorCode.request_timed_out),
     "OffsetForLeaderEpochRequest": (ErrorCode.unknown_leader_epoch, ErrorCode.not_leader_or_follower),
 }
 
@@ -50,6 +54,9 @@ class Fate(enum.Enum):
     REFUSED = "refused"
     SILENT = "lost without a word"
 
+
+_NOT_OFFERED = {61, 65, 66}
+"""DescribeProducers, DescribeTransactions and ListTransactions: nobody names who holds a partition up."""
 
 _FAULTY = tuple(Fate)[1:]
 _TICK = 1e-6
@@ -96,7 +103,7 @@ class _Pending:
 class SimulatedConnection:
     """A connection to one broker: ordered in both directions, until it breaks; requests on the way may still arrive."""
 
-    offered: Mapping[int, tuple[int, int]] = dict.fromkeys(range(100), (0, 99))
+    offered: Mapping[int, tuple[int, int]] = dict.fromkeys(set(range(100)) - _NOT_OFFERED, (0, 99))
 
     def __init__(self, brokers: Brokers, node: int, life: Life, fates: Fates, label: str) -> None:
         self.timeouts = TIMEOUTS
@@ -167,6 +174,8 @@ class SimulatedConnection:
 
     def _serve(self, pending: _Pending, fate: Fate) -> None:
         exchange = pending.exchange
+        if isinstance(exchange, Typed):
+            exchange = exchange.request
         if type(exchange) is FetchExchange:
             self._fetch(pending, exchange, fate)
             return
@@ -221,7 +230,12 @@ class SimulatedConnection:
             pending.answer.set_exception(answer)
             pending.answer.exception()
         else:
+            if self._life.answered is not None:
+                self._life.answered(self._brokers, pending.exchange, answer)
             pending.answer.set_result(answer)
+
+    def close(self) -> None:
+        self._break(Unreachable(f"the connection to {self._label} was closed"))
 
     def _overdue(self, pending: _Pending) -> None:
         self._break(Unreachable(f"{self._label} did not answer a {type(pending.exchange).__name__} in time"))
@@ -288,6 +302,16 @@ class SimulatedCluster:
             ask: Any = Ask("FindCoordinator", lambda: self._brokers.coordinator.node(transactional_id, lags))
             node = self._coordinators[transactional_id] = await connection.ask(ask, TIMEOUTS.small_answer)
         return await self.broker(node, "transactions")
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+
+    @property
+    def settings(self) -> "SimulatedCluster":
+        """Of these the side alone is asked."""
+        return self
 
     def forget_coordinator(self, transactional_id: str) -> None:
         self._coordinators.pop(transactional_id, None)

@@ -5,12 +5,14 @@ CRASHES = "crashes"
 RIVALS = "rivals"
 LEADERS = "leaders"
 LOSSES = "losses"
+TRUNCATIONS = "truncations"
 RETENTION = "retention"
 COMPACTION = "compaction"
 RESUMES = "resumes"
 HANGING = "hanging"
 COORDINATORS = "coordinators"
 STATES = "states"
+GROUPS = "groups"
 LINK = "link"
 TOPICS = "topics"
 REMADE = "remade"
@@ -24,12 +26,14 @@ LIKELY = {
     RIVALS: 0.25,
     LEADERS: 0.4,
     LOSSES: 0.1,
+    TRUNCATIONS: 0.1,
     RETENTION: 0.2,
     COMPACTION: 0.2,
     RESUMES: 0.15,
     HANGING: 0.12,
     COORDINATORS: 0.15,
-    STATES: 0.12,
+    STATES: 0.15,
+    GROUPS: 0.12,
     LINK: 0.12,
     TOPICS: 0.5,
     REMADE: 0.3,

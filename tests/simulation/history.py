@@ -12,7 +12,7 @@ from unittest import mock
 from appliance.replicator.model import map_growth
 from tests.simulation.client import Fates
 from tests.simulation.coordinator import undecided
-from tests.simulation.faults import COMPACTION, FAULTS, LIKELY, LINK, RESUMES
+from tests.simulation.faults import COMPACTION, FAULTS, GROUPS, LIKELY, LINK, RESUMES
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
 from tests.simulation.loop import SimulatedLoop
@@ -60,7 +60,8 @@ class History:
         self.fates = Fates(self.loop, chance)
         by_chance = {fault for fault in FAULTS if chance.random() < LIKELY[fault]}
         self.faults = by_chance if faults is None else set(faults)
-        self.link = Link(chance, self.loop, self.fates, LINK in self.faults, COMPACTION in self.faults)
+        kind = (fault in self.faults for fault in (LINK, COMPACTION, GROUPS))
+        self.link = Link(chance, self.loop, self.fates, *kind)
         self.misfortunes = Misfortunes(self.link, self.faults)
         self.tail_bytes = chance.choice(_TAIL_BYTES)
 
@@ -109,6 +110,9 @@ class History:
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self.link.refused():
             self.link.at_rest.at_the_end()
+            synced = self.loop.time() + self.misfortunes.settles_in
+            self._run_while(lambda: self.loop.time() < synced)
+            self.misfortunes.at_rest()
             self.misfortunes.operator.translate(at_rest=True)
             self._run_while(lambda: self.misfortunes.operator.is_busy)
 
@@ -132,7 +136,7 @@ class History:
         for process in [*self.link.processes, *self.link.others]:
             if process.life.alive and process.task.done() and (error := process.task.exception()):
                 raise Violation(f"{process.life.name} ended by {error!r}") from error
-        self.misfortunes.operator.check()
+        self.misfortunes.check()
 
     def _done(self) -> bool:
         if self.link.refused():

@@ -10,7 +10,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import unpack
 from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import decode
-from appliance.link.model.copy_states import StateRecord
+from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNKNOWN, Position
@@ -18,7 +18,7 @@ from tests.simulation.brokers import Brokers, Topic
 from tests.simulation.coordinator import Transaction
 from tests.simulation.log import Entry, Log, Record, batch_of, contents, placed, seen
 from tests.simulation.obedience import Obedience
-from tests.simulation.translations import Translations
+from tests.simulation.translations import ENDLESS, Translations
 from tests.simulation.truth import Truth
 
 
@@ -49,6 +49,8 @@ class Invariants:
         self.truths: dict[tuple[Partition, uuid.UUID], Truth] = {}
         self.current: dict[Partition, Truth] = {}
         self.positions: dict[Partition, Position] = {}
+        self.newest: dict[Partition, Position] = {}
+        """The same with those that say that nobody knows how far a partition is copied."""
         self.copies: dict[Log, list[tuple[int, Record]]] = {}
         """All that was committed to each copy, by the copy's offsets, and -1 where it was lost before."""
         self.lost: set[Log] = set()
@@ -136,13 +138,18 @@ class Invariants:
                 self._lost.setdefault(key, []).extend(contents(entry))
         self.translations.places(log).lose(offset)
 
+    def deleted(self, log: Log) -> None:
+        """Retention has taken what a copy held before its log's start."""
+        held = self.copies.get(log, [])
+        self.copies[log] = [each for each in held if not 0 <= each[0] < log.start]
+
     def _remember(self, remembered: _Remembered, pending: list[Entry], lane: int) -> None:
         begins: list[StartOffsets] = []
         for entry in pending:
             for record in unpack(batch_of(entry), 0):
                 match decode(record):
                     case (tuple() as partition, Position() as position):
-                        remembered.positions[partition] = position
+                        remembered.positions[partition] = self.newest[partition] = position
                         self._in_lanes.setdefault(lane, {})[partition] = position
                     case Forgotten(partition, None):
                         self._in_lanes.get(lane, {}).pop(partition, None)
@@ -174,10 +181,11 @@ class Invariants:
         if self.is_emptied:
             self.is_emptied = False
             self.positions.clear()
+            self.newest.clear()
             self._in_lanes.clear()
             self.obedience.forget()
             for truth in self.truths.values():
-                truth.begin = 0
+                truth.begin, truth.agreed = 0, None
 
     def _begin(self, starts: StartOffsets) -> None:
         """K: ``latest`` holds for the partitions that are there when the link is made."""
@@ -202,21 +210,24 @@ class Invariants:
         if before is not None and _ids(before) != _ids(position):
             if before.destination_id != position.destination_id:
                 self._accept(partition)  # no position has spoken of this copy yet
-            held = self._begun_again(partition, before, position, truth, gap)
+            held = truth.agreed = self._begun_again(partition, before, position, truth, gap)
         elif gap is not None:
             if (gap.first, gap.next) != (held, min(gap.next, truth.log.start)):
                 raise Violation(f"F: {gap} is written down, {partition} was at {held}, starts at {truth.log.start}")
-            held = gap.next
+            if truth.agreed is not None and truth.agreed < held:
+                raise Violation(f"F: {gap} is written down, and {partition} was truncated at {truth.agreed}")
+            held = truth.agreed = gap.next
         elif before is None and held < truth.log.start:
             held = position.next_offset if position.next_offset <= truth.log.start else held  # deleted by retention
         if position.next_offset < held:
             raise Violation(f"D: the position of {partition} moves from {held} to {position.next_offset}")
-        sources = truth.sources(records, held, position.next_offset)
+        agreed = truth.agreed
+        sources = truth.moved(records, held, position.next_offset, position.leader_epoch)
         if sources is None:
             expected = truth.between(held, position.next_offset)
-            raise Violation(
-                f"A, E, F: from {held} to {position.next_offset} {partition} has {expected}, copied are {records}"
-            )
+            spliced = f"; the log was truncated at {agreed}" if agreed is not None and agreed < held else ""
+            moved = f"from {held} to {position.next_offset} {partition}"
+            raise Violation(f"A, E, F: {moved} has {expected}, copied are {records}{spliced}")
         if position.records != count + len(records):
             raise Violation(
                 f"A: the position of {partition} counts {position.records} records, copied are {count + len(records)}"
@@ -246,16 +257,23 @@ class Invariants:
             if position.records != before.records:
                 raise Violation(f"A: {partition} has copied {before.records} records, and by the operator {position}")
             spliced = before.source_id == position.source_id and position.next_offset >= before.next_offset
-            if gap is None and (_ids(before), before.next_offset) != (_ids(position), position.next_offset):
+            is_reset = not spliced and _ids(before) == _ids(position) and self._is_resetting(partition[0])
+            moves = (_ids(before), before.next_offset) != (_ids(position), position.next_offset)
+            if gap is None and moves and not is_reset:  # a reset to before skips nothing, and says that itself
                 raise Violation(
                     f"F: the operator moves {partition} from {before} to {position}, and writes down no gap"
                 )
             left = (before.next_offset, position.next_offset if spliced else -1)
             if gap is not None and (gap.first, gap.next) != left:
                 raise Violation(f"F: the operator moves {partition} by {left}, and writes down {gap}")
+        if before is None or _place(before) != _place(position):
+            self.truths[partition, position.source_id].chosen(position.next_offset, position.leader_epoch)
         self.positions[partition] = position
         if position.copy_end is None or position.copy_end.producer_id < 0:
             self._accept(partition)
+
+    def _is_resetting(self, topic: str) -> bool:
+        return self.obedience.state(topic) is CopyState.RESETTING
 
     def _accept(self, partition: Partition) -> None:
         """Take a copy that has lost something as it is now."""
@@ -263,14 +281,24 @@ class Invariants:
         if log in self.lost:
             self.copies[log] = seen(log)
             self.lost.discard(log)
+            self.translations.places(log).lost_source = ENDLESS
 
     def copy_of(self, partition: Partition) -> Log | None:
         """The log of a source partition's copy."""
         return self._destination.log((self._naming.destination(partition[0]), partition[1]))
 
+    def copy_id(self, topic: str) -> uuid.UUID | None:
+        """The id of a source topic's copy as it is now."""
+        copy = self._destination.topics.get(self._naming.destination(topic))
+        return copy.id if copy is not None else None
+
 
 def _violated(what: str) -> None:
     raise Violation(what)
+
+
+def _place(position: Position) -> tuple[uuid.UUID, uuid.UUID, int, int]:
+    return *_ids(position), position.next_offset, position.leader_epoch
 
 
 def _ids(position: Position) -> tuple[uuid.UUID, uuid.UUID]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from appliance.errors import LinkRefused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
 from appliance.settings.values import OnGap, Side, Start
@@ -14,6 +15,7 @@ from tests.simulation.brokers import Brokers
 from tests.simulation.client import Fates, SimulatedCluster
 from tests.simulation.coordinator import Transaction
 from tests.simulation.invariants import Invariants, Violation
+from tests.simulation.looks import Looks, Losses
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.process import TRANSACTION_TIMEOUT, Replicator, settings
 from tests.simulation.workload import Workload
@@ -25,10 +27,12 @@ _SHARE_COMPACTED = 0.7
 class Link:
     """``own`` is one that the engine makes itself, and follows the topics of; else the copies are there already.
 
-    With ``compacts`` most source topics are compacted, and so are their copies.
+    With ``compacts`` most source topics are compacted, and so are their copies. With ``groups`` all groups follow.
     """
 
-    def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool, compacts: bool) -> None:
+    def __init__(
+        self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool, compacts: bool, groups: bool
+    ) -> None:
         self.chance, self.loop, self.fates, self.own, self.compacts = chance, loop, fates, own, compacts
         self.source = Brokers("orange", self.later, lambda _: None)
         self.destination = Brokers("grape", self.later, self._committed)
@@ -37,7 +41,7 @@ class Link:
         self.lanes = chance.choice((1, 1, 2))
         self.on_gap = chance.choice((OnGap.STOP, OnGap.RECORD, OnGap.RECORD))
         start = chance.choice((Start.EARLIEST, Start.LATEST)) if own else Start.EARLIEST
-        self.settings = settings("orange", self.on_gap, start, self.lanes)
+        self.settings = settings("orange", self.on_gap, start, self.lanes, ".*" if groups else "")
         self.naming = Naming.of(self.settings)
         self.invariants = Invariants(self.naming, self.destination, self.lanes)
         self.at_rest = AtRest(self.invariants, self.naming, self.destination)
@@ -47,6 +51,10 @@ class Link:
         self.replicas: tuple[Replica, ...] | None = None
         self.may_stop = self.damaged = False
         self.violation: Violation | None = None
+        self.troubles: dict[Partition, float] = {}
+        """When last a log of a source partition, or its copy, lost something or was made anew."""
+        self.losses = Losses(self.invariants, self.troubles)
+        self.looks: Looks | None = None
 
     def later(self, reason: str, act: Callable[[], None]) -> None:
         """Have something happen when chance has it."""
@@ -58,10 +66,17 @@ class Link:
         self.at(self.loop.time() + delay, act)
 
     def _committed(self, transaction: Transaction) -> None:
+        fencings = self.invariants.obedience.fencings
         try:
             self.invariants.committed(transaction)
+            if self.looks is not None and self.invariants.obedience.fencings > fencings:
+                self.looks.begin_anew(self.loop.time())
         except Violation as violation:
             self.violation = self.violation or violation
+
+    def befell(self, topic: str, number: int) -> None:
+        """A log of a source partition, or its copy, loses something now."""
+        self.troubles[topic, number] = self.loop.time()
 
     def at(self, when: float, act: Callable[[], Any]) -> None:
         """Have something happen then."""
@@ -93,6 +108,10 @@ class Link:
         self.processes.append(process)
         self.fates.note("start of", process.life.name)
         process.start(self.replicas)
+
+    def at_source(self) -> SimulatedCluster:
+        """The source, as the process knows it that asks."""
+        return SimulatedCluster(self.source, Side.SOURCE, self.loop.life, self.fates)
 
     def at_destination(self) -> SimulatedCluster:
         """The destination, as the process knows it that asks."""

@@ -45,8 +45,31 @@ class LogMisfortunes:
             link.fates.note("loss of", log, "from", entry.base, "to", log.end)
             link.invariants.lost.add(log)
             link.invariants.losing(log, entry.base)
+            link.befell(log.topic.removesuffix(suffix), log.number)
             log.truncate(entry.base)
             link.destination.lead(log, link.chance.choice(NODES))
+
+    def truncate(self) -> None:
+        """An unclean election at the source: its log ends where another replica's does, and is written on there."""
+        link = self._link
+        logs = [log for log in link.source.logs() if log.entries and not link.source.is_compacted(log)]
+        if not logs:
+            return
+        log = link.chance.choice(logs)
+        truth, entry, end = (
+            link.invariants.current[log.topic, log.number],
+            link.chance.choice(log.entries[-6:]),
+            log.end,
+        )
+        truth.learn()
+        log.truncate(entry.base)
+        truth.truncated(end)
+        link.workload.truncated(log)
+        link.befell(log.topic, log.number)
+        link.source.lead(log, link.chance.choice(NODES))
+        link.fates.note("truncated:", log, "from", end, "to", log.end)
+        for _ in range(link.chance.choice((0, 1, 1, 4))):
+            link.workload.write(log)
 
     def delete_old(self) -> None:
         """Retention at the source."""
@@ -55,6 +78,18 @@ class LogMisfortunes:
         if log.entries:
             link.invariants.current[log.topic, log.number].learn()
             log.delete_before(link.chance.choice(log.entries).base)
+            link.fates.note("retention:", log, "starts at", log.start)
+
+    def delete_old_copies(self) -> None:
+        """Retention at the destination."""
+        link = self._link
+        suffix = f".{link.naming.suffix}"
+        copies = [log for log in link.destination.logs() if log.topic.endswith(suffix) and log.entries]
+        if copies:
+            log = link.chance.choice(copies)
+            log.delete_before(link.chance.choice(log.entries).base)
+            link.invariants.deleted(log)
+            link.befell(log.topic.removesuffix(suffix), log.number)
             link.fates.note("retention:", log, "starts at", log.start)
 
     def compact(self) -> None:

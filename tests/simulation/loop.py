@@ -21,6 +21,8 @@ class Life:
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
+        self.answered: Callable[[Any, Any, Any], None] | None = None
+        """Is told of each answer that comes: the brokers, the request, the answer."""
 
 
 class Handle:

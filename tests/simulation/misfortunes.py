@@ -14,6 +14,7 @@ from tests.simulation.faults import (
     COMPACTION,
     COORDINATORS,
     CRASHES,
+    GROUPS,
     HANGING,
     LAYOUTS,
     LEADERS,
@@ -27,12 +28,14 @@ from tests.simulation.faults import (
     RIVALS,
     STATES,
     TOPICS,
+    TRUNCATIONS,
 )
 from tests.simulation.hanging import Hanging
 from tests.simulation.link import Link
 from tests.simulation.log_misfortunes import LogMisfortunes
 from tests.simulation.operator_commands import Operator
 from tests.simulation.process import Replicator, settings
+from tests.simulation.readers import SETTLED_IN, Readers
 from tests.simulation.workload import Workload
 
 EVENTFUL = 1.5
@@ -52,12 +55,29 @@ class Misfortunes:
         self._hanging = Hanging(link)
         self._logs = LogMisfortunes(link)
         self._link = link
+        self._readers = Readers(link)
+
+    @property
+    def settles_in(self) -> float:
+        """Virtual seconds within which the groups have followed, once all is copied."""
+        return SETTLED_IN if GROUPS in self.faults else 0.0
+
+    def check(self) -> None:
+        """Raise what a command, or the sync of groups, has ended by."""
+        self.operator.check()
+        self._readers.check()
+
+    def at_rest(self) -> None:
+        """Hold the groups against the logs."""
+        if GROUPS in self.faults:
+            self._readers.at_rest()
 
     def schedule(self) -> None:
         """Decide when what happens."""
         self._often(4, 12, self._write)
         self._often(2, 6, self._link.workload.decide)
         self._often(0, self._link.chance.choice((0, 0, 1)), self.operator.translate)
+        self._often(0, self._link.chance.choice((0, 0, 1)), self.operator.status)
         if REQUESTS in self.faults:
             self._link.fates.rate = self._link.chance.choice((0.01, 0.03, 0.1))
         if CRASHES in self.faults:
@@ -69,9 +89,12 @@ class Misfortunes:
             self._often(1, 4, self._logs.move_leader)
         if LOSSES in self.faults:
             self._often(1, 2, self._logs.lose)
+        if TRUNCATIONS in self.faults:
+            self._often(1, 2, self._logs.truncate)
         if RETENTION in self.faults:
             self._link.may_stop = self._link.may_stop or self._link.on_gap is OnGap.STOP
             self._often(1, 2, self._logs.delete_old)
+            self._often(0, 2, self._logs.delete_old_copies)
         if COMPACTION in self.faults:
             self._often(2, 6, self._logs.compact)
             self._often(0, 2, self._logs.renew)
@@ -79,6 +102,9 @@ class Misfortunes:
             self._often(1, 3, self.operator.resume)
         if STATES in self.faults:
             self._often(1, 3, self.operator.change_state)
+        if GROUPS in self.faults:
+            self._link.at(0.3 * self._link.chance.random(), self._readers.sync)
+            self._often(4, 10, self._readers.consume)
         if HANGING in self.faults:
             self._link.destination.be_old()
             self._often(1, 2, self._hanging.leave_one)
@@ -113,6 +139,8 @@ class Misfortunes:
             self._link.fates.note("kill the operator's command")
             self.operator.kill()
             return
+        if GROUPS in self.faults and self._link.chance.random() < 0.5:
+            self._readers.crash()
         running = [process for process in self._link.processes if process.runs]
         if running:
             process = self._link.chance.choice(running)
@@ -156,11 +184,15 @@ class Misfortunes:
         if self._link.chance.random() < 0.5:
             for log in topic.logs:
                 self._link.invariants.current[log.topic, log.number].learn()
+            for log in topic.logs:
+                self._link.befell(log.topic, log.number)
             self._link.source.delete(topic.name)
             self._link.make_at_source(topic.name, len(topic.logs))
             self._link.fates.note("made anew:", topic.name)
         elif (copy := self._link.destination.topics.get(self._link.naming.destination(topic.name))) is not None:
             self._link.destination.delete(copy.name)
+            for log in topic.logs:
+                self._link.befell(log.topic, log.number)
             self._link.invariants.remade.add(topic.name)
             if HANGING in self.faults:
                 self._hanging.leave_late(topic.name)

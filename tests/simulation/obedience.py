@@ -1,8 +1,8 @@
 """Invariant M: a state that forbids copying is obeyed by every replicator, from the commit of its record on."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
-from appliance.link.model.copy_states import CopyState, StateRecord, effective
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord, effective
 
 
 class Obedience:
@@ -11,10 +11,21 @@ class Obedience:
     def __init__(self, violated: Callable[[str], None]) -> None:
         self._lanes: dict[int, dict[str, StateRecord]] = {}
         self._violated = violated
+        self.fencings = 0
+        """Number of commits by which copies were to be promoted."""
 
-    def took(self, lane: int, records: Iterable[StateRecord]) -> None:
+    def took(self, lane: int, records: Collection[StateRecord]) -> None:
         """A transaction commits that writes states into a lane's partition."""
+        self.fencings += any(record.state is CopyState.FAILING_OVER for record in records)
         self._lanes.setdefault(lane, {}).update({record.topic: record for record in records})
+
+    def subject(self, topic: str) -> str:
+        """The topic, if it has a state of its own in the first lane; else the link."""
+        return topic if topic in self._lanes.get(0, {}) else LINK
+
+    def state(self, topic: str) -> CopyState:
+        """The state of a topic's copy in the first lane."""
+        return effective(self._lanes.get(0, {}), topic)
 
     def copied(self, lane: int, topic: str, who: str) -> None:
         """A transaction commits that writes to a copy of that lane."""

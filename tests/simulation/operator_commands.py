@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import Any
 from unittest import mock
 
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.failover import operation
+from appliance.failover.model.newest_groups import NewestGroups
+from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
@@ -15,17 +18,24 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent
 from appliance.replicator import resume
 from appliance.replicator.lanes_command import lanes
+from appliance.replicator.model.position_change import Place
+from appliance.replicator.reset import reset
 from appliance.replicator.resume import RETRY, Choice
 from appliance.settings.values import Settings, Side
+from appliance.status.watcher import Watcher
 from tests.simulation.brokers import Brokers
 from tests.simulation.client import Fates, SimulatedCluster
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
+from tests.simulation.looks import Looks
 from tests.simulation.loop import Life
 
 _AGAIN_AFTER = 1.0
 _STARTED_WITHIN = 4.0
 _PROMOTED_WITHIN = 0.5
+_WATCHED_EVERY = 0.2
+_ONLY_PLANNED = 0.2
+_PROMOTIONS: tuple[object, ...] = (failover, promote)
 
 _TO_ACTIVE = (CopyEvent.RESUME, CopyEvent.GIVEN_UP, CopyEvent.FAIL_BACK, CopyEvent.RETURNED)
 """The events by which every state becomes active."""
@@ -139,6 +149,7 @@ class Operator:
             "resume": lambda running: set_paused(running, CopyEvent.RESUME),
             "fail over": failover,
             "promote": promote,
+            "reset": self._reset,
             **{event.value: functools.partial(self._apply, event) for event in _TO_ACTIVE[1:]},
         }
         name = link.chance.choice(list(commands))
@@ -170,17 +181,41 @@ class Operator:
 
     def settle_states(self) -> None:
         """Have every lane told the same; by chance all is copied again, or nothing is that can be paused."""
-        events = self._link.chance.choice((_TO_ACTIVE, (CopyEvent.PAUSE,)))
+        events = self._link.chance.choice(((*_TO_ACTIVE, CopyEvent.POSITIONED), (CopyEvent.PAUSE,)))
         self._begin(f"settle {[event.value for event in events]}", self._settle(events))
 
     async def _change(self, command: Callable[[Operation], Awaitable[object]], topic: str) -> None:
-        alone = self._is_alone()
-        allowed = self._link.chance.random() < 0.5
-        choice = operation.Choice(topic, yes=True, allow_loss=allowed, wait=_PROMOTED_WITHIN)
-        async with operation.operation(self._link.settings, choice, self._told) as running:
-            await command(running)
-            if alone and self._is_alone():
-                self._link.invariants.obedience.told(self._link.invariants.layout.lanes)
+        link, alone, before = self._link, self._is_alone(), len(self._running)
+        allowed, planned = link.chance.random() < 0.5, link.chance.random() < _ONLY_PLANNED and command in _PROMOTIONS
+        choice = operation.Choice(topic, dry_run=planned, yes=True, allow_loss=allowed, wait=_PROMOTED_WITHIN)
+        link.looks = looks = Looks(link.source, link.loop.time())
+        link.loop.life.answered = looks.answered
+        async with operation.operation(link.settings, choice, self._told) as running:
+            report = await command(running)
+            if not (alone and self._is_alone()):
+                return
+            if not planned:
+                link.invariants.obedience.told(link.invariants.layout.lanes)
+            if isinstance(report, Report) and command in _PROMOTIONS and before == len(self._running):
+                link.losses.report(report, looks, topic, allowed or command is failover)
+
+    def status(self) -> None:
+        """Collect the status some times, and hold it against the logs."""
+        self._begin("status", self._status())
+
+    async def _status(self) -> None:
+        link = self._link
+        watcher: Any = Watcher(link.settings, link.at_source(), link.at_destination(), newest=NewestGroups())
+        for _ in range(link.chance.choice((1, 1, 3))):
+            began = link.loop.time()
+            link.losses.snapshot(await watcher.collect(), began)
+            await asyncio.sleep(_WATCHED_EVERY)
+
+    async def _reset(self, running: Operation) -> object:
+        """Have the topics go on elsewhere; a run that was killed is not always followed by the same one."""
+        link, topic = self._link, running.choice.topic
+        link.invariants.named |= {(name, None) for name in link.source.topics if topic in ("", name)}
+        return await reset(running, Place.parse("--to", link.chance.choice(("earliest", "latest", "0", "2"))), None)
 
     async def _apply(self, event: CopyEvent, running: Operation) -> None:
         """The move of a state, without the work that the command does for it."""

@@ -35,9 +35,10 @@ _RETRY = 0.1
 
 
 @functools.cache
-def settings(link: str, on_gap: OnGap, start: Start, lanes: int) -> Settings:
-    """The settings of a link."""
+def settings(link: str, on_gap: OnGap, start: Start, lanes: int, groups: str = "") -> Settings:
+    """The settings of a link; ``groups`` matches those whose offsets follow."""
     names = {"SOURCE_CLUSTER_ID": link, "SOURCE_ROUTE": "direct", "REPLICA_TOPICS_SOURCE_REGEX": ".*"}
+    names["REPLICA_GROUPS_REGEX"] = groups
     known = parse(REQUIRED | names, Role.REPLICATOR)
     engine = replace(
         known.engine,

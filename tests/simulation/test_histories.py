@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.runner import first_failure
 
 ROOT = Path(__file__).parents[2]
-_HISTORIES = 10_000
+_HISTORIES = 6_000
 _AT_ONCE = 500
 
 

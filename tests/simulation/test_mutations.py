@@ -3,6 +3,7 @@
 import pytest
 
 from tests.faults.injection import mutations
+from tests.simulation.command_mutations import COMMAND_MUTATIONS
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.runner import first_failure
 
@@ -56,3 +57,24 @@ def test_an_engine_made_wrong_against_what_is_played_here_alone_is_caught(
     failed = first_failure(0, _WITHIN, faults)
     assert failed is not None
     assert failed.failure.startswith("Violation")
+
+
+@pytest.mark.parametrize(
+    ("mutation", "faults", "letter"),
+    [
+        ("losses by ends alone", ("states", "truncations"), "N"),
+        ("a copy that is not judged", ("states", "losses"), "N"),
+        ("logs looked at before fencing", ("states",), "N"),
+        ("a position without an epoch", ("truncations", "resumes"), "A, E, F"),
+        ("a group set to the newest copy of a record", ("groups", "resumes"), "O"),
+        ("a group set below its copy's start", ("groups", "retention"), "O"),
+        ("a group set past what it has read", ("groups",), "O"),
+    ],
+)
+def test_a_command_or_a_sync_made_wrong_is_caught(
+    mutation: str, faults: tuple[str, ...], letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    COMMAND_MUTATIONS[mutation](monkeypatch)
+    failed = first_failure(0, _WITHIN, faults)
+    assert failed is not None
+    assert f"{letter}: " in failed.failure

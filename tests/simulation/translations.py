@@ -12,7 +12,7 @@ from appliance.link.model.translation import TranslationState
 from tests.simulation.log import Entry, Log, Record
 from tests.simulation.truth import Truth
 
-_ENDLESS = 2**63
+ENDLESS = 2**63
 
 
 @dataclass(slots=True)
@@ -26,9 +26,11 @@ class Places:
     ids: list[uuid.UUID] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
     is_whole: bool = True
-    lost_from: int = _ENDLESS
-    noticed_from: int = _ENDLESS
+    lost_from: int = ENDLESS
+    noticed_from: int = ENDLESS
     """The least offset from which on the copy has ever lost everything; and that which its position knows of."""
+    lost_source: int = ENDLESS
+    """The least source offset of the records that the copy has lost, since the operator took it as it was."""
 
     def add(self, copied: Sequence[int], source_id: uuid.UUID, sources: Sequence[int]) -> None:
         """Records that were copied; one that was lost before it was committed lies nowhere."""
@@ -37,10 +39,13 @@ class Places:
                 self.copies.append(copy)
                 self.ids.append(source_id)
                 self.sources.append(source)
+            else:
+                self.lost_source = min(source, self.lost_source)
 
     def lose(self, end: int) -> None:
         """The copy has lost everything from there on."""
         at = bisect_left(self.copies, end)
+        self.lost_source = min([self.lost_source, *self.sources[at:]])
         del self.copies[at:], self.ids[at:], self.sources[at:]
         self.is_whole, self.lost_from = False, min(end, self.lost_from)
 
@@ -111,7 +116,7 @@ class Translations:
         count = bisect_left(sources, position.next_offset)
         for offset in range(sources[0], position.next_offset + 1) if count else ():
             at, found = bisect_left(sources, offset), maps.translate(partition, offset, position.source_id)
-            least, most = copies[at - 1] + 1 if at else 0, copies[at] if at < len(copies) else _ENDLESS
+            least, most = copies[at - 1] + 1 if at else 0, copies[at] if at < len(copies) else ENDLESS
             if complete if found.offset is None else not least <= found.offset <= most:
                 self._violated(f"L: {partition} offset {offset} lies at {least} to {most} of {log}: {found}")
         for at in range(copies[0], copies[count - 1] + 1) if count else ():

@@ -81,6 +81,16 @@ class Workload:
         writer.logs.clear()
         return True
 
+    def truncated(self, log: Log) -> None:
+        """A log has lost its end: its producers go on where it knows them, and end what it holds open again."""
+        for writer in self.writers:
+            known = log.producers.get(writer.producer)
+            self._sequences[writer.producer, log] = known.next if known is not None else 0
+            if writer.producer in log.open:
+                writer.logs[log] = 1
+            else:
+                writer.logs.pop(log, None)
+
     def _keyed(self) -> bytes:
         """A record of a key that comes again soon, or late; some delete what the key had."""
         key = b"%d" % self.chance.randrange(self.chance.choice(_KEYS))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.comparison import Track
-from tests.faults.checker import Kind, violations, violations_so_far
+from tests.faults.checker import Kind, misstatements, passed, violations, violations_so_far
 from tests.faults.history import History, Partition, Progress
 
 PLACE: Partition = ("orders", 0)
@@ -150,3 +150,33 @@ def test_a_position_that_moved_back_is_found() -> None:
 def test_a_violation_names_its_partition() -> None:
     (found,) = violations(history(progress=PROGRESS[:-1]))
     assert str(found) == "torn transaction: orders-0: transaction 2 ended with record 5, and its position counts None"
+
+
+def said(behind: int | None) -> dict[str, object]:
+    return {"partitions": [{"topic": "orders", "partition": 0, "behind": behind}]}
+
+
+@pytest.mark.parametrize(("behind", "is_right"), [(3, True), (4, True), (None, True), (2, False), (0, False)])
+def test_a_promotion_that_tells_less_than_the_copy_lacks_is_found(behind: int | None, is_right: bool) -> None:
+    lacking = track(COPIES[:2])  # the source's offsets 2 to 4 have no copy
+    found = list(misstatements(said(behind), PLACE, track(SOURCE[:4]), lacking))
+    assert [violation.kind for violation in found] == ([] if is_right else [Kind.MISSTATED])
+
+
+def test_a_record_that_only_its_fingerprint_tells_from_the_copied_one_is_found() -> None:
+    written_on = track([*SOURCE[:2], (2, 22), (4, 23), (5, 24)])
+    found = list(misstatements(said(0), PLACE, written_on, track(COPIES)))
+    assert [violation.kind for violation in found] == [Kind.MISSTATED]
+
+
+@pytest.mark.parametrize(("diverged", "is_right"), [([2, 6], True), ([2, 5], False), ([6, 6], False)])
+def test_a_failback_that_does_not_tell_what_the_copy_lacks_is_found(diverged: list[int], is_right: bool) -> None:
+    partition = {"topic": "orders", "partition": 0, "diverged": diverged, "written_there": None}
+    found = list(misstatements({"partitions": [partition]}, PLACE, track(SOURCE), track(COPIES[:2])))
+    assert [violation.kind for violation in found] == ([] if is_right else [Kind.MISSTATED])
+
+
+@pytest.mark.parametrize(("committed", "is_right"), [(0, True), (3, True), (4, False), (7, False)])
+def test_a_group_past_what_it_has_read_is_found(committed: int, is_right: bool) -> None:
+    found = list(passed(PLACE, 2, track(SOURCE), committed, track(COPIES)))
+    assert [violation.kind for violation in found] == ([] if is_right else [Kind.PASSED])
