@@ -10,6 +10,7 @@ again there before a commit.
 
 import asyncio
 import functools
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -33,6 +34,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model.translation import Translation, not_known
 from appliance.settings.values import GroupSettings
 
@@ -114,7 +116,8 @@ class GroupSync:
         self._translator = translator
         self._follows = follows
         self._places = places
-        self._starts: Mapping[Partition, int] = {}
+        self._bounds: Mapping[Partition, tuple[int, int]] = {}
+        self._epoch_ends = defaultdict[int, EpochEnds](lambda: EpochEnds(source))
         self._takes_over = takes_over
         self._offsets: Mapping[str, Commits] = {}
         self._read = ReadGroups()
@@ -182,7 +185,7 @@ class GroupSync:
         """Read the source's groups with their offsets, and the destination's groups; returns the latter."""
         failures: dict[str, ApplianceError] = {}
         try:
-            read = await read_groups(self._source, self._takes)
+            read = await self._as_held(await read_groups(self._source, self._takes))
             topics = {topic for offsets in read.offsets.values() for topic, _ in offsets}
             self._keep(read, await topic_ids(self._source, topics))  # as old as the offsets, or newer
             failures |= self._read.failures
@@ -195,11 +198,38 @@ class GroupSync:
         self.stale = {**failures, **of_brokers(self._destination, there)}
         copies = {self._copy(partition) for partition in wanted}
         metadata = await self._destination.metadata(sorted({topic for topic, _ in copies}))
-        self._starts, _ = await try_offsets(self._destination, metadata, copies, Bound.START)
+        starts, _ = await try_offsets(self._destination, metadata, copies, Bound.START)
+        ends, _ = await try_offsets(self._destination, metadata, copies, Bound.END)
+        self._bounds = {copy: (start, ends[copy]) for copy, start in starts.items() if copy in ends}
         self.failures = {**self.stale, **await self._translator.refresh(wanted)}
         if self._places:
             await self._remember(self._places.refresh())
         return there
+
+    async def _as_held(self, read: ReadGroups) -> ReadGroups:
+        """The groups, taken back to where the source has lost what they had read: nobody has read what is there now.
+
+        Their consumers do the same once they read on (KIP-320). What no leader tells is left out.
+        """
+        commits = {(at, commit.leader_epoch) for held in read.offsets.values() for at, commit in held.items()}
+        metadata = await self._source.metadata(None)
+        ends: dict[tuple[Partition, int], int] = {}
+        unknown: dict[Partition, ApplianceError] = {}
+        for epoch in {epoch for _, epoch in commits}:
+            asked = {at: epoch for at, each in commits if each == epoch and self._naming.copies(at[0], internal=False)}
+            found, failures = await self._epoch_ends[epoch].read(metadata, asked)
+            ends |= {(at, epoch): end for at, end in found.items() if end >= 0}
+            unknown |= failures
+        offsets = {
+            name: {
+                at: commit._replace(offset=min(commit.offset, ends.get((at, commit.leader_epoch), commit.offset)))
+                for at, commit in held.items()
+                if at not in unknown
+            }
+            for name, held in read.offsets.items()
+        }
+        lost = {f"{topic}-{number} at the source": error for (topic, number), error in unknown.items()}
+        return replace(read, offsets=offsets, failures={**read.failures, **lost})
 
     def _copy(self, partition: Partition) -> Partition:
         return self._naming.destination(partition[0]), partition[1]
@@ -271,10 +301,11 @@ class GroupSync:
         ids = self._ids[group]
 
         def translate(partition: Partition, offset: int) -> Translation:
-            start = self._starts.get(copy := self._copy(partition))
-            if start is None:
-                return not_known(f"where the log of {copy[0]}-{copy[1]} starts is not known now")
-            return self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE), start).within(start)
+            bounds = self._bounds.get(copy := self._copy(partition))
+            if bounds is None:
+                return not_known(f"where the log of {copy[0]}-{copy[1]} starts and ends is not known now")
+            found = self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE), bounds[0])
+            return found.within(*bounds)
 
         return translate
 

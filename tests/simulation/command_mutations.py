@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from appliance.failover import promotion
+from appliance.failover import group_sync, promotion
 from appliance.failover.model import loss
+from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model import agreement
 from appliance.link.model.agreement import Agreement, CopyLog, SourceLog
 from appliance.link.model.offset_map import OffsetMap
@@ -76,12 +77,22 @@ def set_below_the_start(patch: pytest.MonkeyPatch) -> None:
         return unread_from(self, offset, 0)
 
     patch.setattr(OffsetMap, "unread_from", from_the_beginning)
-    patch.setattr(Translation, "within", lambda self, _: self)
+    patch.setattr(Translation, "within", lambda self, *_: self)
 
 
 def set_past_what_is_read(patch: pytest.MonkeyPatch) -> None:
     """A group is set to the end of its copy."""
     patch.setattr(OffsetMap, "unread_from", lambda self, _, __: self.translate(self._next_source))
+
+
+def left_where_its_source_lost_records(patch: pytest.MonkeyPatch) -> None:
+    """A group keeps its offset though its source was truncated below it, and written on."""
+
+    class Untold(EpochEnds):
+        async def read(self, *_: Any) -> tuple[dict[Any, int], dict[Any, Any]]:
+            return {}, {}
+
+    patch.setattr(group_sync, "EpochEnds", Untold)
 
 
 COMMAND_MUTATIONS = {
@@ -92,4 +103,5 @@ COMMAND_MUTATIONS = {
     "a group set to the newest copy of a record": newest_copy_of_a_record,
     "a group set below its copy's start": set_below_the_start,
     "a group set past what it has read": set_past_what_is_read,
+    "a group left where its source lost records": left_where_its_source_lost_records,
 }

@@ -69,6 +69,7 @@ def test_an_engine_made_wrong_against_what_is_played_here_alone_is_caught(
         ("a group set to the newest copy of a record", ("groups", "resumes"), "O"),
         ("a group set below its copy's start", ("groups", "retention"), "O"),
         ("a group set past what it has read", ("groups",), "O"),
+        ("a group left where its source lost records", ("groups", "truncations", "resumes"), "O"),
     ],
 )
 def test_a_command_or_a_sync_made_wrong_is_caught(

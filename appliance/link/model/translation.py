@@ -27,9 +27,11 @@ class Translation:
     reason: str = ""
     start: int = 0
 
-    def within(self, start: int) -> "Translation":
-        """The same in a log that begins at this offset."""
-        return replace(self, offset=None if self.offset is None else max(self.offset, start), start=start)
+    def within(self, start: int, end: int | None = None) -> "Translation":
+        """The same in a log that begins and ends at these offsets."""
+        if self.offset is None:
+            return replace(self, start=start)
+        return replace(self, offset=max(self.offset if end is None else min(self.offset, end), start), start=start)
 
 
 NOT_KNOWN = Translation(None, TranslationState.UNKNOWN)
