@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -16,7 +15,7 @@ from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import Loss, Position, SourcePlace
+from appliance.link.model.position import Loss, Position
 from appliance.replicator import lanes, resume
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read import fetcher
@@ -50,16 +49,6 @@ def compacted_epoch_taken_for_a_loss(patch: pytest.MonkeyPatch) -> None:
         return PartitionStopped(f"{buffer} ends at {end.offset}")
 
     patch.setattr(fetcher, "at_divergence", lost)
-
-
-def place_without_its_epoch(patch: pytest.MonkeyPatch) -> None:
-    """A position that a command moves has no leader epoch: what its source loses before it is not noticed (KIP-320)."""
-    begin_again = Position.begin_again
-
-    def anywhere(self: Position, source_id: UUID, destination_id: UUID, place: SourcePlace) -> Position:
-        return begin_again(self, source_id, destination_id, place._replace(leader_epoch=-1))
-
-    patch.setattr(Position, "begin_again", anywhere)
 
 
 def commit_done_again_elsewhere(patch: pytest.MonkeyPatch) -> None:
@@ -156,7 +145,6 @@ def layout_read_back_at_once(patch: pytest.MonkeyPatch) -> None:
 MUTATIONS = {
     "an open transaction overlooked": open_transaction_overlooked,
     "a compacted epoch taken for a loss": compacted_epoch_taken_for_a_loss,
-    "a place without its epoch": place_without_its_epoch,
     "a commit done again where another coordinates": commit_done_again_elsewhere,
     "an operator who decides before fencing": operator_who_decides_before_fencing,
     "an operator who leaves no gap": operator_who_leaves_no_gap,
