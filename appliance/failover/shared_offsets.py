@@ -31,7 +31,6 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
-from appliance.link.model.claims import given_up
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
@@ -187,9 +186,9 @@ def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _
     topic of its name has another of these ids.
     """
     claims, told = registry.claims_of(maps.name), registry.topics_told(maps.name)
-    copies = {copy for copy, topic_id in claims if (copy, topic_id) != given_up(copy)}
-    left = registry.given_up_by(maps.name)
-    copies |= {copy for copy, copy_id in left if not is_another(copy_id, ids.get(copy, NOWHERE))}
+    copies = {copy for copy, _ in claims}
+    given_up = registry.given_up_by(maps.name)
+    copies |= {copy for copy, copy_id in given_up if not is_another(copy_id, ids.get(copy, NOWHERE))}
     names = {copy_id: copy for copy, copy_id in claims if copy_id != NOWHERE}
     pairs = {(topic, names.get(held.destination_id)) for (topic, _), held in maps.positions()}
     same = any(topic == copy for topic, copy in pairs)

@@ -115,8 +115,9 @@ class Registry:
         return {claim.link for claim in held if claim.shares} | {claim.link for claim in written} | self._told.keys()
 
     def claims_of(self, link: str) -> dict[Copy, Claim]:
-        """The claims of a link that hold."""
-        return {copy: claim for copy in self._holders for claim in self.holders(copy) if claim.link == link}
+        """The claims of a link that hold; not what it remembers of copies that it gave up."""
+        copies = [copy for copy in self._holders if copy != given_up(copy[0])]
+        return {copy: claim for copy in copies for claim in self.holders(copy) if claim.link == link}
 
     def given_up_by(self, link: str) -> set[Copy]:
         """The shared copies that a link has given up: its records are still there."""
