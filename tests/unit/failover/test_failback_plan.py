@@ -150,3 +150,9 @@ def test_the_map_of_what_was_copied_back_is_the_links_the_other_way() -> None:
     for offset in range(14, 34):
         found = back.at_copy(offset)
         assert forth.at_source(offset) == (found and found[::-1])
+
+
+def test_case_767_a_source_led_in_an_older_epoch_than_was_copied_is_not_said_to_have_lost_nothing() -> None:
+    # Restored from a snapshot, or a former leader: records 6 to 9 were never brought back, and nothing said so.
+    planned = seed(REPLICA, FORWARD, Found(CopyEnd(6, 2, -1, -1), 4), 8)
+    assert isinstance(planned, Refusal) or planned.position.next_offset <= 8

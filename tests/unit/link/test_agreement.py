@@ -119,6 +119,10 @@ def test_a_copy_that_holds_what_was_written_is_whole(copy: CopyLog) -> None:
     assert judged(copy=copy) == Agreement(10, 0, 0)
 
 
+def test_case_760_of_a_marker_that_is_on_its_way_to_a_new_leader_nobody_says_that_it_is_lost() -> None:
+    assert judged(copy=replace(THERE, end=11, leader_epoch=4, held_to=11)).lost == ""
+
+
 def test_a_copy_that_was_not_written_by_a_lane_is_judged_by_ends_and_epochs_alone() -> None:
     for producer in (NOBODY, ANYBODY):
         written = replace(WRITTEN, producer_id=producer)

@@ -94,6 +94,13 @@ def test_case_600_a_source_that_came_back_without_what_was_copied_is_not_said_to
     assert first(again).stopped == fault
 
 
+def test_case_762_a_log_without_leader_epochs_that_grows_is_not_said_to_have_lost_records() -> None:
+    # Messages from before Kafka 0.11 have none, and the position is read a moment after the ends.
+    source = replace(SOURCE, metadata=metadata(LED_IN_4))
+    status = snapshot(source, with_position(next_offset=105, leader_epoch=-1))
+    assert (first(status).stopped, status.state.well) == (None, True)
+
+
 def test_what_was_not_asked_for_since_the_position_has_moved_is_unknown_and_no_loss() -> None:
     source = replace(SOURCE, metadata=metadata(LED_IN_4), logs={**ENDS_AT_100, KEY: Log(-1, 100, 100, 2, 70)})
     status = snapshot(source, with_position(next_offset=105, leader_epoch=3))
