@@ -46,7 +46,7 @@ async def _at_source(operation: Operation, there: Metadata, positions: Mapping[P
     starts, _ = await try_offsets(source, metadata, partitions, Bound.START)
     ends = await log_ends(source, metadata, partitions)
     epochs = {key: positions[key].leader_epoch for key in ends if key in positions}
-    held_to, unknown = await EpochEnds(source).read(metadata, epochs)
+    held_to, unknown = await EpochEnds(source).read(metadata, epochs, epochs)
     logs = {}
     for key in partitions:
         end = None if key in unknown else ends.get(key)

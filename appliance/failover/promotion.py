@@ -81,6 +81,7 @@ async def promote(operation: Operation) -> Report:
     _require_no_failover(operation, subjects)
     if choice.dry_run:
         _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
+        _require_nothing_behind(operation, logs)  # what a killed promotion has fenced is not waited for
         return await _report(operation, planned, logs, {})
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")

@@ -137,7 +137,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
     lost = await copy_losses(destination, at_destination, written)
     epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
-    held_to, failures = await EpochEnds(source).read(at_source, epochs)
+    held_to, failures = await EpochEnds(source).read(at_source, epochs, epochs)
     for error in failures.values():
         raise error
     return {
@@ -158,7 +158,9 @@ async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) ->
     lost = {
         replica: parted
         for replica, each in found.items()
-        if (held := positions.get(replica.source)) and (parted := parts_at(held, each)) < held.next_offset
+        if (held := positions.get(replica.source))
+        and (parted := parts_at(held, each)) is not None
+        and parted < held.next_offset
     }
     if not lost:
         return {}

@@ -13,6 +13,7 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.link.client.log_ends import EpochEnds, copy_logs
 from appliance.link.client.registry import Registry
 from appliance.link.client.source_rules import SourceRules
+from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.link_check import PositionsTopic
@@ -38,7 +39,7 @@ class SourceFactsCollector:
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
         """Collect the facts. ``positions`` are those of the last collection: of completely copied partitions the stable
-        end is not asked for, and of those whose leader has not changed no epoch.
+        end is not asked for, and of those whose leader has not changed no epoch, unless they end before it.
 
         Raises:
             ApplianceError: no broker lists the topics. One that does not answer for its own partitions
@@ -103,7 +104,8 @@ class SourceFactsCollector:
         stable_ends = await list_offsets(self._cluster, metadata, moving, Bound.STABLE_END)
         starts = await list_offsets(self._cluster, metadata, moving - positions.keys(), Bound.START)
         epochs = {key: positions[key].leader_epoch for key in led if key in positions}
-        held_to, failures = await self._epochs.read(metadata, epochs)
+        short = [key for key in epochs if ends[key] < positions[key].next_offset]
+        held_to, failures = await self._epochs.read(metadata, epochs, short)
         for error in failures.values():
             raise error
         logs = {}
@@ -155,9 +157,31 @@ class DestinationFactsCollector:
         states = dict(self._tail.checkpoints[0].states) if owners else {}
         if deletion := self._registry.deletion:
             states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
-        copies = await copy_logs(self._epochs, metadata, self._naming, positions)
+        copies = await self._copies(metadata, positions)
         facts = metadata, topic, dict(self._registry.claims), positions, gaps, owners, held, heartbeat, states
         return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
+
+    async def _copies(self, metadata: Metadata, positions: Mapping[Partition, Position]) -> dict[Partition, CopyLog]:
+        """The logs of the copies; a broker that does not answer keeps only its own from being known."""
+        by_leader: dict[int, dict[Partition, Position]] = {}
+        for (topic, number), held in positions.items():
+            leader = metadata.leader(self._naming.destination(topic), number)
+            by_leader.setdefault(leader, {})[topic, number] = held
+        answers = await asyncio.gather(*(self._ask(metadata, *led) for led in by_leader.items()))
+        if any(isinstance(log.error, TimedOut) for answer in answers for log in answer.values()):
+            await self._cluster.close()  # a missing answer on a connection would delay all later ones
+        return {key: log for answer in answers for key, log in answer.items()}
+
+    async def _ask(
+        self, metadata: Metadata, leader: int, led: Mapping[Partition, Position]
+    ) -> dict[Partition, CopyLog]:
+        try:
+            async with asyncio.timeout(_BROKER_SECONDS):
+                return await copy_logs(self._epochs, metadata, self._naming, led)
+        except TimeoutError:
+            error = TimedOut(f"destination broker {leader} did not answer within {_BROKER_SECONDS:g} s")
+            copies = {key: (self._naming.destination(key[0]), key[1]) for key in led}
+            return {key: CopyLog(copy, error=error) for key, copy in copies.items()}
 
 
 def now() -> int:

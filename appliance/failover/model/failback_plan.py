@@ -64,11 +64,12 @@ class Seed:
     lost: tuple[int, int] = (0, 0)
 
 
-def parts_at(forward: Position, found: Found) -> int:
-    """The source offset where the logs diverge: below it, the source holds the copied records."""
+def parts_at(forward: Position, found: Found) -> int | None:
+    """The source offset where the logs diverge: below it, the source holds the copied records; None if unknown."""
     end = found.source_end
-    parted = divergence(forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, found.held_to))
-    return forward.next_offset if parted.divergence_offset is None else parted.divergence_offset
+    return divergence(
+        forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, found.held_to)
+    ).divergence_offset
 
 
 def seed(
@@ -94,6 +95,9 @@ def seed(
         what = f"{copy} {LOST} below offset {end}, and its leader does not know from which offset on"
         return Refusal(replica.name, f"{what}, so what it holds of its own is not known: {GIVE_UP}")
     lost = (end if found.loss is None else min(found.loss.end, end)), end
+    if parted is None:
+        older = f"the source is led in epoch {found.source_end.leader_epoch}, and {forward.leader_epoch} was copied"
+        return Refusal(replica.name, f"{older}: run it again if a leader moves just now; else {GIVE_UP}")
     if parted == forward.next_offset:
         return replace(_seed(replica, lost[0], found, parted), lost=lost)
     if begin is None:

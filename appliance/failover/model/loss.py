@@ -69,9 +69,13 @@ def losses(
     takes: Callable[[str], bool],
     starts: Mapping[str, StartOffsets] = NO_STARTS,
 ) -> list[PartitionLoss]:
-    """The loss of each partition of the chosen topics; records before ``starts`` are not part of the link."""
-    known = sorted({*positions, *logs.sources})
-    return [_loss(key, positions.get(key), logs, starts) for key in known if takes(key[0])]
+    """The loss of each partition of the chosen topics, by positions from before the logs were looked at.
+
+    Records before ``starts`` are not part of the link.
+    """
+    held = {key: position for key, position in positions.items() if key in logs.copies}  # others have come since
+    known = sorted({*held, *logs.sources})
+    return [_loss(key, held.get(key), logs, starts) for key in known if takes(key[0])]
 
 
 def total(found: Iterable[PartitionLoss]) -> int | None:

@@ -25,24 +25,27 @@ _LIMITS = FetchLimits(1024 * 1024, wait=0)
 
 @dataclass(slots=True)
 class EpochEnds:
-    """The ends of the epochs of former leaders; asked for once, since they do not move while one leader leads."""
+    """The ends of leaders' epochs; those of former ones are asked for once: they do not move while one leader leads."""
 
     cluster: Cluster
     _known: dict[Partition, tuple[tuple[UUID, int, int], int]] = field(default_factory=dict)
 
     async def read(
-        self, metadata: Metadata, epochs: Mapping[Partition, int]
+        self, metadata: Metadata, epochs: Mapping[Partition, int], current: Collection[Partition] = ()
     ) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-        """The known ends of logs up to epochs older than their leaders'; and the errors of the others."""
-        older = {
+        """The known ends of logs up to epochs older than their leaders'; and the errors of the others.
+
+        Of ``current`` partitions also those up to the present leader's own epoch, which is the log's end.
+        """
+        keys = {
             p: (metadata.topics[p[0]].id, leads, epoch)
             for p, epoch in epochs.items()
-            if 0 <= epoch < (leads := metadata.leader_epoch(*p))
+            if 0 <= epoch < (leads := metadata.leader_epoch(*p)) or (0 <= epoch == leads and p in current)
         }
-        asked = {p: epochs[p] for p, key in older.items() if p not in self._known or self._known[p][0] != key}
+        asked = {p: key[2] for p, key in keys.items() if key[1] == key[2] or self._known.get(p, ((), 0))[0] != key}
         found, failures = await epoch_ends(self.cluster, metadata, asked)
-        self._known |= {p: (older[p], end) for p, end in found.items()}
-        return {p: self._known[p][1] for p in older if p not in asked or p in found}, failures
+        self._known |= {p: (keys[p], end) for p, end in found.items()}
+        return {p: self._known[p][1] for p in keys if p not in asked or p in found}, failures
 
 
 async def log_ends(cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]) -> dict[Partition, int]:

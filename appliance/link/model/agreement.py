@@ -50,6 +50,11 @@ class CopyLog:
             return True
         return self._grows_on(written) or (self.held_to is not None and self.held_to >= written.offset)
 
+    def awaits_marker(self, written: CopyEnd) -> bool:
+        """True if only the marker of the last write is missing, which may be on its way to a new leader."""
+        held = self.end == written.offset - 1 and (self.held_to is None or self.held_to == self.end)
+        return held and not self._grows_on(written) and written.producer_id not in (NOBODY, ANYBODY)
+
     def loss(self, written: CopyEnd) -> Loss | None:
         """The place from which the copy has lost what was written to it; None if none is known.
 
@@ -109,6 +114,8 @@ def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -
     elif copy.error or (held.copy_end and 0 <= copy.leader_epoch < held.copy_end.leader_epoch):
         error = copy.error or "metadata name a former leader"
         fault["unknown"] = f"nobody knows what {name}-{number} holds: {error}"
+    elif held.copy_end and copy.awaits_marker(held.copy_end):
+        fault["unknown"] = f"nobody knows what {name}-{number} holds: its newest transaction's marker is not there yet"
     elif held.copy_end and (loss := copy.loss(held.copy_end)):
         lost = lost_records(copy.partition, held.copy_end, loss)
         fault["lost"] = f"{lost}; {found.lost}" if found.lost else lost

@@ -6,7 +6,6 @@ partition alone.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
@@ -81,16 +80,15 @@ async def _make(destination: Cluster, found: Metadata, copies: Mapping[str, str]
 
 
 async def raised_limits(destination: Cluster, copies: Mapping[str, str]) -> dict[str, WriteLimits]:
-    """The limits of these topics, and of the copy of each, once they take what the copies take and the headers.
+    """The limits of these topics, and of the copy of each; those that take less than the copies and the headers rise.
 
-    A limit that is unknown is left out; one that cannot be raised stays as it is.
+    A limit that is unknown is left out. A raised one is returned by a later call: not every broker knows it at once.
     """
     limits, _ = await write_limits(destination, [*copies, *copies.values()])
     least = {topic: _room(limits[copy]) for topic, copy in copies.items() if copy in limits}
     low = {topic: size for topic, size in least.items() if topic in limits and limits[topic].batch_bytes < size}
     if low:
-        refused = await alter_configs(destination, {topic: {LARGEST_BATCH: str(size)} for topic, size in low.items()})
-        limits |= {topic: replace(limits[topic], batch_bytes=low[topic]) for topic in low if topic not in refused}
+        await alter_configs(destination, {topic: {LARGEST_BATCH: str(size)} for topic, size in low.items()})
     return limits
 
 

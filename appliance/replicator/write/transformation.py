@@ -46,7 +46,7 @@ class Transformation:
             outcome = next(outcomes) if each.records else Outcome((), each.end, 0)
             if chunk.replica in stops:
                 continue
-            passed.append(_chunk(chunk, outcome))
+            passed.append(_chunk(chunk, outcome, each.limit))
             if outcome.stop is not None:
                 stops[chunk.replica] = _reason(chunk.replica, outcome.stop)
         self._require_positions(passed, ranges)
@@ -76,18 +76,18 @@ class Transformation:
             seen.add(chunk.replica)
 
 
-def _chunk(chunk: Chunk, outcome: Outcome) -> Chunk:
-    letters = tuple(_dead_letters(chunk, outcome.failures))
+def _chunk(chunk: Chunk, outcome: Outcome, limit: int) -> Chunk:
+    letters = tuple(_dead_letters(chunk, outcome.failures, min(limit, COALESCED_BYTES)))
     passed = replace(chunk.before(outcome.next_offset), batches=outcome.batches, next_offset=outcome.next_offset)
     return replace(passed, filtered=outcome.filtered, dead_letters=letters)
 
 
-def _dead_letters(chunk: Chunk, failures: Iterable[Failure]) -> Iterator[Outgoing]:
-    """Batches of the records that failed, with the codec of those that had them."""
+def _dead_letters(chunk: Chunk, failures: Iterable[Failure], limit: int) -> Iterator[Outgoing]:
+    """Batches of the records that failed, of about ``limit`` bytes, with the codec of those that had them."""
     reasons = {failure.offset: failure.reason for failure in failures}
     for batch in chunk.batches if reasons else ():
         failed = [_dead_letter(chunk.replica, each, reasons[each.offset]) for each in records_at(batch, reasons)]
-        for some in pieces(((each, len(each.body)) for each in failed), COALESCED_BYTES):
+        for some in pieces(((each, len(each.body)) for each in failed), limit):
             data, first, last = pack(some, codec_of(batch.data)), some[0].offset, some[-1].offset
             yield Outgoing(data, len(some), first, last + 1, newest(some), raw=False)
 

@@ -227,10 +227,10 @@ class _Composer:
         if not (source and topic_id and destination and held) or held.next_offset == UNKNOWN:
             return Agreement()
         end, held_to, epoch = log.stable_end if log else None, None, source.metadata.leader_epoch(*key)
-        if log and log.asked_epoch == held.leader_epoch:
+        if log and log.asked_epoch == held.leader_epoch >= 0:
             held_to = log.held_to
         elif end is not None and end < held.next_offset and epoch != held.leader_epoch:
-            end = None  # the position has moved since the epochs were asked for
+            end = None  # the position has moved since the ends, and the epochs, were asked for
         found = agree(key[0], held, SourceLog(topic_id, end, epoch, held_to), destination.copies[key])
         return found if effective(self._states(), key[0]).follows else replace(found, lost="")
 

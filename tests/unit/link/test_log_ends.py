@@ -53,3 +53,13 @@ async def test_only_the_ends_of_former_leaders_epochs_are_asked_for_and_once(
     assert await ends.read(led(4, 6, 5), {**epochs, KEYS[1]: 5}) == ({KEYS[1]: 600}, {})
     assert await ends.read(led(4, 6, 5, topic_id=2), {**epochs, KEYS[1]: 5}) == ({KEYS[1]: 600}, {})
     assert [each for each in asked if each] == [{KEYS[1]: 4}, {KEYS[1]: 4}, {KEYS[1]: 5}, {KEYS[1]: 5}]
+
+
+async def test_the_end_of_the_present_leaders_epoch_is_asked_for_each_time_where_it_is_wanted(
+    asked: list[Mapping[Partition, int]],
+) -> None:
+    ends = EpochEnds(Cluster())
+    epochs = dict.fromkeys(KEYS[:2], 4)
+    for _ in range(2):
+        assert await ends.read(led(4, 5, 5), epochs, KEYS[:1]) == (dict.fromkeys(KEYS[:2], 500), {})
+    assert asked == [epochs, {KEYS[0]: 4}]

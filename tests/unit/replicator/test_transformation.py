@@ -15,6 +15,7 @@ from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
 from appliance.replicator.read.buffer import Limits
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
+from appliance.replicator.write.dead_letters import HEADERS_BYTES
 from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.replicator.write.transformation import Transformation
 from tests.support.record_batches import outgoing_of, record, records_of
@@ -105,6 +106,17 @@ async def test_dead_letters_have_the_record_and_say_why_and_from_where_and_posit
     ]
     after = advanced(Position(ORDERS.source_id, ORDERS.destination_id, 5, 0), made)
     assert (after.next_offset, after.filtered, after.dead_letters) == (14, 7, 2)
+
+
+async def test_case_768_dead_letters_that_fit_one_by_one_are_not_joined_into_a_batch_that_does_not() -> None:
+    # Records of a small source batch get headers of several times their size: together they exceeded the limit.
+    reason = "x" * 200
+    sql = Sql({"orders": lambda each: Outcome((), each.end, 0, tuple(Failure(at, reason) for at in range(5, 25)))})
+    made, _ = await Transformation(sql, lane({ORDERS: 5})).of([chunk(ORDERS, 5, 20)])
+    batches = [batch for one in rounds(by_partition(made)) for _, batch in one]
+    assert sum(batch.records for batch in batches) == 20
+    assert max(len(batch.data) for batch in batches) <= 1000 + HEADERS_BYTES
+    assert len(batches) >= 5
 
 
 async def test_what_was_read_for_another_position_is_not_committed() -> None:
