@@ -81,13 +81,18 @@ class LogMisfortunes:
             link.fates.note("retention:", log, "starts at", log.start)
 
     def delete_old_copies(self) -> None:
-        """Retention at the destination."""
+        """Retention at the destination.
+
+        Not of an aborted batch past the remembered end: nobody could say who had written it, and the copy would stop.
+        """
         link = self._link
-        suffix = f".{link.naming.suffix}"
+        suffix, positions = f".{link.naming.suffix}", link.invariants.positions
         copies = [log for log in link.destination.logs() if log.topic.endswith(suffix) and log.entries]
         if copies:
             log = link.chance.choice(copies)
-            log.delete_before(link.chance.choice(log.entries).base)
+            held = positions.get((log.topic.removesuffix(suffix), log.number))
+            end = held.copy_end.offset if held and held.copy_end else 0
+            log.delete_before(min(end, link.chance.choice(log.entries).base))
             link.invariants.deleted(log)
             link.befell(log.topic.removesuffix(suffix), log.number)
             link.fates.note("retention:", log, "starts at", log.start)
