@@ -23,7 +23,7 @@ SETTLED_IN = 2.0
 _LATE = 6.0
 """A sync may commit what it has read so many seconds ago, where requests are late; else this many:"""
 
-_AT_ONCE = 0.1
+_AT_ONCE = 0.4
 _SYNCED_EVERY = 0.15
 _RESET = 0.1
 
