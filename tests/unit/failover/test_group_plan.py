@@ -206,3 +206,9 @@ def test_case_724_every_group_that_is_not_synced_is_named_with_its_state() -> No
     plans = planned(EXACT, Commit(80)), planned(EXACT, Commit(80, "", 0)), planned(EXACT, Commit(70, "note"))
     states = [state for each in plans for state in not_synced([each]).values()]
     assert states == ["further at the destination", "consumed at the destination"]
+
+
+def test_case_780_a_consumers_own_commit_at_the_end_of_a_shared_copy_is_not_set_back() -> None:
+    # The other link's place is the copy's end as well, and no sync has ever committed it: 300 records are read again.
+    share_group = of_two(Translation(700, TranslationState.EXACT), Commit(1000), first=place(700), second=place(1000))
+    assert share_group.commits == {}
