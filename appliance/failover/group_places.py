@@ -1,12 +1,12 @@
 """The places of groups in copies, as each link's sync remembers them at the destination (invariant O).
 
-The topic ``<replicator>.groups`` is compacted, with one partition. Its records are checkpoints as MirrorMaker 2's: the
-group's source offset, and its place in the copy, -1 if it is no longer synced. The metadata are the sync's own commit
-before it: a place is remembered before it is committed, so after a kill either of them is there.
+The topic ``<replicator>.groups.offsets`` is compacted, with one partition. Its records are checkpoints as MirrorMaker
+2's: the group's source offset, and its place in the copy, -1 if it is no longer synced. The metadata are the sync's own
+commits, the next one and the one before it: they are remembered before the commit, so after a kill either is there.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -46,10 +46,18 @@ class GroupPlaces:
         held = {link: log.places[group, copy] for link, log in self._logs.items() if (group, copy) in log.places}
         return {link: place for link, place in held.items() if place.downstream >= 0}
 
-    def gone(self, synced: Iterable[tuple[str, Partition]]) -> Iterable[MirrorCheckpoint]:
-        """The records that withdraw this link's places of all others than these groups and copies."""
-        own = self._logs[self.naming.replicator].places
-        return [MirrorCheckpoint(*key, -1, -1) for key in own.keys() - set(synced) if own[key].downstream >= 0]
+    @property
+    def own(self) -> Collection[tuple[str, Partition]]:
+        """The groups and partitions of copies of which this link remembers a place."""
+        return [key for key, each in self._logs[self.naming.replicator].places.items() if each.downstream >= 0]
+
+    async def withdraw(self, gone: Iterable[tuple[str, Partition]]) -> None:
+        """Remember no place of these any more.
+
+        Raises:
+            ApplianceError: some are not written.
+        """
+        await self.remember([MirrorCheckpoint(*key, -1, -1) for key in gone])
 
     async def refresh(self) -> None:
         """Read the newest places.
@@ -87,6 +95,7 @@ class GroupPlaces:
         if log.read_to > end:
             log.read_to, log.places = -1, {}
         while log.read_to < end:
-            records, log.read_to = await read_records(self.destination, metadata, partition, log.read_to)
+            records, following = await read_records(self.destination, metadata, partition, log.read_to)
             for place in map(decode_checkpoint, records):
                 log.places[place.group, place.copy] = place
+            log.read_to = following  # not earlier: a refused record is met again

@@ -29,7 +29,7 @@ from appliance.failover.group_io import (
 from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
 from appliance.kafka.client.group_offsets import Commits, has_members
-from appliance.kafka.client.groups import ListedGroups, list_groups
+from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.topics import pieces
@@ -37,6 +37,9 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model.translation import Translation, not_known
 from appliance.settings.values import GroupSettings
+
+PLACES = "the places of groups"
+"""The name of a failure that keeps no commit from being made."""
 
 _READ_ANEW = 12
 """Rounds between complete reads of the destination: commits expire there, and operators delete them."""
@@ -169,9 +172,7 @@ class GroupSync:
         there = await self._read_both()
         self._offsets = self._followed(await self._follows())
         if commits and self._places and not self.stale:
-            copied = self._read.offsets.items()
-            synced = [(name, self._copy(partition)) for name, offsets in copied for partition in offsets]
-            await self._remember(self._places.remember(self._places.gone(synced)))
+            await self._remember(self._withdraw(self._places))
         names = [name for name in self._offsets if name in there.groups or not there.failures]
         plans = await self._plans([name for name in names if name in self._committed], there)
         done = {name for name, made in plans.items() if made.state is GroupState.SYNCED and not made.news}
@@ -234,6 +235,14 @@ class GroupSync:
     def _copy(self, partition: Partition) -> Partition:
         return self._naming.destination(partition[0]), partition[1]
 
+    async def _withdraw(self, places: GroupPlaces) -> None:
+        """Withdraw the places of what is synced no more; a group whose coordinator is not there may come back."""
+        copied = self._read.offsets.items()
+        left = {*places.own} - {(name, self._copy(partition)) for name, offsets in copied for partition in offsets}
+        unlisted = {name for name, _ in left if self._takes(name)} - self._read.groups.keys()
+        _, unknown = await find_coordinators(self._source, sorted(unlisted)) if unlisted else ({}, {})
+        await places.withdraw([key for key in sorted(left) if key[0] not in unknown])
+
     async def _remember(self, work: Awaitable[None]) -> None:
         """Read or write places; a link whose copies others write cannot do without."""
         try:
@@ -241,7 +250,7 @@ class GroupSync:
         except ApplianceError as error:
             if self._places and self._places.naming.shared:
                 raise
-            self.failures = {**self.failures, "the places of groups": error}
+            self.failures = {**self.failures, PLACES: error}
 
     def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
         """Keep the read state of copied source topics; unreadable parts stay as they were."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from appliance.errors import ApplianceError
 from appliance.failover.group_service import group_sync
-from appliance.failover.group_sync import GroupSync
+from appliance.failover.group_sync import PLACES, GroupSync
 from appliance.failover.model.group_plan import not_synced
 from appliance.failover.operation import Operation
 from appliance.link.model.copy_states import CopyState
@@ -55,4 +55,4 @@ async def _is_settled(sync: GroupSync) -> bool:
         if not error.retriable:
             raise
         return False
-    return not sync.failures and not any(plan.commits for plan in plans.values())
+    return not sync.failures.keys() - {PLACES} and not any(plan.commits for plan in plans.values())

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.both_logs import both_logs
+from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.failover.operation import Operation
 from appliance.kafka.client.topics import delete_topics
@@ -65,6 +66,10 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
         if any(topic in copies for topic, _ in checkpoint.positions):
             await link.forget(index, topics)
     await registry.give_up(copies.values())
+    if operation.naming.shared:  # the other links' groups are held back no longer
+        places = GroupPlaces(operation.destination, replace(operation.naming, shared=False))
+        await places.refresh()
+        await places.withdraw([key for key in places.own if key[1][0] in copies.values()])
     return report
 
 

@@ -75,7 +75,7 @@ class SharedOffsets:
         reads_both = not self._naming.is_identical or self._at_source.cluster_id is not None
         if own is None or not reads_both or copy not in self._ends or copy_id == NOWHERE:
             return not_known("the maps of the links on both sides are not known yet")
-        if fault := _fault(own, partition, source_id, copy_id):
+        if fault := _fault(own, partition, source_id, copy_id, stops=self._naming.is_identical):
             return not_known(fault)
         place = self._place(own, partition, offset, start)
         for link in self._at_source.of_identical_names(partition[0]):
@@ -112,7 +112,8 @@ class SharedOffsets:
         held, end = maps.position(partition), self._ends[self._copy(partition)]
         assert held is not None  # it has no fault
         if held.records == 0:
-            return Translation(end, TranslationState.EXACT)
+            behind = max(0, offset - held.next_offset)
+            return Translation(end, TranslationState.AHEAD if behind else TranslationState.EXACT, behind)
         found = maps.translate(partition, offset, start=start)
         copied_to = held.tail.copy_to if held.tail else end
         return replace(found, offset=max(copied_to, end)) if found.offset == copied_to else found
@@ -196,14 +197,17 @@ def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _
     return _Writing(frozenset(copies), told if same or not renamed else ())
 
 
-def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID) -> str:
-    """The reason that a link's map of a partition says nothing of these topics; empty if it does."""
+def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID, *, stops: bool = True) -> str:
+    """The reason that a link's map of a partition says nothing of these topics; empty if it does.
+
+    With ``stops`` the map of one that has stopped says nothing of records that it would have to copy back.
+    """
     name, held = maps.name, maps.position(partition)
     if failure := maps.failure(partition):
         return str(failure)
     if held is None or held.next_offset == UNKNOWN or not maps.source_cluster:
         return f"{name} has no position of {partition[0]}-{partition[1]} yet"
-    if held.stopped:
+    if held.stopped and stops:
         return f"{name} has stopped at {partition[0]}-{partition[1]}: {held.stopped}"
     if is_another(held.destination_id, copy_id) or is_another(held.source_id, source_id):
         return f"{name} knows another topic {partition[0]}: it was made anew"

@@ -12,7 +12,7 @@ from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
-from appliance.link.model.topic_configs import ConfigChange, Configs, config_change
+from appliance.link.model.topic_configs import ConfigChange, Configs, config_change, stays
 from appliance.replicator.backlog import Backlog
 from appliance.settings.values import TopicSettings
 
@@ -71,7 +71,7 @@ class ConfigFollower:
                 remembered = self.registry.configs(copy)
                 # Nothing is unset that no longer follows, or of a source that does not tell its settings.
                 follow = self.topics.configs_to_follow(dict(remembered)) if at_source[name] else {}
-                ours = frozenset(setting for setting in remembered if setting[0] in follow)
+                ours = frozenset(each for each in remembered if each[0] in follow or (at_source[name] and stays(each)))
                 found.own[copy] = remembered - ours
                 given[name] = self.topics.configs_to_follow(set_on(at_source[name])), on_copies[copy], ours
                 changes[name] = config_change(*given[name])

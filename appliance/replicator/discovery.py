@@ -209,7 +209,7 @@ class TopicDiscovery:
                 refused = missed(made.left_out.get(copy, {}), kept[copy])
                 left_out[topic.name] = unknown(set_at_source[topic.name], known) | refused
                 if self.naming.shared and kept[copy].get(POLICY) != set_at_source[topic.name].get(POLICY):
-                    log.warning("settings left out", extra={"fields": told({copy: {POLICY: BY_HAND}})})
+                    left_out[topic.name] |= {POLICY: BY_HAND}
             elif copy in made.failures:
                 failures[topic.name] = str(made.failures[copy])
             elif copy in hidden:

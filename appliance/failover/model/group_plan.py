@@ -28,7 +28,7 @@ CopyOf = Callable[[str], str]
 Translate = Callable[[Partition, int], Translation]
 
 Places = Mapping[str, MirrorCheckpoint]
-"""A group's place in a copy as each link remembers it; the metadata are the sync's commit before it."""
+"""A group's place in a copy as each link remembers it; the metadata are the sync's next commit, and the one before."""
 
 PlacesOf = Callable[[Partition], Places]
 
@@ -79,7 +79,7 @@ class PartitionPlan:
     @property
     def ours(self) -> bool:
         """True when the commit at the destination is one that a sync remembers as its own."""
-        made = {offset for each in self.places.values() for offset in (str(each.downstream), each.metadata)}
+        made = {offset for each in self.places.values() for offset in each.metadata.split()}
         return self.committed is not None and self.committed.leader_epoch < 0 and str(self.committed.offset) in made
 
     @property
@@ -98,12 +98,17 @@ class PartitionPlan:
         return (max(offset, self.translation.start), link) if link else None
 
     @property
+    def goal(self) -> int | None:
+        """The lowest place of all links that write the copy; None if this one's is unknown."""
+        return min(self.place, self.held[0]) if self.held and self.place is not None else self.place
+
+    @property
     def due(self) -> Commit | None:
         """The commit to make; None if it is made already, or must not be made."""
-        place, there = self.place, self.committed
-        if place is None:
+        there = self.committed
+        if self.goal is None:
             return None
-        goal = Commit(min(place, self.held[0]) if self.held else place, self.upstream.metadata)
+        goal = Commit(self.goal, self.upstream.metadata)
         if there and (
             there.leader_epoch >= 0 or there[:2] == goal[:2] or (there.offset > goal.offset and not self.ours)
         ):
@@ -116,14 +121,20 @@ class PartitionPlan:
         return bool(self.due and self.committed and self.due.offset < self.committed.offset)
 
     def news(self, group: str) -> MirrorCheckpoint | None:
-        """The place to remember before the commit; None if there is none, or it is remembered already."""
+        """The place to remember before the commit; None if there is none, or it is remembered already.
+
+        So it is while another link's lower place holds the group back: else other writers' records would move it on.
+        """
         own, place, upstream = self.places.get(self.link), self.place, self.upstream.offset
         if place is None or not self.link:
             return None
         upstream = max(upstream, own.upstream) if own and self.ours else upstream
+        if own and own.upstream == upstream and own.metadata.split()[:1] == [str(self.goal)]:
+            lowest = self.held[0] if self.held else place
+            if lowest <= own.downstream <= place:
+                return None
         before = str(self.committed.offset) if self.committed and self.ours else ""
-        made = MirrorCheckpoint(group, self.copy, upstream, place, before)
-        return None if own and replace(own, metadata=before) == made else made
+        return MirrorCheckpoint(group, self.copy, upstream, place, f"{self.goal} {before}".strip())
 
     @property
     def lag(self) -> int | None:

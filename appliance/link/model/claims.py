@@ -106,7 +106,8 @@ def given_up(copy: str) -> Copy:
 def configs_of(copy: str) -> Copy:
     """The key, in place of a copy's, under which a link remembers the settings that it has set on copies of that name.
 
-    It does so before a copy has an id. No topic has this one: releases that do not know it leave the record alone.
+    It does so before a copy has an id. No topic has this one. Releases that do not know it leave the record alone,
+    except if they note ACLs: then the settings are forgotten.
     """
     return copy, uuid.UUID(int=3)
 

@@ -10,7 +10,8 @@ from appliance.settings.values import Settings, TopicNaming
 
 _POSITIONS = ".positions"
 _OFFSETS = ".offsets"
-_GROUPS = ".groups"
+_GROUPS = ".groups" + _OFFSETS
+"""Ends as releases before it expect of a replicator's topic, so that they do not copy it."""
 _DIVERGED = ".diverged"
 _REPLICATOR = "replicator-"
 _GLOBAL = "-global"
@@ -229,7 +230,7 @@ class Naming:
             return False
         if topic.startswith(self._failback) or (topic.startswith(f"{self.replicator}.") and topic.endswith(_DIVERGED)):
             return False
-        link = topic.removesuffix(_OFFSETS).removesuffix(_GROUPS)
+        link = topic.removesuffix(_GROUPS).removesuffix(_OFFSETS)
         positions = topic if link == topic else link + _POSITIONS
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
 
@@ -274,4 +275,4 @@ class Naming:
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:
-    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _GROUPS, _DIVERGED))
+    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED))

@@ -37,6 +37,9 @@ _POSITIONS = {**_SOON_COMPACTED, _MARKERS_KEPT: "60000"}
 _SIZES = (LARGEST_BATCH, "segment.bytes")
 """Settings that limit the size of a batch."""
 
+NAMES_IN_SYNC = 2
+"""Least number of replicas in sync of a topic of producers that has more."""
+
 _FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 _OUR_OWN = _SINCE_3_6.keys() | _BEFORE_3_6.keys() | _TIMES_KEPT.keys()
@@ -64,7 +67,7 @@ def producers_topic(replication_factor: int) -> NewTopic:
 
 def producers_changes(replicas: int) -> dict[str, str | None]:
     """Changes to a topic of producers with so many replicas: an acknowledged name must outlive a lost broker."""
-    return {"min.insync.replicas": "2"} if replicas > 2 else {}
+    return {"min.insync.replicas": str(NAMES_IN_SYNC)} if replicas > NAMES_IN_SYNC else {}
 
 
 def mirror_topic(name: str, replication_factor: int) -> NewTopic:
@@ -197,6 +200,11 @@ def _uncompacted(wanted: Mapping[str, str], others: Collection[str] = ()) -> dic
     deletes = _DELETED in wanted[POLICY]
     stays = {key: value for key, value in _FOR_EVER.items() if not deletes and key not in others}
     return {**wanted, **stays, POLICY: _DELETED}
+
+
+def stays(setting: tuple[str, str]) -> bool:
+    """True of a setting by which a copy keeps all records while a compaction waits: it is no setting of its source."""
+    return setting in _FOR_EVER.items()
 
 
 def _larger(key: str, held: str | None, wanted: str) -> bool:

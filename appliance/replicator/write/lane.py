@@ -41,6 +41,7 @@ from appliance.link.model.position import ANYBODY, CopyEnd, Position
 from appliance.link.model.producers import encode_producer
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
+from appliance.link.model.topic_configs import NAMES_IN_SYNC
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
 from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail, strange
 
@@ -474,6 +475,9 @@ class Lane:
             await names.refresh()
             if metadata.leader(PRODUCERS, 0) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the {self._cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
+            if not self._naming.shared and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
+                # A transaction that has touched it could not end, not even by an abort, and the lane would wait.
+                raise BrokerBusy(f"{PRODUCERS} has too few replicas in sync now", "NOT_ENOUGH_REPLICAS")
         except ApplianceError as error:
             if self._naming.shared:
                 raise

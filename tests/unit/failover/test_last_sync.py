@@ -33,5 +33,5 @@ async def test_case_781_without_the_right_to_the_places_a_promotion_of_a_link_al
     # It took half a minute, and then said that the source did not answer.
     monkeypatch.setattr(last_sync, "_SECONDS", 0.5)
     rounds = Rounds()
-    assert await last_sync.settled(cast(GroupSync, rounds))
+    assert await last_sync.settled(cast("GroupSync", rounds))
     assert rounds.count == 1
