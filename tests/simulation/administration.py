@@ -1,9 +1,11 @@
-"""Topics made, grown, described and configured, at brokers in memory."""
+"""Topics made, grown, deleted, described and configured, at brokers in memory."""
 
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_partitions.v3.response import CreatePartitionsTopicResult
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.response import CreatableTopicResult
+from kio.schema.delete_topics.v6 import DeleteTopicsRequest, DeleteTopicsResponse
+from kio.schema.delete_topics.v6.response import DeletableTopicResult
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kio.schema.errors import ErrorCode
@@ -26,6 +28,7 @@ class Administration:
         brokers.handles(DescribeConfigsRequest, self._describe)
         brokers.handles(CreateTopicsRequest, self._create)
         brokers.handles(CreatePartitionsRequest, self._grow)
+        brokers.handles(DeleteTopicsRequest, self._delete)
         brokers.handles(IncrementalAlterConfigsRequest, self._alter)
 
     def _describe(self, request: DescribeConfigsRequest, _: int) -> DescribeConfigsResponse:
@@ -114,3 +117,14 @@ class Administration:
                 )
             )
         return IncrementalAlterConfigsResponse(throttle_time=AT_ONCE, responses=tuple(results))
+
+    def _delete(self, request: DeleteTopicsRequest, _: int) -> DeleteTopicsResponse:
+        results = []
+        for wanted in request.topics:
+            held = self._brokers.topics.values()
+            known = [each for each in held if each.name == wanted.name or each.id == wanted.topic_id]
+            for topic in known:
+                self._brokers.delete(topic.name)
+            code = _NONE if known else ErrorCode.unknown_topic_or_partition
+            results.append(DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id, error_code=code))
+        return DeleteTopicsResponse(throttle_time=AT_ONCE, responses=tuple(results))
