@@ -103,6 +103,13 @@ class FanIn:
         topic = self.destination.topics.get(self.copy)
         return topic.logs if topic else []
 
+    def grow_copy(self) -> None:
+        """The operator does what a log line asks for: grows a copy that was made and claimed by no link."""
+        most = max(len(link.source.topics["orders"].logs) for link in self.links)
+        if self.copies() and len(self.copies()) < most:
+            self.fates.note("grown:", self.copy)
+            self.destination.grow(self.copy, most)
+
     def retain(self) -> None:
         """Retention takes the beginning of a partition of the copy."""
         if logs := [log for log in self.copies() if log.entries]:

@@ -26,6 +26,7 @@ _CAUGHT_UP_IN = 40.0
 _EPOCH = 1_800_000_000
 _STEPS_MAX = 200_000
 _SELDOM = 15
+_OPERATOR_AFTER = 8.0
 _SEGMENT_BYTES = 24
 _READS_ON = 0.6
 
@@ -115,6 +116,7 @@ class FanInHistory:
                 pass
         self._supervise()
         self.world.later(2 * self.chance.random(), self.world.resume)
+        self.world.later(_OPERATOR_AFTER, self.world.grow_copy)
 
     def _supervise(self) -> None:
         self.world.supervise()
