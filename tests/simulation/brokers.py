@@ -61,6 +61,8 @@ class Brokers:
         self.told: list[Metadata] = []
         """The metadata so far; a broker that lags tells an older one than the last."""
         self.grown: list[Callable[[Log], None]] = []
+        self.not_offered = {61, 65, 66}
+        """DescribeProducers, DescribeTransactions and ListTransactions: nobody names who holds a partition up."""
         self._made = 0
         self._handlers: dict[type, Callable[[Any, int], Any]] = {
             ProduceExchange: self._produce,

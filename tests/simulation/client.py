@@ -55,9 +55,6 @@ class Fate(enum.Enum):
     SILENT = "lost without a word"
 
 
-_NOT_OFFERED = {61, 65, 66}
-"""DescribeProducers, DescribeTransactions and ListTransactions: nobody names who holds a partition up."""
-
 _FAULTY = tuple(Fate)[1:]
 _TICK = 1e-6
 """Spacing that keeps a connection's requests and answers in order, in seconds."""
@@ -103,12 +100,11 @@ class _Pending:
 class SimulatedConnection:
     """A connection to one broker: ordered in both directions, until it breaks; requests on the way may still arrive."""
 
-    offered: Mapping[int, tuple[int, int]] = dict.fromkeys(set(range(100)) - _NOT_OFFERED, (0, 99))
-
     def __init__(self, brokers: Brokers, node: int, life: Life, fates: Fates, label: str) -> None:
         self.timeouts = TIMEOUTS
         self.newest = Transfer(0.0, 0.0, 0)
         self.open = True
+        self.offered: Mapping[int, tuple[int, int]] = dict.fromkeys(set(range(100)) - brokers.not_offered, (0, 99))
         self._brokers, self._node, self._life, self._fates = brokers, node, life, fates
         self._loop = fates.loop
         self._label = label

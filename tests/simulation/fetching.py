@@ -1,4 +1,4 @@
-"""Fetch at the brokers: sessions (KIP-227), long polls, committed data up to the last stable offset."""
+"""Fetch at the brokers: sessions (KIP-227), long polls, committed data up to the last stable offset, or all."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Fetching:
         def answer(final: bool) -> FetchAnswer | None:
             found, left = [], limit
             for each in wanted:
-                fetched = self._read(each, node, max(1, min(each.size, left)), exchange.by_id)
+                fetched = self._read(each, node, max(1, min(each.size, left)), exchange)
                 left -= len(fetched.records)
                 has_news = bool(fetched.records) or fetched.error is not _NONE or fetched.diverges is not None
                 if has_news or not partial:
@@ -97,11 +97,11 @@ class Fetching:
             session.wanted[each.partition] = each
         return list(session.wanted.values()), True
 
-    def _read(self, wanted: Wanted, node: int, size: int, by_id: bool) -> Fetched:
+    def _read(self, wanted: Wanted, node: int, size: int, exchange: FetchExchange) -> Fetched:
         partition = wanted.partition
         topic, log = self._brokers.topics.get(partition[0]), self._brokers.log(partition)
         code, end, stable_end = self._brokers.read_to(log, node, wanted.leader_epoch)
-        if by_id and topic is not None and topic.id != wanted.topic_id:
+        if exchange.by_id and topic is not None and topic.id != wanted.topic_id:
             code = ErrorCode.unknown_topic_id
         if code is not _NONE or log is None:
             return Fetched(partition, code, _NOTHING, (), -1, None)
@@ -111,5 +111,7 @@ class Fetching:
                 return Fetched(partition, _NONE, _NOTHING, (), stable_end, EpochEnd(epoch, epoch_end))
         if not log.start <= wanted.position <= end:
             return Fetched(partition, ErrorCode.offset_out_of_range, _NOTHING, (), -1, None)
-        data, aborted = log.read(wanted.position, size, stable_end)
+        committed = exchange.limits.committed
+        data, aborted = log.read(wanted.position, size, stable_end if committed else end)
+        aborted = aborted if committed else ()
         return Fetched(partition, _NONE, memoryview(data), aborted, stable_end, None)

@@ -28,20 +28,30 @@ class Link:
     """``own`` is one that the engine makes itself, and follows the topics of; else the copies are there already.
 
     With ``compacts`` most source topics are compacted, and so are their copies. With ``groups`` all groups follow.
+    ``shared`` is the destination of a fan-in, which tells the link of its commits.
     """
 
     def __init__(
-        self, chance: random.Random, loop: SimulatedLoop, fates: Fates, own: bool, compacts: bool, groups: bool
+        self,
+        chance: random.Random,
+        loop: SimulatedLoop,
+        fates: Fates,
+        own: bool,
+        compacts: bool,
+        groups: bool,
+        name: str = "orange",
+        shared: Brokers | None = None,
     ) -> None:
         self.chance, self.loop, self.fates, self.own, self.compacts = chance, loop, fates, own, compacts
-        self.source = Brokers("orange", self.later, lambda _: None)
-        self.destination = Brokers("grape", self.later, self._committed)
-        Administration(self.destination)
+        self.source = Brokers(name, self.later, lambda _: None)
+        self.destination = shared or Brokers("grape", self.later, self.committed)
+        if shared is None:
+            Administration(self.destination)
         Administration(self.source)
         self.lanes = chance.choice((1, 1, 2))
         self.on_gap = chance.choice((OnGap.STOP, OnGap.RECORD, OnGap.RECORD))
         start = chance.choice((Start.EARLIEST, Start.LATEST)) if own else Start.EARLIEST
-        self.settings = settings("orange", self.on_gap, start, self.lanes, ".*" if groups else "")
+        self.settings = settings(name, self.on_gap, start, self.lanes, ".*" if groups else "", shared is not None)
         self.naming = Naming.of(self.settings)
         self.invariants = Invariants(self.naming, self.destination, self.lanes)
         self.at_rest = AtRest(self.invariants, self.naming, self.destination)
@@ -65,7 +75,8 @@ class Link:
             delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)
         self.at(self.loop.time() + delay, act)
 
-    def _committed(self, transaction: Transaction) -> None:
+    def committed(self, transaction: Transaction) -> None:
+        """A transaction of the destination commits."""
         fencings = self.invariants.obedience.fencings
         try:
             self.invariants.committed(transaction)

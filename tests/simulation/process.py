@@ -35,10 +35,11 @@ _RETRY = 0.1
 
 
 @functools.cache
-def settings(link: str, on_gap: OnGap, start: Start, lanes: int, groups: str = "") -> Settings:
-    """The settings of a link; ``groups`` matches those whose offsets follow."""
+def settings(link: str, on_gap: OnGap, start: Start, lanes: int, groups: str = "", fan_in: bool = False) -> Settings:
+    """The settings of a link; ``groups`` matches those whose offsets follow. With ``fan_in`` it shares its copies."""
     names = {"SOURCE_CLUSTER_ID": link, "SOURCE_ROUTE": "direct", "REPLICA_TOPICS_SOURCE_REGEX": ".*"}
     names["REPLICA_GROUPS_REGEX"] = groups
+    names["REPLICA_FAN_IN"] = "yes" if fan_in else "no"
     known = parse(REQUIRED | names, Role.REPLICATOR)
     engine = replace(
         known.engine,
