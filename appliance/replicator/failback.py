@@ -279,8 +279,7 @@ class _Run:
     async def _left(self, replicas: Sequence[Replica]) -> list[str]:
         """The copies that hold records not copied back yet, or an open transaction."""
         ends = await CopyEnds.of(self.operation.destination, replicas)
-        left = [replica for replica in replicas if ends.left(replica, self.reverse.position(replica))]
-        return [f"{replica.destination_topic}-{replica.partition}" for replica in left]
+        return [ends.name(each) for each in replicas if ends.left(each, self.reverse.position(each))]
 
 
 def _partition(replica: Replica, found: Return) -> ReturnedPartition:

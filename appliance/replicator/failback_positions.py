@@ -47,6 +47,12 @@ class CopyEnds:
         ends = await list_offsets(cluster, metadata, copies, Bound.END)
         return cls(metadata, ends, await list_offsets(cluster, metadata, copies, Bound.STABLE_END))
 
+    def name(self, replica: Replica) -> str:
+        """A copy, for people, and the open transaction in it, which its producer may have left for ever."""
+        name, stable = f"{replica.destination_topic}-{replica.partition}", self.stable[replica.copy]
+        open_since = f" (a transaction is open from offset {stable} on: see `kafka-transactions.sh find-hanging`)"
+        return name if stable == self.ends[replica.copy] else name + open_since
+
     def left(self, replica: Replica, copied_back: Position | None) -> bool:
         """True when a copy holds records not copied back yet, or an open transaction."""
         ends = {self.ends[replica.copy], self.stable[replica.copy]}

@@ -33,7 +33,6 @@ class Reader:
     source: Groups
     read: set[Record] = field(default_factory=set)
     known: dict[Partition, float] = field(default_factory=dict)
-    furthest: dict[Partition, int] = field(default_factory=dict)
     syncs: list[tuple[Life, asyncio.Task[None]]] = field(default_factory=list)
 
     def consume(self) -> None:
@@ -45,13 +44,6 @@ class Reader:
         begin = log.start if held is None or link.chance.random() < _RESET else min(held.offset, log.stable_end)
         self._commit(log, link.chance.choice((link.chance.randint(begin, log.stable_end), log.stable_end)))
 
-    def read_on(self) -> None:
-        """The group reads further than it has ever been, wherever it has read."""
-        for at in self.source.offsets(GROUP):
-            log = self.link.source.topics["orders"].logs[at[1]]
-            if self.furthest[at] < log.stable_end:
-                self._commit(log, self.link.chance.randint(self.furthest[at] + 1, log.stable_end))
-
     def _commit(self, log: Log, offset: int) -> None:
         link, at = self.link, (log.topic, log.number)
         truth = link.invariants.current[at]
@@ -59,7 +51,6 @@ class Reader:
         self.read.update(truth.between(0, offset))
         epoch = max((entry.leader_epoch for entry in log.entries if entry.base < offset), default=-1)
         self.source.commit(GROUP, at, offset, epoch)
-        self.furthest[at] = max(offset, self.furthest.get(at, 0))
         link.fates.note(GROUP, "has read", link.source.name, log, "up to", offset)
 
     def sync(self) -> None:
@@ -151,12 +142,8 @@ class SharedGroup:
                 return f"past {passed} of {each.link.source.name}, which it has not read"
         return ""
 
-    def at_rest(self, moved: bool) -> None:
-        """Nothing happens any more: the group is not past the lowest place of both links.
-
-        With ``moved`` nor below it. A group that stands still at both sources, while the copy grows, is held below it
-        for ever today: each link keeps the place that it has remembered, as the other's is no lower.
-        """
+    def at_rest(self) -> None:
+        """Nothing happens any more: the group is at the lowest place of both links."""
         now = self.world.loop.time()
         there = self.destination.offsets(GROUP)
         for log in self.world.copies():
@@ -168,7 +155,7 @@ class SharedGroup:
             offset = there[log.topic, log.number].offset
             if fault := self._fault(log, offset, now):
                 raise Violation(f"O: {GROUP} is at {offset} of {log}, {fault}")
-            if not moved or any(each.link.invariants.current["orders", log.number].before for each in parts):
+            if any(each.link.invariants.current["orders", log.number].before for each in parts):
                 continue  # its source has lost records: what the copy has of them counts for nobody
             places = [place for each in parts if (place := each.lowest(log)) is not None]
             between = [each for each in seen(log) if offset <= each[0] < min(places, default=log.end)]

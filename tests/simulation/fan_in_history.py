@@ -28,7 +28,6 @@ _STEPS_MAX = 200_000
 _SELDOM = 15
 _OPERATOR_AFTER = 8.0
 _SEGMENT_BYTES = 24
-_READS_ON = 0.6
 
 
 class FanInHistory:
@@ -87,12 +86,9 @@ class FanInHistory:
         if left := self.world.unsettled():
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {left}")
         self.world.check_copies()
-        if moves := self.chance.random() < _READS_ON:
-            for reader in self.group.readers:
-                reader.read_on()
         settled = self.loop.time() + SETTLED_IN
         self._run_while(lambda: self.loop.time() < settled)
-        self.group.at_rest(moves)
+        self.group.at_rest()
 
     def _schedule(self, link: Link) -> None:
         logs = LogMisfortunes(link)

@@ -129,10 +129,10 @@ class PartitionPlan:
         if place is None or not self.link:
             return None
         upstream = max(upstream, own.upstream) if own and self.ours else upstream
-        if own and own.upstream == upstream and own.metadata.split()[:1] == [str(self.goal)]:
-            lowest = self.held[0] if self.held else place
-            if lowest <= own.downstream <= place:
-                return None
+        same_goal = own and own.upstream == upstream and own.metadata.split()[:1] == [str(self.goal)]
+        waits = own and self.held and self.held[0] < own.downstream < place
+        if same_goal and own and (own.downstream == place or waits):
+            return None
         before = str(self.committed.offset) if self.committed and self.ours else ""
         return MirrorCheckpoint(group, self.copy, upstream, place, f"{self.goal} {before}".strip())
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import pytest
+from confluent_kafka import Producer
 
 from appliance.errors import ApplianceError, Unreachable
 from appliance.failover.group_io import coordinated, read_offsets
@@ -114,6 +115,9 @@ class Site:
 async def site(pair: Pair, partitions: int = 1, copied: int = 1000) -> AsyncIterator[Site]:
     topic = pair.topic("orders", partitions)
     pair.make_copy(topic, partitions)
+    filling = Producer(pair.grape.client_configuration())
+    for number in range(partitions):  # no offset is committed past the end of a copy
+        produce_numbered(filling, pair.naming.destination(topic), copied + SHIFT, number)
     translator = MadeUp({(topic, number): copied for number in range(partitions)})
     async with (
         KafkaCluster(cluster_settings(pair.orange, Side.SOURCE), as_it_is, pair.tag) as source,

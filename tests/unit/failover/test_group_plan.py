@@ -210,10 +210,17 @@ def test_case_724_every_group_that_is_not_synced_is_named_with_its_state() -> No
 
 
 def test_other_writers_records_move_no_place_of_a_group_that_another_link_holds_back() -> None:
+    lowest = of_two(Translation(10, TranslationState.EXACT), Commit(10), first=place(10), second=place(17, goal=10))
+    assert lowest.news == []
     idle = of_two(Translation(95, TranslationState.EXACT), Commit(40), first=place(70, goal=40), second=place(40))
     assert idle.news == []
     freed = of_two(Translation(95, TranslationState.EXACT), Commit(40), first=place(70, goal=40), second=place(80))
     assert freed.news == [place(95, before="40", goal=80)]
+
+
+def test_case_810_two_links_that_remember_the_same_place_do_not_hold_a_group_there_for_ever() -> None:
+    found = of_two(Translation(16, TranslationState.EXACT), Commit(7, "note"), first=place(7), second=place(7))
+    assert found.news == [place(16, before="7", goal=7)]
 
 
 def test_case_780_a_consumers_own_commit_at_the_end_of_a_shared_copy_is_not_set_back() -> None:
