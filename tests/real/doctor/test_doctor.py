@@ -279,8 +279,8 @@ async def test_a_copy_that_must_not_be_written_is_named_and_keeps_no_other_from_
                 await replicator.wait_for_line("topics to copy", PATIENCE)
                 for topic in ("orders", "orders-eu"):
                     path.produce(topic, 10)
-                refused = await replicator.wait_for_line("TOPIC_AUTHORIZATION_FAILED", PATIENCE)
-                assert "orders.copy-0" in refused
+                refused = await replicator.wait_for_line("orders.copy-0", PATIENCE)
+                assert "TOPIC_AUTHORIZATION_FAILED" in refused
                 await until_rows(path.grape, "orders-eu.copy", 10)
         assert read_rows(path.grape, "orders.copy", 0) == []
     finally:
@@ -361,18 +361,15 @@ async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link
 
 async def test_lanes_that_may_not_leave_their_names_copy_all_the_same_and_say_so_once(path: Link) -> None:
     path.make_topic(path.grape, PRODUCERS, 1, **{"cleanup.policy": "compact"})
-    reads = (ResourceType.TOPIC, PRODUCERS, AclOperation.READ)
-    writes = (ResourceType.TOPIC, PRODUCERS, AclOperation.WRITE)
-    for rights, names in (((), False), ((reads,), False), ((reads, writes), True)):
-        with permitted(path.grape, WRITER, *rights):
-            path.produce("orders", 10)
-            async with path.running("replicate", **LIMITED) as replicator:
-                await until_copied(path, len(read_rows(path.orange, "orders", 0)))
-                said = [line for line in lines(replicator) if "lanes copy without leaving their names" in line]
-                assert bool(said) is not names
-                assert faults(replicator) == []
-                assert bool(read_rows(path.grape, PRODUCERS, 0)) is names
-    delete_topics(path.grape, {PRODUCERS})
+    try:
+        path.produce("orders", 10)
+        async with path.running("replicate", **LIMITED) as replicator:
+            await replicator.wait_for_line("lanes copy without leaving their names", PATIENCE)
+            await until_copied(path, len(read_rows(path.orange, "orders", 0)))
+            assert faults(replicator) == []
+            assert read_rows(path.grape, PRODUCERS, 0) == []
+    finally:
+        delete_topics(path.grape, {PRODUCERS})
 
 
 async def until_copied(on: Link, count: int) -> None:
