@@ -69,10 +69,21 @@ class Fates:
     rate: float = 0.0
     lag: float = 0.0
     """Probability that a broker tells metadata of some changes ago."""
+    was_disturbed: bool = False
+    """Some requests may have been late or lost by now."""
     trace: list[tuple[Any, ...]] = field(default_factory=list)
 
     def next(self) -> Fate:
         return self.chance.choice(_FAULTY) if self.rate and self.chance.random() < self.rate else Fate.ANSWERED
+
+    def disturb(self, rate: float) -> None:
+        """From now on so many requests are late, lost or refused."""
+        self.rate = rate
+        self.was_disturbed |= rate > 0
+
+    def calm(self) -> None:
+        """From now on all goes well."""
+        self.rate = self.lag = 0.0
 
     def latency(self) -> float:
         return 0.0002 + 0.0018 * self.chance.random()

@@ -1,103 +1,37 @@
 """Invariant O at a fan-in: one group that reads at both sources, the sync of each link, and what these commit."""
 
-import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from appliance.errors import ApplianceError
-from appliance.failover import group_service
-from appliance.failover.group_sync import GroupSync
 from appliance.kafka.protocol.metadata import Partition
+from tests.simulation.consumers import LATE, Consumers, lateness
 from tests.simulation.fan_in import FanIn
 from tests.simulation.groups import Groups
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
-from tests.simulation.log import Log, Record, seen
-from tests.simulation.loop import Life
+from tests.simulation.log import Log, seen
 
 GROUP = "billing"
-SETTLED_IN = 2.0
-"""Virtual seconds within which the group has followed at both links, once nothing goes wrong any more."""
-
-_LATE, _AT_ONCE = 6.0, 0.6
-"""A round may commit what it has read so many seconds ago, where requests are late, and else."""
-
-_SYNCED_EVERY = 0.15
-_RESET = 0.1
 
 
 @dataclass(slots=True, eq=False)
 class Reader:
-    """The group at one source, and the sync of that link; ``known`` are the partitions with a place, since when."""
+    """The group at one source."""
 
     link: Link
-    source: Groups
-    read: set[Record] = field(default_factory=set)
-    known: dict[Partition, float] = field(default_factory=dict)
-    syncs: list[tuple[Life, asyncio.Task[None]]] = field(default_factory=list)
+    consumers: Consumers
 
     def consume(self) -> None:
         """The group reads on in a partition, or is set back by its operator."""
-        link = self.link
-        log = link.chance.choice(link.source.topics["orders"].logs)
-        at = log.topic, log.number
-        held = self.source.offsets(GROUP).get(at)
-        begin = log.start if held is None or link.chance.random() < _RESET else min(held.offset, log.stable_end)
-        self._commit(log, link.chance.choice((link.chance.randint(begin, log.stable_end), log.stable_end)))
+        self.consumers.consume(GROUP, self.link.chance.choice(self.link.source.topics["orders"].logs))
 
-    def _commit(self, log: Log, offset: int) -> None:
-        link, at = self.link, (log.topic, log.number)
-        truth = link.invariants.current[at]
-        truth.learn()
-        self.read.update(truth.between(0, offset))
-        epoch = max((entry.leader_epoch for entry in log.entries if entry.base < offset), default=-1)
-        self.source.commit(GROUP, at, offset, epoch)
-        link.fates.note(GROUP, "has read", link.source.name, log, "up to", offset)
-
-    def sync(self) -> None:
-        """Start the sync of the link's groups."""
-        life = Life(f"{self.link.source.name}-groups-{len(self.syncs) + 1}")
-        self.syncs.append((life, self.link.loop.start(life, self._sync())))
-
-    def crash(self) -> None:
-        """Kill the sync, and start another."""
-        if self.syncs:
-            self.syncs[-1][0].alive = False
-            self.sync()
-
-    async def _sync(self) -> None:
-        link = self.link
-        sync = group_service.group_sync(link.settings, link.at_source(), link.at_destination())
-        while True:
-            try:
-                await sync.round()
-                self._note(sync)
-            except ApplianceError as error:
-                link.fates.note("groups:", error)
-            await asyncio.sleep(_SYNCED_EVERY)
-
-    def _note(self, sync: GroupSync) -> None:
-        """From now on the link has a part where it knows the group's place."""
-        planned = sync.plans.get(GROUP)
-        for each in planned.partitions if planned else ():
-            if each.target is not None:
-                self.known.setdefault(each.source, self.link.loop.time())
-
-    def unread(self, log: Log, offset: int) -> list[tuple[int, Record]]:
-        """The source's records in the copy below an offset that the group has not read, and could read there."""
-        truth = self.link.invariants.current.get(("orders", log.number))
-        if truth is None:
-            return []
-        passed = [each for each in seen(log) if each[0] < offset and each[1] not in self.read]
-        if not passed:
-            return []
-        truth.learn()
-        there = set(truth.records)
-        return [each for each in passed if each[1] in there]
+    def knows(self, at: Partition) -> float | None:
+        """The time at which the link came to know the group's place in a partition."""
+        return self.consumers.known.get((GROUP, at))
 
     def lowest(self, log: Log) -> int | None:
         """The copy's offset of the first of the source's records past the group's offset there; None if none is."""
         at = "orders", log.number
-        truth, held = self.link.invariants.current[at], self.source.offsets(GROUP)[at]
+        truth, held = self.link.invariants.current[at], self.consumers.source.offsets(GROUP)[at]
         truth.learn()
         ahead = set(truth.between(held.offset, truth.log.end))
         return next((place for place, record in seen(log) if record in ahead), None)
@@ -108,13 +42,13 @@ class SharedGroup:
 
     def __init__(self, world: FanIn) -> None:
         self.world = world
-        self.readers = [Reader(link, Groups(link.source, lambda *_: None)) for link in world.links]
+        self.readers = [Reader(link, Consumers(link, f"{link.source.name}-")) for link in world.links]
         self.destination = Groups(world.destination, self._committed)
         self.judged = 0
 
     def _committed(self, _: str, copy: Partition, offset: int) -> None:
         """A sync commits."""
-        log, late = self.world.destination.log(copy), _LATE if self.world.fates.rate else _AT_ONCE
+        log, late = self.world.destination.log(copy), lateness(self.world.fates)
         if log is not None:
             fault = self._fault(log, offset, self.world.loop.time() - late)
             if fault and self.world.violation is None:
@@ -126,19 +60,19 @@ class SharedGroup:
         return [
             each
             for each in self.readers
-            if each.known.get(at, before) < before and each.link.source.name not in removed
+            if (since := each.knows(at)) is not None and since < before and each.link.source.name not in removed
         ]
 
     def _fault(self, log: Log, offset: int, before: float) -> str:
         """What is wrong about an offset of the copy, if nothing has befallen the logs since then; else empty."""
-        troubles = [each.link.troubles.get(("orders", log.number), -_LATE) for each in self.readers]
+        troubles = [each.link.troubles.get(("orders", log.number), -LATE) for each in self.readers]
         if max(troubles) >= before:
             return ""
         self.judged += 1
         if not log.start <= offset <= log.end:
             return f"which holds {log.start} to {log.end}"
         for each in self._parts(log, before):
-            if passed := each.unread(log, offset):
+            if passed := each.consumers.unread(GROUP, ("orders", log.number), log, offset):
                 return f"past {passed} of {each.link.source.name}, which it has not read"
         return ""
 
@@ -147,7 +81,7 @@ class SharedGroup:
         now = self.world.loop.time()
         there = self.destination.offsets(GROUP)
         for log in self.world.copies():
-            parts = [each for each in self._parts(log, now) if ("orders", log.number) in each.known]
+            parts = self._parts(log, now)
             if not parts:
                 continue
             if (log.topic, log.number) not in there:
@@ -165,6 +99,4 @@ class SharedGroup:
     def check(self) -> None:
         """Raise what a sync has ended by."""
         for each in self.readers:
-            for life, task in each.syncs:
-                if life.alive and task.done() and (error := task.exception()):
-                    raise Violation(f"{life.name} ended by {error!r}") from error
+            each.consumers.check()

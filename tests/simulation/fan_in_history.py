@@ -11,8 +11,9 @@ from unittest import mock
 
 from appliance.replicator.model import map_growth
 from tests.simulation.client import Fates
+from tests.simulation.consumers import settle
 from tests.simulation.fan_in import FanIn, reached
-from tests.simulation.fan_in_groups import SETTLED_IN, SharedGroup
+from tests.simulation.fan_in_groups import SharedGroup
 from tests.simulation.history import Outcome
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
@@ -70,14 +71,14 @@ class FanInHistory:
             self._often(1, 1, link.start_process, 0.3)
             self._schedule(link)
         for reader in self.group.readers:
-            self._often(1, 1, reader.sync, EVENTFUL)
+            self._often(1, 1, reader.consumers.sync, EVENTFUL)
             self._often(4, 10, reader.consume)
         self._often(0, 3, self.world.crash)
-        self._often(0, 3, lambda: self.chance.choice(self.group.readers).crash())
+        self._often(0, 3, lambda: self.chance.choice(self.group.readers).consumers.crash())
         self._often(0, 2, self.world.retain)
         if self.chance.random() < 0.2:
             self._often(1, 1, self.world.remove)
-        self.fates.rate = self.chance.choice((0.0, 0.0, 0.01, 0.03))
+        self.fates.disturb(self.chance.choice((0.0, 0.0, 0.01, 0.03)))
         self._run_while(lambda: self.loop.time() < EVENTFUL)
         self._calm()
         resumed, limit = self.loop.time() + 2.0, self.loop.time() + _CAUGHT_UP_IN
@@ -86,9 +87,7 @@ class FanInHistory:
         if left := self.world.unsettled():
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {left}")
         self.world.check_copies()
-        settled = self.loop.time() + SETTLED_IN
-        self._run_while(lambda: self.loop.time() < settled)
-        self.group.at_rest()
+        settle(self.loop, self._run_while, self.group.at_rest)
 
     def _schedule(self, link: Link) -> None:
         logs = LogMisfortunes(link)
@@ -104,7 +103,7 @@ class FanInHistory:
     def _calm(self) -> None:
         """End all faults, and all open transactions of the sources; the operator has what is stopped go on."""
         self.fates.note("calm")
-        self.fates.rate = self.fates.lag = 0.0
+        self.fates.calm()
         for link in self.world.links:
             for log in link.source.logs():
                 link.workload.write(log)

@@ -11,6 +11,7 @@ from unittest import mock
 
 from appliance.replicator.model import map_growth
 from tests.simulation.client import Fates
+from tests.simulation.consumers import settle
 from tests.simulation.coordinator import undecided
 from tests.simulation.faults import COMPACTION, FAULTS, GROUPS, LIKELY, LINK, RESUMES
 from tests.simulation.invariants import Violation
@@ -110,9 +111,8 @@ class History:
             raise Violation(f"not caught up after {_CAUGHT_UP_IN:g} s: {self._unsettled()}; {faults}")
         if not self.link.refused():
             self.link.at_rest.at_the_end()
-            synced = self.loop.time() + self.misfortunes.settles_in
-            self._run_while(lambda: self.loop.time() < synced)
-            self.misfortunes.at_rest()
+            if GROUPS in self.faults:
+                settle(self.loop, self._run_while, self.misfortunes.at_rest)
             self.misfortunes.operator.translate(at_rest=True)
             self._run_while(lambda: self.misfortunes.operator.is_busy)
 

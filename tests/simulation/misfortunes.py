@@ -35,7 +35,7 @@ from tests.simulation.link import Link
 from tests.simulation.log_misfortunes import LogMisfortunes
 from tests.simulation.operator_commands import Operator
 from tests.simulation.process import Replicator, settings
-from tests.simulation.readers import SETTLED_IN, Readers
+from tests.simulation.readers import Readers
 from tests.simulation.workload import Workload
 
 EVENTFUL = 1.5
@@ -57,20 +57,14 @@ class Misfortunes:
         self._link = link
         self._readers = Readers(link)
 
-    @property
-    def settles_in(self) -> float:
-        """Virtual seconds within which the groups have followed, once all is copied."""
-        return SETTLED_IN if GROUPS in self.faults else 0.0
-
     def check(self) -> None:
         """Raise what a command, or the sync of groups, has ended by."""
         self.operator.check()
-        self._readers.check()
+        self._readers.consumers.check()
 
     def at_rest(self) -> None:
         """Hold the groups against the logs."""
-        if GROUPS in self.faults:
-            self._readers.at_rest()
+        self._readers.at_rest()
 
     def schedule(self) -> None:
         """Decide when what happens."""
@@ -79,7 +73,7 @@ class Misfortunes:
         self._often(0, self._link.chance.choice((0, 0, 1)), self.operator.translate)
         self._often(0, self._link.chance.choice((0, 0, 1)), self.operator.status)
         if REQUESTS in self.faults:
-            self._link.fates.rate = self._link.chance.choice((0.01, 0.03, 0.1))
+            self._link.fates.disturb(self._link.chance.choice((0.01, 0.03, 0.1)))
         if CRASHES in self.faults:
             self._often(1, 3, self._crash)
         if RIVALS in self.faults:
@@ -103,7 +97,7 @@ class Misfortunes:
         if STATES in self.faults:
             self._often(1, 3, self.operator.change_state)
         if GROUPS in self.faults:
-            self._link.at(0.3 * self._link.chance.random(), self._readers.sync)
+            self._link.at(0.3 * self._link.chance.random(), self._readers.consumers.sync)
             self._often(4, 10, self._readers.consume)
         if HANGING in self.faults:
             self._link.destination.be_old()
@@ -140,7 +134,7 @@ class Misfortunes:
             self.operator.kill()
             return
         if GROUPS in self.faults and self._link.chance.random() < 0.5:
-            self._readers.crash()
+            self._readers.consumers.crash()
         running = [process for process in self._link.processes if process.runs]
         if running:
             process = self._link.chance.choice(running)
@@ -233,7 +227,7 @@ class Misfortunes:
     def calm(self) -> None:
         """End all faults, and all open transactions of the source."""
         self._link.fates.note("calm")
-        self._link.fates.rate = self._link.fates.lag = 0.0
+        self._link.fates.calm()
         while self._link.workload.decide():
             pass
         self._supervise()

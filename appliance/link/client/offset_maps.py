@@ -18,7 +18,7 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic, is_another
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, OffsetMap, Segment
@@ -223,7 +223,7 @@ class OffsetMaps:
         return await retry_while_busy(read)
 
     async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
-        """Read up to the log's end; an open transaction there has to end first."""
+        """Read up to the log's end; an open transaction there has to end first, and a new leader needs new metadata."""
         log, partition = self._logs[lane], (self._naming.offsets_topic, lane)
         own = None if wanted is None else {each for each in wanted if self._lanes.get(each) == lane}
         self._changed(log.want(own))
@@ -233,7 +233,7 @@ class OffsetMaps:
         if log.read_to > end:
             self._changed(log.begin_anew())  # it has lost its tail: it may hold other segments now
         while log.read_to < end:
-            await retry_while_busy(lambda: self._read_some(metadata, partition, end))
+            await retry_while_busy(lambda: self._read_some(metadata, partition, end), is_completing)
 
     async def _read_some(self, metadata: Metadata, partition: Partition, end: int) -> None:
         log = self._logs[partition[1]]
