@@ -85,6 +85,10 @@ class Establishing:
     destination: Cluster
     run: str
     statement: Statement | None = None
+    _registry: Registry = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._registry = Registry(self.destination, self.settings.replicator)
 
     @property
     def naming(self) -> Naming:
@@ -102,7 +106,7 @@ class Establishing:
             Fenced: another replicator is making it.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
-        registry = Registry(self.destination, self.settings.replicator)
+        registry = self._registry
         await registry.refresh()
         if registry.deletion:  # before anything is made
             raise LinkRefused(was_deleted(registry.link, registry.deletion))
@@ -187,7 +191,7 @@ class Establishing:
 
     async def fault(self, topic: PositionsTopic) -> str:
         """The reason that the link must not continue; empty when it may."""
-        registry = Registry(self.destination, self.settings.replicator)
+        registry = self._registry
         await registry.refresh()
         if fault := policy_fault(REGISTRY, await cleanup_policy(self.destination, REGISTRY)):
             return fault
@@ -230,7 +234,7 @@ class Establishing:
         await self._make_producers_topics(anew=True)
         topic = await self.look_at_made()
         done = await self._forget_misplaced(topic)
-        registry = Registry(self.destination, self.settings.replicator)
+        registry = self._registry
         if self.naming.shared:
             await registry.note_begun()
             # No lane may take itself for one that has never written: a position may be lost of what another has copied.

@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, PeerError
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.layout import Layout
 from appliance.link.model.offset_tail import OffsetTail
@@ -17,6 +17,7 @@ from appliance.replicator.model import map_growth
 from appliance.replicator.model.position_change import Change, lost_end, moved
 from appliance.replicator.resume import Choice, resume, with_ends
 from appliance.replicator.write.lane import Lane
+from tests.simulation.brokers import NODES
 from tests.simulation.log import Log
 from tests.simulation.operator_commands import simulated
 from tests.simulation.test_cases import Link
@@ -72,6 +73,27 @@ def test_case_100_a_lane_that_cannot_be_read_keeps_the_maps_of_no_other_from_bei
     monkeypatch.undo()
     assert link.run(maps.refresh()) == {}
     assert maps.translate((topic, 1), 7).offset is not None
+
+
+def test_case_811_a_lane_whose_leader_has_moved_is_read_again_with_new_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The former leader was asked again for five seconds; then the lane was unknown for a round of the groups' sync.
+    link = two_lanes()
+    log = link.destination.topics[link.naming.offsets_topic].logs[1]
+    maps, read_some = OffsetMaps(link.at_destination, link.naming), OffsetMaps._read_some
+
+    async def moving(self: OffsetMaps, metadata: Metadata, partition: Partition, end: int) -> None:
+        if partition[1] == log.number and not log.leader_epoch:
+            link.destination.lead(log, next(node for node in NODES if node != log.leader))
+        await read_some(self, metadata, partition, end)
+
+    monkeypatch.setattr(OffsetMaps, "_read_some", moving)
+    began = link.loop.time()
+    link.run(maps.read())
+    assert log.leader_epoch == 1
+    assert link.loop.time() < began + 1
+    assert maps.translate((next(iter(link.source.topics)), log.number), 7).offset is not None
 
 
 def test_case_101_an_offset_of_a_topic_that_was_made_anew_is_not_translated_by_the_map_of_the_one_before() -> None:

@@ -216,6 +216,7 @@ class Pair:
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.origins = Origins(source) if self.naming.is_identical else None
+            engine.names = Origins(destination, api_key="DESTINATION_API_KEY")
             engine.reader = SourceReader(source, engine.notice, engine.origins)
             try:
                 yield engine
@@ -256,6 +257,7 @@ class Engine:
     starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     reader: SourceReader = field(init=False)
     origins: Origins | None = None
+    names: Origins | None = None
     statement: Statement | None = None
     sql: LinkSql = field(default_factory=LinkSql)
     transform: Transform | None = None
@@ -331,7 +333,7 @@ class Engine:
         for lane, replicas in lanes_of(found.replicas, self.layout).items():
             owner = Owner(self.run, "worker", "host", 0, self.generation)
             timeout, number = self.settings.transaction_timeout, self.layout.number
-            owned = Lane(lane, self.destination, naming, owner, timeout, number)
+            owned = Lane(lane, self.destination, naming, owner, timeout, number, self.names)
             clusters = self.source, self.destination
             anew = LaneRunner(owned, *clusters, self.reader, self.settings, self.notice, sql=self.transform)
             anew.statement = self.sql

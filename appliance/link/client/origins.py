@@ -33,7 +33,8 @@ _LIMITS = FetchLimits(1024 * 1024, wait=0.1, committed=False)
 class Origins:
     """The lanes that wrote into ``cluster``; ``topic_id`` is that of its topic of producers when the link was made.
 
-    ``api_key`` is the variable of the key that reads it.
+    Without it that topic may be deleted and made anew: names that were read stay true. ``api_key`` is the variable of
+    the key that reads it.
     """
 
     cluster: Cluster
@@ -82,9 +83,9 @@ class Origins:
             self.producers, self._read_to = Producers(metadata.cluster_id), -1
         bounds = [await list_offsets(self.cluster, metadata, [_PARTITION], each) for each in (Bound.START, Bound.END)]
         start, end = (bound[_PARTITION] for bound in bounds)
-        if self._read_to > end:
+        if self._read_to > end and self.topic_id is not None:
             raise ProducersLost(f"{PRODUCERS} has lost its end: it was read to {self._read_to}, and ends at {end}")
-        self._read_to = max(self._read_to, start)
+        self._read_to = start if self._read_to > end else max(self._read_to, start)
         while self._read_to < end:
             await self._read_some(metadata, end)
 

@@ -63,7 +63,8 @@ _SEGMENTS_PAUSE, _SEGMENTS_PAUSE_MAX = 5.0, 300.0
 class Lane:
     """One lane in one process; the module says what it owns.
 
-    ``layout`` is the number of the layout that it belongs to; with None it only fences and reads, and copies nothing.
+    ``layout`` is the number of the layout that it belongs to; with None it only fences and reads. ``names`` are those
+    that lanes leave at the destination, one value for all lanes of a process; without it the lane copies nothing.
     """
 
     def __init__(
@@ -74,8 +75,10 @@ class Lane:
         owner: Owner,
         transaction_timeout: float,
         layout: int | None = 0,
+        names: Origins | None = None,
     ) -> None:
         self.index = index
+        self._names = names
         self._layout = layout
         self.checkpoint = LaneCheckpoint()
         self._seen = LaneCheckpoint()
@@ -441,7 +444,7 @@ class Lane:
     async def _read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
         """Commit a mark, and read up to it: this finds everything that was committed before.
 
-        The lane leaves its producer id in the same transaction, and so before its first copy.
+        The lane leaves its name as a producer in the same transaction, and so before its first copy.
         """
         topic, _ = self._positions
         metadata = await self._cluster.metadata([topic, self._offsets[0], PRODUCERS])
@@ -467,12 +470,11 @@ class Lane:
         return checkpoint
 
     async def _producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
-        """The name to leave; None of a lane that keeps to itself, and finds no topic for it, or may not read that."""
-        if PRODUCERS not in metadata.topics and not self._naming.shared:
+        """The name to leave; None of a lane that copies nothing, or that keeps to itself and may not leave one."""
+        if self._names is None or (PRODUCERS not in metadata.topics and not self._naming.shared):
             return None
-        names = Origins(self._cluster, api_key=f"{self._cluster.side.name}_API_KEY")
         try:
-            await names.refresh()
+            await self._names.refresh()
             if metadata.leader(PRODUCERS, 0) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the {self._cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
             if not self._naming.shared and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
@@ -483,7 +485,7 @@ class Lane:
                 raise
             _log_once(f"{_NAMELESS}: {error}")
             return None
-        before = names.producers.lanes.get(producer.id)
+        before = self._names.producers.lanes.get(producer.id)
         return encode_producer(metadata.cluster_id, producer, self._naming, _now(), before)
 
     async def _take_id(self) -> Producer:
