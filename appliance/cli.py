@@ -270,12 +270,12 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.audit.model.progress import AuditProgress
             from appliance.failover.model.newest_groups import NewestGroups
             from appliance.link.model.link_load import NewestLoad
-            from appliance.replicator.driver import run_replicator
+            from appliance.replicator.driver import Replicator
             from appliance.status.service import console
 
             newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
             async with console(settings, bound, newest, audit, load, listener):
-                await run_replicator(settings, jvm, stopping, bound, newest, audit, load)
+                await Replicator(settings, jvm, stopping, bound, newest, audit, load).run()
 
 
 @contextlib.asynccontextmanager

@@ -64,7 +64,7 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        given = anything, anything, anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
+        given = anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
@@ -226,6 +226,9 @@ class Answering:
         self.asked.set()
         if not self.reached:
             await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """It holds nothing."""
 
 
 class Making:
