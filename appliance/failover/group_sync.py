@@ -28,6 +28,7 @@ from appliance.failover.group_io import (
 )
 from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster
@@ -159,7 +160,7 @@ class GroupSync:
         failures: dict[str, ApplianceError] = {}
         names = [name for name, made in self.plans.items() if made.lag == 0 and not made.here]
         for some in pieces(((name, 1) for name in names), _AT_ONCE):
-            began, groups = _now(), {name: self._read.groups[name] for name in some}
+            began, groups = loop_seconds(), {name: self._read.groups[name] for name in some}
             held, unreadable = await read_offsets(self._source, groups.values())
             theirs = {name: {at: held[name][at] for at in self._offsets[name] if at in held[name]} for name in held}
             anew = {groups[name]: _ours(commits) for name, commits in theirs.items() if _ours(commits) != commits}
@@ -274,7 +275,7 @@ class GroupSync:
 
     async def _follow(self, names: Sequence[str], there: ListedGroups, *, commits: bool) -> dict[str, GroupPlan]:
         """Read these groups' offsets at the destination again, plan, and make the due commits."""
-        began = _now()
+        began = loop_seconds()
         listed = [there.groups[name] for name in names if name in there.groups]
         committed, unreadable = await read_offsets(self._destination, listed)
         self._committed |= {name: committed.get(name, {}) for name in names}
@@ -345,8 +346,4 @@ def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
 
 
 def _is_fresh(read: float) -> bool:
-    return _now() - read <= _FRESH
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+    return loop_seconds() - read <= _FRESH

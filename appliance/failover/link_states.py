@@ -7,11 +7,11 @@ operators, the one who takes the first lane last continues; the other one sees t
 
 import functools
 import socket
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused, OutcomeUnknown
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
@@ -135,7 +135,7 @@ class LinkStates:
             LinkRefused: another command has changed the states meanwhile.
             Unreachable, BrokerBusy, BrokerRefused: the next run continues there.
         """
-        stamp = replace(self.stamp, since=_now())
+        stamp = replace(self.stamp, since=now_ms())
         made = change(self.states, subjects, event, stamp, details)
         if made.records:
             made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp, details), _may_pass)
@@ -251,7 +251,7 @@ class LinkStates:
 
     def _owner(self) -> Owner:
         generation = max((c.owner.generation for c in self.checkpoints if c.owner), default=0)
-        return Owner(OPERATOR, self.stamp.change, socket.gethostname(), _now(), generation)
+        return Owner(OPERATOR, self.stamp.change, socket.gethostname(), now_ms(), generation)
 
     async def _write(self, lane: Lane, records: Collection[StateRecord]) -> None:
         """Write states with the operator's name; returns when they are visible.
@@ -259,7 +259,7 @@ class LinkStates:
         From that name a fenced replicator knows that its lane is still its own, and restarts it.
         """
         name = self.naming.positions_topic
-        owner = encode_owner(lane.index, self._owner(), _now())
+        owner = encode_owner(lane.index, self._owner(), now_ms())
         await lane.remember([owner, *(encode_state(record, record.since) for record in records)])
         metadata = await self.destination.metadata([name])
         end = (await list_offsets(self.destination, metadata, [(name, lane.index)], Bound.END))[name, lane.index]
@@ -270,10 +270,6 @@ class LinkStates:
         await peek_checkpoint(self.destination, self.naming.positions_topic, lane, checkpoint)
         if checkpoint.read_to < end:
             raise OutcomeUnknown(f"lane {lane} does not show what it took", "CONCURRENT_TRANSACTIONS")
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _may_pass(error: ApplianceError) -> bool:

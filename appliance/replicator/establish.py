@@ -5,13 +5,13 @@ import contextlib
 import logging
 import random
 import socket
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -249,7 +249,7 @@ class Establishing:
         for index, key in topic.misplaced(topic.layout):
             misplaced.setdefault(index, []).append(key)
         for index, keys in misplaced.items():
-            await self._remember(topic, index, [encode_forgotten(key, _now()) for key in keys])
+            await self._remember(topic, index, [encode_forgotten(key, now_ms()) for key in keys])
         return [
             f"{topic.name}-{index}: forgot the position of {name}-{number}"
             for index, keys in misplaced.items()
@@ -339,7 +339,7 @@ class Establishing:
         if self.naming.is_identical and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
         known = producers.id.hex if producers else ""
-        made = LinkRecord(source.cluster_id, topic.lanes, 0, _now(), known)
+        made = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known)
         return made.laid_out(topic.layout, len(topic.checkpoints))
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
@@ -355,7 +355,7 @@ class Establishing:
         return [StartOffsets(topic.name, topic.id, begins[topic.name]) for topic in topics]
 
     def _lane(self, topic: PositionsTopic, index: int) -> Lane:
-        owner = Owner(self.run, "driver", socket.gethostname(), _now(), topic.generation)
+        owner = Owner(self.run, "driver", socket.gethostname(), now_ms(), topic.generation)
         timeout, number = self.settings.engine.transaction_timeout, topic.layout.number
         return Lane(index, self.destination, self.naming, owner, timeout, number)
 
@@ -365,7 +365,3 @@ def _established(topic: PositionsTopic, link: LinkRecord) -> Established:
     owners = [each.owner for each in topic.checkpoints if each.owner]
     copied = {key: held.bytes for each in topic.checkpoints for key, held in each.positions.items()}
     return Established(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners, copied)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

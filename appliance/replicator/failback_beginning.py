@@ -1,11 +1,11 @@
 """The beginning of a failback: the first offsets of the link in reverse, and the offsets where the logs diverge."""
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from appliance.errors import LinkRefused
 from appliance.failover.model.failback_plan import GIVE_UP, Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.client.log_ends import EpochEnds, copy_losses
@@ -190,11 +190,7 @@ async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
 
 
 def _gaps(link: ReverseLink, replica: Replica, planned: Seed) -> list[Gap]:
-    now, (first, following) = _now(), planned.deleted
+    now, (first, following) = now_ms(), planned.deleted
     begun = Gap(replica.copy, replica.source_id, *planned.diverged, link.failback(replica.source_topic), now)
     deleted = Gap(replica.copy, replica.destination_id, first, following, "deleted before it was brought back", now + 1)
     return [begun, deleted] if first < following else [begun]
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

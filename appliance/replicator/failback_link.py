@@ -8,7 +8,6 @@ link move: a run that was suspended and wakes up later copies nothing.
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from functools import partial
 
 from appliance.errors import Fenced, LinkRefused
 from appliance.failover.operation import Operation
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.topics import require_led
 from appliance.link.client.checkpoint_log import peek_checkpoint
@@ -62,7 +62,7 @@ class ReverseLink:
     generation: int = 1
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
     faults: dict[str, Notice] = field(default_factory=dict)
-    began: int = field(default_factory=lambda: _now())
+    began: int = field(default_factory=now_ms)
 
     @property
     def naming(self) -> Naming:
@@ -150,7 +150,7 @@ class ReverseLink:
     async def let(self, lane: Lane, state: CopyState) -> None:
         """Make a fenced lane copy (active) or not (paused)."""
         if effective(lane.checkpoint.states, LINK) is not state or LINK not in lane.checkpoint.states:
-            stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=_now())
+            stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=now_ms())
             await lane.remember([encode_state(stamp, stamp.since)])
             lane.checkpoint.add(stamp)  # the lane's markers may not be seen yet
 
@@ -243,7 +243,3 @@ class ReverseLink:
         maps = OffsetMaps(self.operation.source, self.naming)
         await maps.read({replica.copy for replica in replicas})
         return maps
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -11,12 +11,12 @@ between leaves whole segments behind; the same command builds the rest.
 
 import logging
 import socket
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition
@@ -136,7 +136,7 @@ class _Building:
         self._destination = destination
         self._tell = tell
         self._written = Written(source, destination, self.naming)
-        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
+        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
         self._layout = 0
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
@@ -292,7 +292,3 @@ def _has_no_tail(held: Position) -> bool:
 
 def _name(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -318,7 +318,7 @@ async def test_case_85_so_many_groups_follow_that_reading_all_takes_longer_than_
             commit(pair.orange, at.group(f"g{number}"), {(at.topic, 0): 5})
         monkeypatch.setattr("appliance.failover.group_sync._AT_ONCE", 4)
         monkeypatch.setattr(
-            "appliance.failover.group_sync._now", lambda: float(at.translator.asked)
+            "appliance.failover.group_sync.loop_seconds", lambda: float(at.translator.asked)
         )  # a second for each
         assert set((await at.states()).values()) == {(GroupState.SYNCED, 0)}
         assert at.at_destination("g11") == {0: 105}
@@ -342,7 +342,7 @@ async def test_case_104_a_commit_that_waited_long_for_its_connection_is_not_sent
                 now[0] += 6
             return await broker(node, purpose)
 
-        monkeypatch.setattr("appliance.failover.group_sync._now", lambda: now[0])
+        monkeypatch.setattr("appliance.failover.group_sync.loop_seconds", lambda: now[0])
         monkeypatch.setattr(at.destination, "broker", waited_for)
         await at.sync.round()
         assert list(at.sync.failures) == [f"group {at.group('g')}"]
