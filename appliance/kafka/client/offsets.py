@@ -67,9 +67,13 @@ async def _ask(
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
         response = await leader.call(_request(metadata, led, timestamp, isolation), ListOffsetsResponse)
-        known, unknown = _offsets(response)
-        offsets.update(known)
-        refused.update(unknown)
+        for topic in response.topics:
+            for answer in topic.partitions:
+                key = (str(topic.name), int(answer.partition_index))
+                if answer.error_code is ErrorCode.none:
+                    offsets[key] = int(answer.offset)
+                else:
+                    refused[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
 
     return offsets, await ask_leaders(cluster, metadata, partitions, ask) | refused
 
@@ -95,19 +99,6 @@ async def offsets_at(
     for error in failures.values():
         raise error
     return {partition: None if offset < 0 else offset for partition, offset in offsets.items()}
-
-
-def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-    offsets: dict[Partition, int] = {}
-    failures: dict[Partition, ApplianceError] = {}
-    for topic in response.topics:
-        for answer in topic.partitions:
-            key = (str(topic.name), int(answer.partition_index))
-            if answer.error_code is ErrorCode.none:
-                offsets[key] = int(answer.offset)
-            else:
-                failures[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
-    return offsets, failures
 
 
 def _request(

@@ -49,7 +49,10 @@ async def open_transactions(
     oldest: dict[Partition, OpenTransaction] = {}
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
-        oldest.update(await _oldest(leader, led))
+        if offers(leader.offered, DescribeProducersRequest):
+            response = await leader.call(_describe(led), DescribeProducersResponse)
+            every = _open_in_each(response)
+            oldest.update({partition: OpenTransaction(*min(found)) for partition, _, found in every if found})
 
     for error in (await ask_leaders(cluster, metadata, partitions, ask)).values():
         raise error
@@ -87,13 +90,6 @@ async def open_since(
 
     unanswered = await ask_leaders(cluster, metadata, partitions, ask)
     return found, {**unknown, **unanswered}
-
-
-async def _oldest(leader: Connection, partitions: Collection[Partition]) -> dict[Partition, OpenTransaction]:
-    if not offers(leader.offered, DescribeProducersRequest):
-        return {}
-    response = await leader.call(_describe(partitions), DescribeProducersResponse)
-    return {partition: OpenTransaction(*min(found)) for partition, _, found in _open_in_each(response) if found}
 
 
 def _describe(partitions: Collection[Partition]) -> DescribeProducersRequest:
