@@ -176,7 +176,7 @@ async def test_copies_come_to_where_the_groups_were_though_the_source_is_gone(pa
         await at.states()
         await at.source.close()
         nowhere = KafkaCluster(cluster_settings(pair.orange, Side.SOURCE), unresolved, pair.tag)
-        at.sync._source = nowhere
+        at.sync.source = nowhere
         at.translator.copied[at.topic, 0] = 60
         assert await at.states() == {"g": (GroupState.SYNCED, 0)}
         assert at.at_destination("g") == {0: 150}
@@ -376,7 +376,7 @@ async def test_case_126_a_round_that_began_before_a_promotion_commits_nothing_af
             follows = next(looks)
             return lambda _: follows
 
-        at.sync._follows = promoted_meanwhile
+        at.sync.follows = promoted_meanwhile
         await at.sync.round()
         assert next(looks, None) is None
         assert at.at_destination("g") == {}
