@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from appliance.errors import Fenced, LinkRefused
+from appliance.errors import LinkRefused
 from appliance.failover.operation import Operation
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.topics import require_led
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.retry import is_passing, retry_while_busy
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord, effective
@@ -172,7 +172,7 @@ class ReverseLink:
                 link.require(link.states)
                 await write(lane, owned)
 
-            await retry_while_busy(attempt, lambda error: error.retriable or isinstance(error, Fenced))
+            await retry_while_busy(attempt, is_passing)
         await self.read()
 
     def _lanes(self, replicas: Iterable[Replica]) -> Mapping[int, tuple[Replica, ...]]:

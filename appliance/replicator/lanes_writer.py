@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused
+from appliance.errors import ApplianceError, BrokerBusy, LinkRefused
 from appliance.failover.operation import Operation
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.topics import grow_topics, require_led
@@ -17,7 +17,7 @@ from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
-from appliance.link.client.retry import is_loading, retry_while_busy
+from appliance.link.client.retry import is_loading, is_passing, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, LinkRecord, Owner
 from appliance.replicator.model.lane_moves import Segments
@@ -127,7 +127,7 @@ class LanesWriter:
             await lane.start()
             return lane.checkpoint
 
-        return await retry_while_busy(start, _may_pass)
+        return await retry_while_busy(start, is_passing)
 
     async def segments(self) -> list[Segments]:
         """The segments of the maps in each lane's partition."""
@@ -165,8 +165,3 @@ def link_of(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
     if link is None:
         raise LinkRefused("the link record is gone: see `appliance status`")
     return link
-
-
-def _may_pass(error: ApplianceError) -> bool:
-    """True of an error after which a lane is fenced again: its replicator may have restarted it just then."""
-    return error.retriable or isinstance(error, Fenced)

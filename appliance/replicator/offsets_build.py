@@ -41,8 +41,6 @@ from appliance.verify.side import Side
 
 log = logging.getLogger("appliance.replicator")
 
-_SEGMENTS_A_COMMIT = 64
-
 Tell = Callable[[str], None]
 """Shows the operator a line."""
 
@@ -215,8 +213,7 @@ class _Building:
 
     async def _write(self, lane: Lane, segments: Sequence[tuple[Partition, Segment]]) -> None:
         """Write the segments, and then the operator's name: it makes a running replicator take the lane back."""
-        for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
-            await lane.remember_segments(segments[at : at + _SEGMENTS_A_COMMIT])
+        await lane.remember_segments(segments)
         await lane.commit([], {})
 
     async def _read(self, missing: Missing) -> list[OffsetTail]:

@@ -48,8 +48,8 @@ from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowt
 log = logging.getLogger("appliance.replicator")
 _log_once = functools.lru_cache(maxsize=8)(log.info)
 
-_DROPPED_A_COMMIT = 500
-"""Number of segments dropped in one transaction."""
+_SEGMENTS_A_COMMIT, _DROPPED_A_COMMIT = 64, 500
+"""Number of segments written, and dropped, in one transaction."""
 
 _NAMELESS = f"lanes copy without leaving their names in {PRODUCERS}, for links of identical names from there"
 
@@ -271,13 +271,15 @@ class Lane:
         await self._write((), lambda *_: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
-        """Write segments of the maps of the lane's partitions, in their own transaction.
+        """Write segments of the maps of the lane's partitions, in transactions of their own.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
-        records = [encode_segment(partition, segment, now_ms()) for partition, segment in segments]
-        await self._write((), lambda *_: {self._offsets: records})
+        for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
+            some = segments[at : at + _SEGMENTS_A_COMMIT]
+            records = [encode_segment(partition, segment, now_ms()) for partition, segment in some]
+            await self._write((), lambda *_, records=records: {self._offsets: records})
 
     @property
     def offsets(self) -> Partition:
