@@ -116,7 +116,7 @@ class RunningLayout:
             topic = await find_positions(operation)
             if not _is_of_a_replicator(topic) or (own is not None and _is_superseded(topic.checkpoints, own)):
                 return False
-            await change_layout(operation, _as_it_is, Loads({}), run)
+            await change_layout(operation, lambda _, link: link.layout, Loads({}), run)
         except ApplianceError as error:
             log.debug("an unfinished change of lanes is not ended", exc_info=error)
             return False
@@ -126,10 +126,6 @@ class RunningLayout:
     def _operation(self, why: str) -> Operation:
         tell: Callable[[str], None] = log.debug
         return Operation(self._settings, Choice(why=why, yes=True), self._source, self._destination, tell)
-
-
-def _as_it_is(_: Sequence[LaneCheckpoint], link: LinkRecord) -> Layout:
-    return link.layout
 
 
 def _is_superseded(checkpoints: Sequence[LaneCheckpoint], own: Owner) -> bool:
