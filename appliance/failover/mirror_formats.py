@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from kio.schema.metadata.v11 import MetadataResponse
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, raise_first
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
@@ -68,8 +68,7 @@ class MirrorTopics:
         found = await self.cluster.metadata(self.names)
         missing = [mirror_topic(name, self.replication_factor) for name in self.names if name not in found.topics]
         if missing:
-            for error in (await ConfigFilter(self.cluster).make(missing)).failures.values():
-                raise error
+            raise_first((await ConfigFilter(self.cluster).make(missing)).failures.values())
             found = await self.cluster.metadata(self.names)
         for name, topic in found.topics.items():
             check(topic.error, f"write {name}: grant DESTINATION_API_KEY Describe and Write on it")

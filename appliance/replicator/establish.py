@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown, raise_first
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
@@ -156,8 +156,7 @@ class Establishing:
 
     async def _settings_of(self, topic: str) -> Mapping[str, Setting]:
         described, failures = await try_describe(self.destination, [topic])
-        for error in failures.values():
-            raise error
+        raise_first(failures.values())
         return described[topic]
 
     async def checked(self) -> PositionsTopic:
@@ -310,13 +309,11 @@ class Establishing:
         made = (await cluster.metadata([PRODUCERS])).topics.get(PRODUCERS)
         if changes := producers_changes(made.in_sync[0] if made else 0):
             changed = await ConfigFilter(cluster).change({PRODUCERS: changes})
-            for error in changed.failures.values():
-                raise error
+            raise_first(changed.failures.values())
 
     async def _make(self, new: NewTopic, cluster: Cluster | None = None) -> None:
         made = await ConfigFilter(cluster or self.destination).make([new])
-        for error in made.failures.values():
-            raise error
+        raise_first(made.failures.values())
         if made.left_out:
             log.warning("settings left out", extra={"fields": told(made.left_out)})
         await retry_while_busy(partial(require_led, cluster or self.destination, {new.name: 1}))

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from appliance.errors import LinkRefused
+from appliance.errors import LinkRefused, raise_first
 from appliance.failover.operation import Operation
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
@@ -134,8 +134,7 @@ class ReverseLink:
         for topic in (positions_topic(naming, lanes, -1), offsets_topic(naming, lanes, -1)):
             if topic.name not in (await source.metadata([topic.name])).topics:
                 made = await ConfigFilter(source).make([topic])
-                for error in made.failures.values():
-                    raise error
+                raise_first(made.failures.values())
             await retry_while_busy(partial(require_led, source, {topic.name: 1}))
         await retry_while_busy(self.read)
 

@@ -15,7 +15,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from appliance.errors import ApplianceError, BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy, raise_first
 from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
@@ -44,8 +44,7 @@ async def list_offsets(
         BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
     offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return offsets
 
 
@@ -96,8 +95,7 @@ async def offsets_at(
         BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
     offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return {partition: None if offset < 0 else offset for partition, offset in offsets.items()}
 
 

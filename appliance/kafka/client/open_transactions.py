@@ -16,7 +16,7 @@ from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransac
 from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32
 
-from appliance.errors import ApplianceError, BrokerUnsupported
+from appliance.errors import ApplianceError, BrokerUnsupported, raise_first
 from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import check
@@ -54,8 +54,7 @@ async def open_transactions(
             every = _open_in_each(response)
             oldest.update({partition: OpenTransaction(*min(found)) for partition, _, found in every if found})
 
-    for error in (await ask_leaders(cluster, metadata, partitions, ask)).values():
-        raise error
+    raise_first((await ask_leaders(cluster, metadata, partitions, ask)).values())
     names: dict[int, OpenTransaction] = {}
     for node in metadata.brokers if oldest else ():
         # Only its coordinator knows a transaction, and a broker that is down cannot list its own.

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable, raise_first
 from appliance.kafka.client.acls import AccessControlEntry
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
@@ -289,8 +289,7 @@ class Registry:
         known = await self.cluster.metadata([REGISTRY])
         if REGISTRY not in known.topics:
             made = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
-            for error in made.failures.values():
-                raise error
+            raise_first(made.failures.values())
         await retry_while_busy(self._refresh_shown, longest_pause=_PAUSE_MAX)
 
     async def _refresh_shown(self) -> None:
