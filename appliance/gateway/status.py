@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -37,6 +38,7 @@ _JSON = "application/json"
 _SHIM_TIMEOUTS = (1.0,)
 
 
+@dataclass(slots=True)
 class StatusPages:
     """The pages, made when they are asked for.
 
@@ -46,25 +48,19 @@ class StatusPages:
         status: gives the status document.
     """
 
-    def __init__(
-        self,
-        health: Callable[[], Awaitable[Answer]],
-        metrics: Callable[[], bytes],
-        status: Callable[[], Awaitable[Json]],
-    ) -> None:
-        self._health = health
-        self._metrics = metrics
-        self._status = status
+    health: Callable[[], Awaitable[Answer]]
+    metrics: Callable[[], bytes]
+    status: Callable[[], Awaitable[Json]]
 
     async def page(self, path: str) -> Page:
         """The page of a path."""
         if path == "/health":
-            answer = await self._health()
+            answer = await self.health()
             return Page(503 if answer["troubles"] else 200, _JSON, _encoded(answer))
         if path == "/status":
-            return Page(200, _JSON, _encoded(await self._status()))
+            return Page(200, _JSON, _encoded(await self.status()))
         if path == "/metrics":
-            return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self._metrics())
+            return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self.metrics())
         return Page(404, TEXT, b"there is /health, /metrics, /status\n")
 
 
