@@ -268,7 +268,3 @@ class StorageFailed(ApplianceError):
 
 class Superseded(ApplianceError):
     """Another task of the same replicator has taken this lane: invariant B."""
-
-
-class DestinationUnfit(ApplianceError):
-    """A destination topic cannot hold the copy of its source topic."""

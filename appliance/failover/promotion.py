@@ -119,8 +119,8 @@ async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Sub
 async def _take_over(operation: Operation, subjects: Subjects) -> None:
     """Turn an unfinished promotion into a failover, which no promotion can give up."""
     link = operation.link
-    if _planned(link.states, _failing_over(operation, subjects)):
-        chosen = _failing_over(operation, subjects)
+    chosen = _failing_over(operation, subjects)
+    if _planned(link.states, chosen):
         await link.note(lambda states: [replace(states[name], details={}) for name in _planned(states, chosen)])
         await link.read()
 
