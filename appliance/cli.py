@@ -5,9 +5,10 @@ import asyncio
 import contextlib
 import dataclasses
 import os
+import pkgutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,28 +30,6 @@ Exit codes: 0 done, 1 failed, 2 bad usage or settings.
 """
 
 
-def _source() -> Command:
-    from appliance.gateway.command import SOURCE
-
-    return SOURCE
-
-
-def _destination() -> Command:
-    from appliance.gateway.command import DESTINATION
-
-    return DESTINATION
-
-
-def _replicate() -> Command:
-    return Command(
-        "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>, or to "
-        "<SOURCE_CLUSTER_ID>.<topic> with REPLICA_TOPICS_NAMING=prefix. "
-        "It may be killed at any time and started anywhere: its positions are stored in the destination cluster.",
-        with_settings(Role.REPLICATOR, _run_replicator),
-        _replicate_options,
-    )
-
-
 def _replicate_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--conf",
@@ -61,170 +40,106 @@ def _replicate_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _spark() -> Command:
-    from appliance.replicator.command import SPARK
+async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
+    """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
+    from appliance.replicator.spark.passed_conf import passed_conf, secrets_of
+    from appliance.replicator.spark.query_listener import listening
+    from appliance.replicator.spark.tempdir import tempdir
+    from appliance.settings.bound import Bound
 
-    return SPARK
+    def bytes_per_second() -> int:
+        return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
 
+    passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
+    bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
+    with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
+        async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
+            from appliance.audit.model.progress import AuditProgress
+            from appliance.failover.model.newest_groups import NewestGroups
+            from appliance.link.model.link_load import NewestLoad
+            from appliance.replicator.driver import Replicator
+            from appliance.status.service import console
 
-def _doctor() -> Command:
-    from appliance.doctor.command import DOCTOR
-
-    return DOCTOR
-
-
-def _status() -> Command:
-    from appliance.status.command import STATUS
-
-    return STATUS
-
-
-def _console() -> Command:
-    from appliance.console.command import CONSOLE
-
-    return CONSOLE
-
-
-def _resume() -> Command:
-    from appliance.replicator.command import RESUME
-
-    return RESUME
+            newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
+            async with console(settings, bound, newest, audit, load, listener):
+                await Replicator(settings, jvm, stopping, bound, newest, audit, load).run()
 
 
-def _reset() -> Command:
-    from appliance.replicator.command import RESET
+@contextlib.asynccontextmanager
+async def _java(
+    settings: Settings, env_file: Path, directory: Path, passed: Mapping[str, str]
+) -> "AsyncIterator[tuple[Settings, SparkJvm | SubmittedJvm]]":
+    """The JVM of Spark's driver, and the settings on its master: spark-submit's, or else a new one."""
+    from appliance.replicator.spark.spark_jvm import spark_jvm
 
-    return RESET
+    engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
+    if all(os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")):
+        from appliance.replicator.spark.submitted import SubmittedJvm
 
-
-def _lanes() -> Command:
-    from appliance.replicator.lanes_command import LANES
-
-    return LANES
-
-
-def _configs() -> Command:
-    from appliance.replicator.configs_command import CONFIGS
-
-    return CONFIGS
-
-
-def _acls() -> Command:
-    from appliance.replicator.acls_command import ACLS
-
-    return ACLS
+        submitted = SubmittedJvm(os.environ, directory)
+        engine = submitted.take(engine, name, env_file, passed, transforms=transforms)
+        yield dataclasses.replace(settings, engine=engine), submitted
+    else:
+        async with spark_jvm(engine, name, env_file, directory, passed, transforms=transforms) as jvm:
+            yield settings, jvm
 
 
-def _transform() -> Command:
-    from appliance.replicator.transform_command import TRANSFORM
+_REPLICATE = Command(
+    "Copies every topic that matches REPLICA_TOPICS_SOURCE_REGEX to <topic>.<REPLICA_TOPICS_DEST_SUFFIX>, or to "
+    "<SOURCE_CLUSTER_ID>.<topic> with REPLICA_TOPICS_NAMING=prefix. "
+    "It may be killed at any time and started anywhere: its positions are stored in the destination cluster.",
+    with_settings(Role.REPLICATOR, _run_replicator),
+    _replicate_options,
+)
 
-    return TRANSFORM
-
-
-def _verify() -> Command:
-    from appliance.verify.command import VERIFY
-
-    return VERIFY
-
-
-def _offsets() -> Command:
-    from appliance.replicator.command import OFFSETS
-
-    return OFFSETS
-
-
-def _audit() -> Command:
-    from appliance.audit.command import AUDIT
-
-    return AUDIT
-
-
-def _pause() -> Command:
-    from appliance.failover.command import PAUSE
-
-    return PAUSE
-
-
-def _failover() -> Command:
-    from appliance.failover.command import FAILOVER
-
-    return FAILOVER
-
-
-def _promote() -> Command:
-    from appliance.failover.command import PROMOTE
-
-    return PROMOTE
-
-
-def _rm_topic() -> Command:
-    from appliance.failover.command import RM_TOPIC
-
-    return RM_TOPIC
-
-
-def _link() -> Command:
-    from appliance.failover.command import LINK_COMMAND
-
-    return LINK_COMMAND
-
-
-def _adopt() -> Command:
-    from appliance.adoption.command import ADOPT
-
-    return ADOPT
-
-
-def _failback() -> Command:
-    from appliance.replicator.command import FAILBACK
-
-    return FAILBACK
-
-
-def _import() -> Command:
-    from appliance.imports.command import IMPORT
-
-    return IMPORT
-
-
-COMMANDS: dict[str, tuple[str, Callable[[], Command]]] = {
-    "source": ("run the tunnel's end beside the source cluster", _source),
-    "destination": ("run the tunnel's end beside the destination cluster, with the DNS shim", _destination),
-    "replicate": ("copy the topics", _replicate),
-    "spark": ("run a part of a Spark cluster, to copy on several hosts", _spark),
-    "doctor": ("test the whole path, and name faults with their remedies", _doctor),
-    "status": ("show progress, lag and stopped partitions", _status),
-    "console": ("serve the control center: a page that shows the link", _console),
-    "pause": ("pause copying", _pause),
-    "resume": ("resume what is paused, and stopped partitions", _resume),
-    "promote": ("promote the copies as planned, with nothing lost", _promote),
-    "failover": ("promote the copies when the source is lost", _failover),
-    "failback": ("bring back what promoted copies took, and copy as before", _failback),
-    "reset": ("set where in the source copying goes on", _reset),
-    "lanes": ("show the lanes and their load, and change their number", _lanes),
-    "adopt": ("go on in place where MirrorMaker 2 has stopped", _adopt),
-    "rm-topic": ("stop copying topics for good", _rm_topic),
-    "link": ("delete the link", _link),
-    "configs": ("show the settings that copies would get", _configs),
-    "acls": ("show the ACLs that copies would get", _acls),
-    "transform": ("try the SQL in flight on records of the source", _transform),
-    "offsets": ("translate offsets between a source and its copy", _offsets),
-    "audit": ("query what was copied when", _audit),
-    "import": ("make links of another program's settings", _import),
-    "verify": ("read both sides and compare them", _verify),
+COMMANDS: Mapping[str, tuple[str, str | Command]] = {
+    "source": ("run the tunnel's end beside the source cluster", "appliance.gateway.command:SOURCE"),
+    "destination": (
+        "run the tunnel's end beside the destination cluster, with the DNS shim",
+        "appliance.gateway.command:DESTINATION",
+    ),
+    "replicate": ("copy the topics", _REPLICATE),
+    "spark": ("run a part of a Spark cluster, to copy on several hosts", "appliance.replicator.command:SPARK"),
+    "doctor": ("test the whole path, and name faults with their remedies", "appliance.doctor.command:DOCTOR"),
+    "status": ("show progress, lag and stopped partitions", "appliance.status.command:STATUS"),
+    "console": ("serve the control center: a page that shows the link", "appliance.console.command:CONSOLE"),
+    "pause": ("pause copying", "appliance.failover.command:PAUSE"),
+    "resume": ("resume what is paused, and stopped partitions", "appliance.replicator.command:RESUME"),
+    "promote": ("promote the copies as planned, with nothing lost", "appliance.failover.command:PROMOTE"),
+    "failover": ("promote the copies when the source is lost", "appliance.failover.command:FAILOVER"),
+    "failback": ("bring back what promoted copies took, and copy as before", "appliance.replicator.command:FAILBACK"),
+    "reset": ("set where in the source copying goes on", "appliance.replicator.command:RESET"),
+    "lanes": ("show the lanes and their load, and change their number", "appliance.replicator.lanes_command:LANES"),
+    "adopt": ("go on in place where MirrorMaker 2 has stopped", "appliance.adoption.command:ADOPT"),
+    "rm-topic": ("stop copying topics for good", "appliance.failover.command:RM_TOPIC"),
+    "link": ("delete the link", "appliance.failover.command:LINK_COMMAND"),
+    "configs": ("show the settings that copies would get", "appliance.replicator.configs_command:CONFIGS"),
+    "acls": ("show the ACLs that copies would get", "appliance.replicator.acls_command:ACLS"),
+    "transform": ("try the SQL in flight on records of the source", "appliance.replicator.transform_command:TRANSFORM"),
+    "offsets": ("translate offsets between a source and its copy", "appliance.replicator.command:OFFSETS"),
+    "audit": ("query what was copied when", "appliance.audit.command:AUDIT"),
+    "import": ("make links of another program's settings", "appliance.imports.command:IMPORT"),
+    "verify": ("read both sides and compare them", "appliance.verify.command:VERIFY"),
 }
-"""The commands by name: a line of help, and a function that imports the command. The tunnel's ends import no Spark."""
+"""The commands by name: a line of help, and where the command is, unless here."""
+
+
+def command(name: str) -> Command:
+    """Import a command, and with it no more than it needs: the tunnel's ends import no Spark."""
+    where = COMMANDS[name][1]
+    found: Command = pkgutil.resolve_name(where) if isinstance(where, str) else where
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     name = next((argument for argument in arguments if argument in COMMANDS), "")
-    command = COMMANDS[name][1]() if name else None
-    parsed = _parser(name, command).parse_args(arguments)
+    chosen = command(name) if name else None
+    parsed = _parser(name, chosen).parse_args(arguments)
     try:
-        with asyncio.Runner(loop_factory=command.loop if command else None) as runner:
-            return runner.run(_until_signalled(command.run, parsed)) if command else 2
+        with asyncio.Runner(loop_factory=chosen.loop if chosen else None) as runner:
+            return runner.run(_until_signalled(chosen.run, parsed)) if chosen else 2
     except ApplianceError as error:
         for line in str(error).splitlines():
             print(f"appliance {parsed.command}: {line}", file=sys.stderr)
@@ -251,50 +166,6 @@ def _parser(chosen: str, command: Command | None) -> argparse.ArgumentParser:
             own.description = command.description
             command.add_options(own)
     return parser
-
-
-async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
-    """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
-    from appliance.replicator.spark.passed_conf import passed_conf, secrets_of
-    from appliance.replicator.spark.query_listener import listening
-    from appliance.replicator.spark.tempdir import tempdir
-    from appliance.settings.bound import Bound
-
-    def bytes_per_second() -> int:
-        return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
-
-    passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
-    bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
-    with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
-        async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
-            from appliance.audit.model.progress import AuditProgress
-            from appliance.failover.model.newest_groups import NewestGroups
-            from appliance.link.model.link_load import NewestLoad
-            from appliance.replicator.driver import run_replicator
-            from appliance.status.service import console
-
-            newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
-            async with console(settings, bound, newest, audit, load, listener):
-                await run_replicator(settings, jvm, stopping, bound, newest, audit, load)
-
-
-@contextlib.asynccontextmanager
-async def _java(
-    settings: Settings, env_file: Path, directory: Path, passed: Mapping[str, str]
-) -> "AsyncIterator[tuple[Settings, SparkJvm | SubmittedJvm]]":
-    """The JVM of Spark's driver, and the settings on its master: spark-submit's, or else a new one."""
-    from appliance.replicator.spark.spark_jvm import spark_jvm
-
-    engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
-    if all(os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")):
-        from appliance.replicator.spark.submitted import SubmittedJvm
-
-        submitted = SubmittedJvm(os.environ, directory)
-        engine = submitted.take(engine, name, env_file, passed, transforms=transforms)
-        yield dataclasses.replace(settings, engine=engine), submitted
-    else:
-        async with spark_jvm(engine, name, env_file, directory, passed, transforms=transforms) as jvm:
-            yield settings, jvm
 
 
 async def _until_signalled(run: Run, parsed: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ questions, so that no caller parses a message:
 The message is one line, and names the thing to change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 
@@ -19,6 +19,12 @@ class ApplianceError(Exception):
 
     retriable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+
+
+def raise_first(errors: Iterable[ApplianceError]) -> None:
+    """Raise the first of these errors; without any, all is well."""
+    for error in errors:
+        raise error
 
 
 class SettingsError(ApplianceError):
@@ -262,7 +268,3 @@ class StorageFailed(ApplianceError):
 
 class Superseded(ApplianceError):
     """Another task of the same replicator has taken this lane: invariant B."""
-
-
-class DestinationUnfit(ApplianceError):
-    """A destination topic cannot hold the copy of its source topic."""

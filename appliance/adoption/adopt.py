@@ -10,7 +10,6 @@ After a kill anywhere, the same command continues: the partitions that have a po
 again. Until then a replicator leaves the topics alone.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,6 +19,7 @@ from appliance.adoption.model.report import AdoptionReport
 from appliance.errors import LinkRefused
 from appliance.failover.link_states import Moves
 from appliance.failover.operation import Operation
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.retry import retry_while_busy
@@ -123,7 +123,7 @@ async def _unchanged(run: Adoption) -> Metadata:
 
 def _moves(run: Adoption, owned: Sequence[Replica], there: Metadata, positions: Mapping[Partition, Position]) -> Moves:
     """The positions of a lane, without those of an earlier try."""
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     left = [each for each in owned if (held := positions.get(each.source)) is None or held.next_offset == UNKNOWN]
     gaps = [
         Gap(replica.source, replica.source_id, span.start, span.end, "MirrorMaker 2 had not copied it", now)

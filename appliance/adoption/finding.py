@@ -9,7 +9,7 @@ from appliance.adoption.comparing import Comparing, Terms
 from appliance.adoption.mirror_maker import MirrorMaker, committed_offsets, require_decided, require_stopped
 from appliance.adoption.model.plan import Allowed, Beginning, Logs
 from appliance.adoption.model.report import AdoptionReport
-from appliance.errors import BatchCorrupt, LinkRefused, PartitionStopped, SettingsError
+from appliance.errors import BatchCorrupt, LinkRefused, PartitionStopped, SettingsError, raise_first
 from appliance.failover.operation import Operation
 from appliance.kafka.client.configs import POLICY, TIMES, Setting, try_describe
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -187,8 +187,7 @@ class Adoption:
         copies, keys = {each.source_topic: each.destination_topic for each in replicas}, (POLICY, TIMES)
         at_source, _ = await try_describe(self.operation.source, list(copies), keys)
         at_destination, failures = await try_describe(self.operation.destination, list(copies.values()), keys)
-        for error in failures.values():
-            raise error
+        raise_first(failures.values())
         deadline = asyncio.get_running_loop().time() + self.operation.choice.wait
         return {
             topic: Terms(

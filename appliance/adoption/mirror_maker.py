@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from appliance.adoption.model.connect_offsets import ConnectOffsets
-from appliance.errors import LinkRefused
+from appliance.errors import LinkRefused, raise_first
 from appliance.kafka.client.groups import list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -76,8 +76,7 @@ async def require_stopped(cluster: Cluster, names: MirrorMaker) -> bool:
         ApplianceError: a broker does not list its groups.
     """
     listed = await list_groups(cluster)
-    for error in listed.failures.values():
-        raise error
+    raise_first(listed.failures.values())
     group = listed.groups.get(names.workers)
     if group is not None and group.has_members:
         raise LinkRefused(f"MirrorMaker 2 still runs: its group {group.name} has members ({group.state}): {_ANSWER}")

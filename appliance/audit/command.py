@@ -15,8 +15,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from appliance.audit.query import Answer, auditing_spark, newest, query
+from appliance.audit.query import Answer, newest, query
 from appliance.errors import SettingsError
+from appliance.replicator.spark.local_spark import local_spark
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
@@ -52,7 +53,7 @@ async def _audit(settings: Settings, parsed: argparse.Namespace, _: asyncio.Even
         )
     sql = parsed.sql if parsed.last is None else newest(parsed.last, datetime.now(UTC))
     show = as_json if parsed.json else _as_csv if parsed.csv else _as_table
-    async with auditing_spark(settings, parsed.env_file.resolve()) as spark:
+    async with local_spark(settings.engine, f"{settings.replicator}-audit", parsed.env_file.resolve()) as spark:
         await asyncio.to_thread(lambda: show(query(spark, settings.audit.path, sql)))
 
 

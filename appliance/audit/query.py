@@ -1,20 +1,13 @@
 """Queries of the audit table by Spark SQL, in a Spark of their own; nothing is written."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from appliance.audit.log import data_files
 from appliance.audit.model.table import SCHEMA
 from appliance.audit.store import store_of
 from appliance.replicator.spark.session import Spark, Table
-from appliance.replicator.spark.spark_jvm import spark_jvm
-from appliance.replicator.spark.tempdir import tempdir
-from appliance.settings.values import Settings
 
 TABLE = "audit"
 
@@ -27,19 +20,6 @@ Answer = tuple[Sequence[str], Iterator[Sequence[Any]]]
 def columns() -> str:
     """The table's columns, as in SQL's DDL; ``day`` is the name of a file's folder."""
     return ", ".join([*(f"`{field.name}` {_SQL_TYPES[str(field.type)]}" for field in SCHEMA), "`day` DATE"])
-
-
-@asynccontextmanager
-async def auditing_spark(settings: Settings, env_file: Path) -> AsyncIterator[Spark]:
-    """A local Spark for the block."""
-    engine = replace(settings.engine, spark_master="local[*]")
-    with tempdir(settings.replicator) as directory:
-        async with spark_jvm(engine, f"{settings.replicator} audit", env_file, directory) as jvm:
-            spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine)
-            try:
-                yield spark
-            finally:
-                spark.let_go()
 
 
 def query(spark: Spark, path: str, sql: str) -> Answer:

@@ -24,6 +24,7 @@ from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.audit.model.taking import take
 from appliance.audit.store import Store
 from appliance.errors import ApplianceError, BrokerBusy
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Topic
@@ -68,7 +69,7 @@ class AuditWriter:
     async def run(self) -> None:
         """Write until it is cancelled; each kind of failure is logged once, and tried again."""
         failures = 0
-        self.progress.written_to = _now()  # the lag of a table that cannot be written grows from here
+        self.progress.written_to = now_ms()  # the lag of a table that cannot be written grows from here
         while True:
             try:
                 await self.step()
@@ -101,7 +102,7 @@ class AuditWriter:
                 await self._write()
                 return
             self._state.of_topic(topic.id)
-            began = _now()
+            began = now_ms()
             await self._read(metadata, topic)
             await self._write_if_due(flush)
             if not self._rows and not self._behind:
@@ -255,10 +256,6 @@ class AuditWriter:
         if self.progress.problem:
             log.info("the audit table is written again")
         self.progress.problem = ""
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:

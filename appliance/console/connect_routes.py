@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
@@ -17,6 +18,7 @@ _END = "{end:/?}"
 """An address may end with a slash, as at a worker of Connect."""
 
 
+@dataclass(slots=True)
 class Connect:
     """The routes of one connector.
 
@@ -24,30 +26,21 @@ class Connect:
         allowed: true of a request by somebody with the token.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        variables: Mapping[str, str],
-        watch: LinkWatch,
-        commands: Commands,
-        allowed: Callable[[web.Request], bool],
-    ) -> None:
-        self._name = settings.replicator
-        self._destination = settings.destination.cluster_id
-        self._variables = variables
-        self._watch = watch
-        self._commands = commands
-        self._allowed = allowed
+    settings: Settings
+    variables: Mapping[str, str]
+    watch: LinkWatch
+    commands: Commands
+    allowed: Callable[[web.Request], bool]
 
     def routes(self) -> Iterable[web.RouteDef]:
         """The addresses, below ``/connectors`` and ``/connector-plugins``."""
         one = "/connectors/{name}"
         pages: dict[str, Callable[[], Any]] = {
-            "": lambda: connect.info(self._name, self._watch.snapshot, self._variables),
-            "/config": lambda: connect.info(self._name, self._watch.snapshot, self._variables)["config"],
-            "/tasks": lambda: connect.tasks(self._name, self._watch.snapshot),
-            "/topics": lambda: connect.topics(self._name, self._watch.snapshot),
-            "/offsets": lambda: connect.offsets(self._watch.snapshot),
+            "": lambda: connect.info(self.settings.replicator, self.watch.snapshot, self.variables),
+            "/config": lambda: connect.info(self.settings.replicator, self.watch.snapshot, self.variables)["config"],
+            "/tasks": lambda: connect.tasks(self.settings.replicator, self.watch.snapshot),
+            "/topics": lambda: connect.topics(self.settings.replicator, self.watch.snapshot),
+            "/offsets": lambda: connect.offsets(self.watch.snapshot),
         }
         yield web.get("/connector-plugins" + _END, self._plugins)
         yield web.put("/connector-plugins/{plugin}/config/validate" + _END, self._validate)
@@ -65,8 +58,8 @@ class Connect:
 
     def root(self) -> web.Response:
         """The worker."""
-        self._watch.look()
-        return _json(connect.root(self._destination))
+        self.watch.look()
+        return _json(connect.root(self.settings.destination.cluster_id))
 
     async def _plugins(self, _request: web.Request) -> web.StreamResponse:
         return _json(connect.plugins())
@@ -77,36 +70,36 @@ class Connect:
         return _json(connect.validation()) if plugin == connect.CLASS else _error(404, f"plugin {plugin} not found")
 
     async def _connectors(self, request: web.Request) -> web.StreamResponse:
-        self._watch.look()
+        self.watch.look()
         wanted = request.query.getall("expand", [])
         if "status" in wanted:
-            await self._watch.renew()
+            await self.watch.renew()
         if not wanted:
-            return _json([self._name])
+            return _json([self.settings.replicator])
         parts: dict[str, Callable[[], Any]] = {
             "status": self._status,
-            "info": lambda: connect.info(self._name, self._watch.snapshot, self._variables),
+            "info": lambda: connect.info(self.settings.replicator, self.watch.snapshot, self.variables),
         }
-        return _json({self._name: {name: make() for name, make in parts.items() if name in wanted}})
+        return _json({self.settings.replicator: {name: make() for name, make in parts.items() if name in wanted}})
 
     def _page(self, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
         async def answer(request: web.Request) -> web.StreamResponse:
-            self._watch.look()
+            self.watch.look()
             return self._unless_unknown(request) or _json(make())
 
         return answer
 
     def _status(self) -> connect.Json:
         return connect.status(
-            self._name, self._watch.snapshot, self._watch.replicator_unknown, old=not self._watch.fresh
+            self.settings.replicator, self.watch.snapshot, self.watch.replicator_unknown, old=not self.watch.fresh
         )
 
     async def _state(self, request: web.Request) -> web.StreamResponse:
-        await self._watch.renew()
+        await self.watch.renew()
         return self._unless_unknown(request) or _json(self._status())
 
     async def _task(self, request: web.Request) -> web.StreamResponse:
-        await self._watch.renew()
+        await self.watch.renew()
         return self._unless_unknown(request) or self._unless_no_task(request) or _json(self._tasks()[_task(request)])
 
     async def _pause(self, request: web.Request) -> web.StreamResponse:
@@ -132,13 +125,13 @@ class Connect:
 
     def _retry(self, task: str | None) -> web.Response | None:
         """Start the commands, if there are any; the answer if they cannot be started."""
-        commands = list(connect.retries(self._watch.snapshot, task))
+        commands = list(connect.retries(self.watch.snapshot, task))
         started = self._start("Restart", commands[:_COMMANDS_MAX]) if commands else None
         return started if started is not None and started.status == 409 else None
 
     def _start(self, title: str, commands: list[list[str]]) -> web.Response:
         try:
-            self._commands.start(title, *commands)
+            self.commands.start(title, *commands)
         except CommandBusy as error:
             return _error(409, str(error))
         return web.Response(status=202)
@@ -146,7 +139,7 @@ class Connect:
     def _unless_refused(self, request: web.Request) -> web.Response | None:
         if unknown := self._unless_unknown(request):
             return unknown
-        if self._allowed(request):
+        if self.allowed(request):
             return None
         refused = _error(401, "this needs CONSOLE_TOKEN, as a bearer token or as the password of any user")
         refused.headers["WWW-Authenticate"] = 'Basic realm="control center"'
@@ -161,7 +154,7 @@ class Connect:
 
     def _unless_unknown(self, request: web.Request) -> web.Response | None:
         name = request.match_info["name"]
-        return None if name == self._name else _error(404, f"Connector {name} not found")
+        return None if name == self.settings.replicator else _error(404, f"Connector {name} not found")
 
     async def _refuse(self, request: web.Request) -> web.StreamResponse:
         if request.method in ("GET", "HEAD"):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from appliance.console.model.events import Event, changes, merged, written_down
 from appliance.console.model.history import History
@@ -26,6 +27,7 @@ _IDLE_COST_MAX = 0.008
 """Part of a core that collecting may take, while somebody looks and while nobody does."""
 
 
+@dataclass(slots=True)
 class LinkWatch:
     """The newest snapshot of a link, its history and its events.
 
@@ -36,39 +38,32 @@ class LinkWatch:
         clock: in seconds.
     """
 
-    def __init__(
-        self,
-        collect: Callable[[], Awaitable[Snapshot]],
-        ask_replicator: Callable[[], Awaitable[str]],
-        ask_tunnel: Callable[[], Awaitable[str]],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.snapshot: Snapshot | None = None
-        self.history = History()
-        self.events: list[Event] = []
-        self.state_since: int | None = None
-        """The first time at which this control center has seen the link in its present state."""
-        self.replicator_unknown = "not asked yet"
-        self._collect = collect
-        self.tunnel_fault = "unknown: not asked yet"
-        self._ask_replicator = ask_replicator
-        self._ask_tunnel = ask_tunnel
-        self._clock = clock
-        self._added = 0.0
-        self._renewed = asyncio.Event()
-        self._looked = -_LOOKED_AT_FOR
-        self._wanted = asyncio.Event()
+    collect: Callable[[], Awaitable[Snapshot]]
+    ask_replicator: Callable[[], Awaitable[str]]
+    ask_tunnel: Callable[[], Awaitable[str]]
+    clock: Callable[[], float] = time.monotonic
+    snapshot: Snapshot | None = None
+    history: History = field(default_factory=History)
+    events: list[Event] = field(default_factory=list)
+    state_since: int | None = None
+    """The first time at which this control center has seen the link in its present state."""
+    replicator_unknown: str = "not asked yet"
+    tunnel_fault: str = "unknown: not asked yet"
+    _added: float = 0.0
+    _renewed: asyncio.Event = field(default_factory=asyncio.Event)
+    _looked: float = -_LOOKED_AT_FOR
+    _wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
     def look(self) -> None:
         """Note that somebody looks: after a while without, the next collection begins at once."""
         if not self._looked_at:
             self._wanted.set()
-        self._looked = self._clock()
+        self._looked = self.clock()
 
     @property
     def fresh(self) -> bool:
         """True while the newest snapshot is current: by its time, and by the clock, as the time may be set back."""
-        added = self._clock() - self._added <= STALE_SECONDS
+        added = self.clock() - self._added <= STALE_SECONDS
         return self.snapshot is not None and added and is_fresh(self.snapshot, now())
 
     async def renew(self) -> None:
@@ -84,7 +79,7 @@ class LinkWatch:
         while True:
             began = time.process_time()
             snapshot, self.replicator_unknown, self.tunnel_fault = await asyncio.gather(
-                self._collect(), self._ask_replicator(), self._ask_tunnel()
+                self.collect(), self.ask_replicator(), self.ask_tunnel()
             )
             self.add(snapshot)
             await self._pause(time.process_time() - began)
@@ -95,13 +90,13 @@ class LinkWatch:
             self.state_since = snapshot.at
         self.events = merged(self.events, [*written_down(snapshot), *changes(self.snapshot, snapshot)])
         self.history.add(snapshot)
-        self.snapshot, self._added = snapshot, self._clock()
+        self.snapshot, self._added = snapshot, self.clock()
         self._renewed.set()
         self._renewed = asyncio.Event()
 
     @property
     def _looked_at(self) -> bool:
-        return self._clock() - self._looked < _LOOKED_AT_FOR
+        return self.clock() - self._looked < _LOOKED_AT_FOR
 
     async def _pause(self, cost: float) -> None:
         """Wait for the next collection, at once after ``look``; ``cost`` is the last one's, in seconds of a core."""

@@ -10,7 +10,6 @@ Only an abort marker is left behind, see ``appliance.doctor``:
   producers.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from kio.schema.errors import ErrorCode
 from appliance.doctor.source_topics import SourceTopics, unreadable
 from appliance.doctor.step import Finding, failed, passed, skipped
 from appliance.errors import ApplianceError, BrokerRefused
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, Made
 from appliance.kafka.client.configs import configs
@@ -165,7 +165,7 @@ class Destination:
         if not self._naming.shared or PRODUCERS not in metadata.topics:
             return None
         await self._at_coordinator(lambda connection: add_partitions(connection, producer, [partition]))
-        record = encode_producer(metadata.cluster_id, producer, self._naming, time.time_ns() // 1_000_000)
+        record = encode_producer(metadata.cluster_id, producer, self._naming, now_ms())
         leader = await self._cluster.broker(metadata.leader(*partition), "produce")
         sent = await produce(leader, producer, [Copy(partition, memoryview(pack([record], 0)), 0)])
         offset = check_produced(await sent)[partition]

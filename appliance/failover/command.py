@@ -4,13 +4,12 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from appliance.errors import ApplianceError
 from appliance.failover.deletion import delete_link
-from appliance.failover.model.report import Report
 from appliance.failover.operation import WAIT_SECONDS, Choice, Operation, operation
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
@@ -32,7 +31,7 @@ class Outcome(Protocol):
         """The JSON object."""
 
 
-Work = Callable[[Operation], Awaitable[Outcome]]
+Work = Callable[[Operation], Coroutine[Any, Any, Outcome]]
 
 
 def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
@@ -73,7 +72,7 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
         ApplianceError: as the command; or it was stopped, and must be run again.
     """
     async with operation(settings, choice(parsed), _progress) as running:
-        report = await unless_stopped(stopping, _coroutine(work, running))
+        report = await unless_stopped(stopping, work(running))
     if report is None:
         raise ApplianceError("stopped: run the same command again to finish it")
     if parsed.json:
@@ -84,17 +83,13 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     return 0
 
 
-async def _coroutine(work: Work, running: Operation) -> Outcome:
-    return await work(running)
-
-
 def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 def run_of(work: Work) -> Run:
     """The run of a command that does this work."""
-    return with_settings(Role.REPLICATOR, lambda settings, parsed, stopping: perform(settings, parsed, stopping, work))
+    return run_with(lambda _: work)
 
 
 def run_with(work_of: Callable[[argparse.Namespace], Work]) -> Run:
@@ -104,14 +99,10 @@ def run_with(work_of: Callable[[argparse.Namespace], Work]) -> Run:
     )
 
 
-async def _pause(running: Operation) -> Report:
-    return await set_paused(running, CopyEvent.PAUSE)
-
-
 PAUSE = Command(
     "Pauses copying until `appliance resume`. Every lane is fenced first: when the command ends, nothing more is "
     "copied, whichever replicator runs.",
-    run_of(_pause),
+    run_of(partial(set_paused, event=CopyEvent.PAUSE)),
     add_options,
 )
 

@@ -11,7 +11,6 @@ After a kill anywhere, the same command continues, even when the positions are g
 """
 
 import asyncio
-import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from appliance.errors import ApplianceError, LinkRefused
 from appliance.failover.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.failover.operation import Operation
 from appliance.failover.removal import GivingUp
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
 from appliance.link.client.registry import Registry
@@ -71,7 +71,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
         copies = _kept_if_promoted(await giving_up.copies_now(claimed))
     await giving_up.delete(copies)
     stamp = operation.link.stamp
-    await registry.give_up((), Claim(registry.link, _now(), deleted_by=stamp.by, why=stamp.why))
+    await registry.give_up((), Claim(registry.link, now_ms(), deleted_by=stamp.by, why=stamp.why))
     await delete_topics(operation.source, source_topics or {})
     positions = topics.pop(operation.naming.positions_topic, None)
     await delete_topics(operation.destination, topics)
@@ -166,7 +166,3 @@ async def _require_left_alone(operation: Operation, index: int) -> None:
         if owner is not None and owner.run != OPERATOR:
             raise LinkRefused(f"a replicator of this link runs, on {owner.host}: stop it first")
         await asyncio.sleep(_PAUSE)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -5,13 +5,13 @@ The topic ``<replicator>.groups.offsets`` is compacted, with one partition. Its 
 commits, the next one and the one before it: they are remembered before the commit, so after a kill either is there.
 """
 
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from appliance.failover.mirror_formats import MirrorTopics
 from appliance.failover.model.group_plan import Places
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
@@ -79,7 +79,7 @@ class GroupPlaces:
         Raises:
             ApplianceError: some are not written.
         """
-        topic, now = self.naming.groups_topic, time.time_ns() // 1_000_000
+        topic, now = self.naming.groups_topic, now_ms()
         if records := [encode_checkpoint(each, now) for each in places]:
             await MirrorTopics(self.destination, (topic,), self.replication_factor).append(topic, records)
 

@@ -10,9 +10,8 @@ again there before a commit.
 
 import asyncio
 import functools
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
@@ -28,6 +27,7 @@ from appliance.failover.group_io import (
 )
 from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster
@@ -88,6 +88,7 @@ async def _always() -> Follows:
     return lambda _: True
 
 
+@dataclass(slots=True)
 class GroupSync:
     """The groups of one link; ``plans`` are those of the newest round, by group, and ``failures`` its failed reads.
 
@@ -97,36 +98,24 @@ class GroupSync:
     the consumers' own commits at the destination count as the link's.
     """
 
-    def __init__(
-        self,
-        source: Cluster,
-        destination: Cluster,
-        naming: TopicNames,
-        settings: GroupSettings,
-        translator: Translator,
-        follows: Callable[[], Awaitable[Follows]] = _always,
-        places: GroupPlaces | None = None,
-        *,
-        takes_over: bool = False,
-    ) -> None:
-        self.plans: Mapping[str, GroupPlan] = {}
-        self.failures: Mapping[str, ApplianceError] = {}
-        self.stale: Mapping[str, ApplianceError] = {}
-        self._source = source
-        self._destination = destination
-        self._naming = naming
-        self._takes = settings.takes
-        self._translator = translator
-        self._follows = follows
-        self._places = places
-        self._bounds: Mapping[Partition, tuple[int, int]] = {}
-        self._epoch_ends = defaultdict[int, EpochEnds](lambda: EpochEnds(source))
-        self._takes_over = takes_over
-        self._offsets: Mapping[str, Commits] = {}
-        self._read = ReadGroups()
-        self._ids: dict[str, Mapping[str, UUID]] = {}
-        self._committed: dict[str, Commits] = {}
-        self._rounds = 0
+    source: Cluster
+    destination: Cluster
+    naming: TopicNames
+    settings: GroupSettings
+    translator: Translator
+    follows: Callable[[], Awaitable[Follows]] = _always
+    places: GroupPlaces | None = None
+    takes_over: bool = field(default=False, kw_only=True)
+    plans: Mapping[str, GroupPlan] = field(default_factory=dict)
+    failures: Mapping[str, ApplianceError] = field(default_factory=dict)
+    stale: Mapping[str, ApplianceError] = field(default_factory=dict)
+    _bounds: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
+    _epoch_ends: dict[int, EpochEnds] = field(default_factory=dict)
+    _offsets: Mapping[str, Commits] = field(default_factory=dict)
+    _read: ReadGroups = field(default_factory=ReadGroups)
+    _ids: dict[str, Mapping[str, UUID]] = field(default_factory=dict)
+    _committed: dict[str, Commits] = field(default_factory=dict)
+    _rounds: int = 0
 
     async def look(self) -> Mapping[str, GroupPlan]:
         """Read both sides and plan, but commit nothing.
@@ -159,20 +148,20 @@ class GroupSync:
         failures: dict[str, ApplianceError] = {}
         names = [name for name, made in self.plans.items() if made.lag == 0 and not made.here]
         for some in pieces(((name, 1) for name in names), _AT_ONCE):
-            began, groups = _now(), {name: self._read.groups[name] for name in some}
-            held, unreadable = await read_offsets(self._source, groups.values())
+            began, groups = loop_seconds(), {name: self._read.groups[name] for name in some}
+            held, unreadable = await read_offsets(self.source, groups.values())
             theirs = {name: {at: held[name][at] for at in self._offsets[name] if at in held[name]} for name in held}
             anew = {groups[name]: _ours(commits) for name, commits in theirs.items() if _ours(commits) != commits}
             failures |= unreadable
-            failures |= await set_offsets(self._source, anew, functools.partial(_is_fresh, began))
+            failures |= await set_offsets(self.source, anew, functools.partial(_is_fresh, began))
         return failures
 
     async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
         """Plan for all groups; while a broker at the destination does not list its own, for the listed ones."""
         there = await self._read_both()
-        self._offsets = self._followed(await self._follows())
-        if commits and self._places and not self.stale:
-            await self._remember(self._withdraw(self._places))
+        self._offsets = self._followed(await self.follows())
+        if commits and self.places and not self.stale:
+            await self._remember(self._withdraw(self.places))
         names = [name for name in self._offsets if name in there.groups or not there.failures]
         plans = await self._plans([name for name in names if name in self._committed], there)
         done = {name for name, made in plans.items() if made.state is GroupState.SYNCED and not made.news}
@@ -186,25 +175,25 @@ class GroupSync:
         """Read the source's groups with their offsets, and the destination's groups; returns the latter."""
         failures: dict[str, ApplianceError] = {}
         try:
-            read = await self._as_held(await read_groups(self._source, self._takes))
+            read = await self._as_held(await read_groups(self.source, self.settings.takes))
             topics = {topic for offsets in read.offsets.values() for topic, _ in offsets}
-            self._keep(read, await topic_ids(self._source, topics))  # as old as the offsets, or newer
+            self._keep(read, await topic_ids(self.source, topics))  # as old as the offsets, or newer
             failures |= self._read.failures
         except ApplianceError as error:
             if not self._read.groups:
                 raise
             failures["the source"] = error
-        there = await list_groups(self._destination)
+        there = await list_groups(self.destination)
         wanted = {partition for offsets in self._read.offsets.values() for partition in offsets}
-        self.stale = {**failures, **of_brokers(self._destination, there)}
+        self.stale = {**failures, **of_brokers(self.destination, there)}
         copies = {self._copy(partition) for partition in wanted}
-        metadata = await self._destination.metadata(sorted({topic for topic, _ in copies}))
-        starts, _ = await try_offsets(self._destination, metadata, copies, Bound.START)
-        ends, _ = await try_offsets(self._destination, metadata, copies, Bound.END)
+        metadata = await self.destination.metadata(sorted({topic for topic, _ in copies}))
+        starts, _ = await try_offsets(self.destination, metadata, copies, Bound.START)
+        ends, _ = await try_offsets(self.destination, metadata, copies, Bound.END)
         self._bounds = {copy: (start, ends[copy]) for copy, start in starts.items() if copy in ends}
-        self.failures = {**self.stale, **await self._translator.refresh(wanted)}
-        if self._places:
-            await self._remember(self._places.refresh())
+        self.failures = {**self.stale, **await self.translator.refresh(wanted)}
+        if self.places:
+            await self._remember(self.places.refresh())
         return there
 
     async def _as_held(self, read: ReadGroups) -> ReadGroups:
@@ -213,12 +202,12 @@ class GroupSync:
         Their consumers do the same once they read on (KIP-320). What no leader tells is left out.
         """
         commits = {(at, commit.leader_epoch) for held in read.offsets.values() for at, commit in held.items()}
-        metadata = await self._source.metadata(None)
+        metadata = await self.source.metadata(None)
         ends: dict[tuple[Partition, int], int] = {}
         unknown: dict[Partition, ApplianceError] = {}
         for epoch in {epoch for _, epoch in commits}:
-            asked = {at: epoch for at, each in commits if each == epoch and self._naming.copies(at[0], internal=False)}
-            found, failures = await self._epoch_ends[epoch].read(metadata, asked)
+            asked = {at: epoch for at, each in commits if each == epoch and self.naming.copies(at[0], internal=False)}
+            found, failures = await self._epoch_ends.setdefault(epoch, EpochEnds(self.source)).read(metadata, asked)
             ends |= {(at, epoch): end for at, end in found.items() if end >= 0}
             unknown |= failures
         offsets = {
@@ -233,14 +222,14 @@ class GroupSync:
         return replace(read, offsets=offsets, failures={**read.failures, **lost})
 
     def _copy(self, partition: Partition) -> Partition:
-        return self._naming.destination(partition[0]), partition[1]
+        return self.naming.destination(partition[0]), partition[1]
 
     async def _withdraw(self, places: GroupPlaces) -> None:
         """Withdraw the places of what is synced no more; a group whose coordinator is not there may come back."""
         copied = self._read.offsets.items()
         left = {*places.own} - {(name, self._copy(partition)) for name, offsets in copied for partition in offsets}
-        unlisted = {name for name, _ in left if self._takes(name)} - self._read.groups.keys()
-        _, unknown = await find_coordinators(self._source, sorted(unlisted)) if unlisted else ({}, {})
+        unlisted = {name for name, _ in left if self.settings.takes(name)} - self._read.groups.keys()
+        _, unknown = await find_coordinators(self.source, sorted(unlisted)) if unlisted else ({}, {})
         await places.withdraw([key for key in sorted(left) if key[0] not in unknown])
 
     async def _remember(self, work: Awaitable[None]) -> None:
@@ -248,13 +237,13 @@ class GroupSync:
         try:
             await work
         except ApplianceError as error:
-            if self._places and self._places.naming.shared:
+            if self.places and self.places.naming.shared:
                 raise
             self.failures = {**self.failures, PLACES: error}
 
     def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
         """Keep the read state of copied source topics; unreadable parts stay as they were."""
-        copied = functools.cache(lambda topic: self._naming.copies(topic, internal=False))
+        copied = functools.cache(lambda topic: self.naming.copies(topic, internal=False))
         kept = dict(self._read.offsets) if read.failures else {}
         for name, offsets in read.offsets.items():
             kept[name] = {partition: commit for partition, commit in offsets.items() if copied(partition[0])}
@@ -274,31 +263,31 @@ class GroupSync:
 
     async def _follow(self, names: Sequence[str], there: ListedGroups, *, commits: bool) -> dict[str, GroupPlan]:
         """Read these groups' offsets at the destination again, plan, and make the due commits."""
-        began = _now()
+        began = loop_seconds()
         listed = [there.groups[name] for name in names if name in there.groups]
-        committed, unreadable = await read_offsets(self._destination, listed)
+        committed, unreadable = await read_offsets(self.destination, listed)
         self._committed |= {name: committed.get(name, {}) for name in names}
         plans = await self._plans(names, there)
         for name, error in unreadable.items():
             del self._committed[name]
             plans[name] = replace(plans[name], refused=str(error))
-        if commits and self._places:
-            await self._remember(self._places.remember([each for made in plans.values() for each in made.news]))
+        if commits and self.places:
+            await self._remember(self.places.remember([each for made in plans.values() for each in made.news]))
         due = {name: made for name, made in plans.items() if made.commits}
         if not (commits and due):
             return plans
-        follows = await self._follows()  # again: a round is long, and a copy may have been promoted meanwhile
+        follows = await self.follows()  # again: a round is long, and a copy may have been promoted meanwhile
         due = {name: made for name, made in due.items() if all(follows(each.source[0]) for each in made.partitions)}
         return {**plans, **await self._commit(due, there, began)}
 
     async def _plans(self, names: Iterable[str], there: ListedGroups) -> dict[str, GroupPlan]:
-        copy_of, places = functools.cache(self._naming.destination), self._places
+        copy_of, places = functools.cache(self.naming.destination), self.places
         made = {}
         for number, name in enumerate(names):
             if number % _PLANS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             committed = self._committed.get(name, {})
-            committed = _ours(committed) if self._takes_over else committed
+            committed = _ours(committed) if self.takes_over else committed
             source, offsets = self._read.groups[name], self._offsets[name]
             sides = source, offsets, there.groups.get(name), committed
             memory = (functools.partial(places.of, name), places.naming.replicator) if places else ()
@@ -313,7 +302,7 @@ class GroupSync:
             bounds = self._bounds.get(copy := self._copy(partition))
             if bounds is None:
                 return not_known(f"where the log of {copy[0]}-{copy[1]} starts and ends is not known now")
-            found = self._translator.translate(partition, offset, ids.get(partition[0], NOWHERE), bounds[0])
+            found = self.translator.translate(partition, offset, ids.get(partition[0], NOWHERE), bounds[0])
             return found.within(*bounds)
 
         return translate
@@ -321,12 +310,12 @@ class GroupSync:
     async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
         """Commit while the read is fresh: this process may have been suspended, or waited for a connection."""
         absent = [self._read.groups[name] for name in due if name not in there.groups]
-        new, failures = await coordinated(self._destination, absent) if absent else ([], {})
+        new, failures = await coordinated(self.destination, absent) if absent else ([], {})
         groups = {**there.groups, **{group.name: group for group in new}}
         for name in due:
             del self._committed[name]
         commits = {groups[name]: made.commits for name, made in due.items() if name in groups}
-        failures |= await set_offsets(self._destination, commits, functools.partial(_is_fresh, read))
+        failures |= await set_offsets(self.destination, commits, functools.partial(_is_fresh, read))
         not_now = {f"group {name}": error for name, error in failures.items() if error.retriable}
         self.failures, self.stale = {**self.failures, **not_now}, {**self.stale, **not_now}
         return {name: _settled(made, failures.get(name)) for name, made in due.items()}
@@ -345,8 +334,4 @@ def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
 
 
 def _is_fresh(read: float) -> bool:
-    return _now() - read <= _FRESH
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+    return loop_seconds() - read <= _FRESH

@@ -7,18 +7,18 @@ operators, the one who takes the first lane last continues; the other one sees t
 
 import functools
 import socket
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused, OutcomeUnknown
+from appliance.errors import LayoutChanged, LinkRefused, OutcomeUnknown
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.checkpoint_log import peek_checkpoint
+from appliance.link.client.checkpoint_log import peek_checkpoint, peek_checkpoints
 from appliance.link.client.offset_maps import segment_keys
 from appliance.link.client.registry import Registry
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.retry import is_passing, retry_while_busy
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_owner, encode_state
 from appliance.link.model.copy_states import (
@@ -45,8 +45,6 @@ _SETTLING = frozenset({CopyEvent.PROMOTED, CopyEvent.RETURNED, CopyEvent.POSITIO
 Subjects = Collection[str] | None
 """Topics, or the link by its empty name; None: the link with each topic that has its own state."""
 
-_SEGMENTS_A_COMMIT = 64
-
 
 @dataclass(frozen=True, slots=True)
 class Moves:
@@ -55,10 +53,6 @@ class Moves:
     positions: Mapping[Replica, Position]
     gaps: Sequence[Gap] = ()
     segments: Sequence[tuple[Partition, Segment]] = ()
-
-
-def _any(_: States) -> None:
-    """Allow a change in any state."""
 
 
 @dataclass(slots=True)
@@ -74,7 +68,7 @@ class LinkStates:
     naming: Naming
     transaction_timeout: float
     stamp: StateRecord
-    require: Callable[[States], None] = _any
+    require: Callable[[States], None] = lambda _: None
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
     layout: Layout = field(default_factory=lambda: Layout(0))
 
@@ -100,9 +94,7 @@ class LinkStates:
         if known is None or not known.leaders:
             raise LinkRefused(f"there is no {name}: no replicator of this link has ever run")
         if not self.checkpoints:
-            checkpoints = [LaneCheckpoint() for _ in known.leaders]
-            for lane, checkpoint in enumerate(checkpoints):
-                await peek_checkpoint(self.destination, name, lane, checkpoint)
+            checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders))
             topic = PositionsTopic(name, "", checkpoints)
             await self._check(topic)
             self.layout = topic.layout
@@ -135,12 +127,12 @@ class LinkStates:
             LinkRefused: another command has changed the states meanwhile.
             Unreachable, BrokerBusy, BrokerRefused: the next run continues there.
         """
-        stamp = replace(self.stamp, since=_now())
+        stamp = replace(self.stamp, since=now_ms())
         made = change(self.states, subjects, event, stamp, details)
         if made.records:
-            made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp, details), _may_pass)
+            made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp, details), is_passing)
         for lane in range(1, len(self.checkpoints)):
-            await retry_while_busy(functools.partial(self._tell, lane), _may_pass)
+            await retry_while_busy(functools.partial(self._tell, lane), is_passing)
         await self.read()
         return made
 
@@ -176,7 +168,7 @@ class LinkStates:
             lane = await self.take(0)
             await self._write(lane, records(lane.checkpoint.states))
 
-        await retry_while_busy(write, _may_pass)
+        await retry_while_busy(write, is_passing)
 
     async def leave_name(self, index: int) -> None:
         """Take a lane and leave the operator's name there: a running replicator takes the lane back.
@@ -188,7 +180,7 @@ class LinkStates:
         async def write() -> None:
             await self._write(await self.take(index), ())
 
-        await retry_while_busy(write, _may_pass)
+        await retry_while_busy(write, is_passing)
 
     async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
         """Change positions of a lane, given its current ones, with the operator's name.
@@ -206,11 +198,10 @@ class LinkStates:
             self.require(self.states)
             found = moves(lane.checkpoint.positions)
             await lane.commit([], found.positions, found.gaps)
-            some = found.segments if lane.keeps_offsets else ()
-            for at in range(0, len(some), _SEGMENTS_A_COMMIT):
-                await lane.remember_segments(some[at : at + _SEGMENTS_A_COMMIT])
+            if lane.keeps_offsets:
+                await lane.remember_segments(found.segments)
 
-        await retry_while_busy(write, _may_pass)
+        await retry_while_busy(write, is_passing)
 
     async def forget(self, index: int, topics: Collection[str]) -> None:
         """Delete the positions of topics, and their maps of offsets, from a lane.
@@ -226,7 +217,7 @@ class LinkStates:
             segments = await segment_keys(self.destination, lane.offsets, topics)
             await lane.forget([each for each in lane.checkpoint.positions if each[0] in topics], segments)
 
-        await retry_while_busy(write, _may_pass)
+        await retry_while_busy(write, is_passing)
 
     async def _tell(self, index: int) -> None:
         """Copy the first lane's states to another lane."""
@@ -251,7 +242,7 @@ class LinkStates:
 
     def _owner(self) -> Owner:
         generation = max((c.owner.generation for c in self.checkpoints if c.owner), default=0)
-        return Owner(OPERATOR, self.stamp.change, socket.gethostname(), _now(), generation)
+        return Owner(OPERATOR, self.stamp.change, socket.gethostname(), now_ms(), generation)
 
     async def _write(self, lane: Lane, records: Collection[StateRecord]) -> None:
         """Write states with the operator's name; returns when they are visible.
@@ -259,7 +250,7 @@ class LinkStates:
         From that name a fenced replicator knows that its lane is still its own, and restarts it.
         """
         name = self.naming.positions_topic
-        owner = encode_owner(lane.index, self._owner(), _now())
+        owner = encode_owner(lane.index, self._owner(), now_ms())
         await lane.remember([owner, *(encode_state(record, record.since) for record in records)])
         metadata = await self.destination.metadata([name])
         end = (await list_offsets(self.destination, metadata, [(name, lane.index)], Bound.END))[name, lane.index]
@@ -270,12 +261,3 @@ class LinkStates:
         await peek_checkpoint(self.destination, self.naming.positions_topic, lane, checkpoint)
         if checkpoint.read_to < end:
             raise OutcomeUnknown(f"lane {lane} does not show what it took", "CONCURRENT_TRANSACTIONS")
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _may_pass(error: ApplianceError) -> bool:
-    """True of an error after which a lane is taken again: its replicator may have restarted it just then."""
-    return error.retriable or isinstance(error, Fenced)

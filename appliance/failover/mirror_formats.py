@@ -11,13 +11,13 @@ written into ``heartbeats``, from which other links may copy it further.
 
 import asyncio
 import random
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kio.schema.metadata.v11 import MetadataResponse
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, raise_first
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.produce import append
@@ -68,8 +68,7 @@ class MirrorTopics:
         found = await self.cluster.metadata(self.names)
         missing = [mirror_topic(name, self.replication_factor) for name in self.names if name not in found.topics]
         if missing:
-            for error in (await ConfigFilter(self.cluster).make(missing)).failures.values():
-                raise error
+            raise_first((await ConfigFilter(self.cluster).make(missing)).failures.values())
             found = await self.cluster.metadata(self.names)
         for name, topic in found.topics.items():
             check(topic.error, f"write {name}: grant DESTINATION_API_KEY Describe and Write on it")
@@ -97,7 +96,7 @@ class MirrorCheckpoints:
             ApplianceError: some are not written; a repeated call writes them.
         """
         changed = [each for each in checkpoints if self._written.get((each.group, each.copy)) != each]
-        now = _now()
+        now = now_ms()
         if changed:
             records = [encode_checkpoint(each, now) for each in changed]
             await self._topics.append(self.naming.checkpoints_topic, records)
@@ -130,7 +129,7 @@ class Heartbeats:
         """
         before, self.way = self.way, None
         try:
-            await self._write(HEARTBEATS, _now(), None)
+            await self._write(HEARTBEATS, now_ms(), None)
             if self._node == NOBODY:
                 self._node = random.choice(sorted((await self.source.metadata(_NO_TOPICS)).brokers) or [NOBODY])
             self.way = await self._measure(before)
@@ -140,7 +139,7 @@ class Heartbeats:
 
     async def _measure(self, before: int | None) -> int:
         connection = await self.source.broker(self._node, _PURPOSE)
-        loop, at = asyncio.get_running_loop(), _now()
+        loop, at = asyncio.get_running_loop(), now_ms()
         began = loop.time()
         await connection.call(request(_NO_TOPICS), MetadataResponse, _ANSWER_SECONDS)
         await self._write(self.naming.heartbeats_topic, at, before)
@@ -149,7 +148,3 @@ class Heartbeats:
     async def _write(self, topic: str, at: int, way: int | None) -> None:
         heartbeat = Heartbeat(self.naming.source, self.naming.target, at, way)
         await self._topics.append(topic, [encode_heartbeat(heartbeat)])
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

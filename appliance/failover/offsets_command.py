@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from appliance.errors import SettingsError
+from appliance.errors import SettingsError, raise_first
 from appliance.failover.group_io import read_groups, topic_ids
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
@@ -86,8 +86,7 @@ async def _asked(
             raise SettingsError(["give --group, or --topic, --partition and --offset"])
         partition = parsed.topic, parsed.partition
         if partition not in ours:
-            for failure in maps.failures.values():
-                raise failure
+            raise_first(maps.failures.values())
             raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
         return [_Asked(partition, parsed.offset)]
     if parsed.reverse:
@@ -100,8 +99,7 @@ async def _asked(
 
 async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:
     found = await read_groups(cluster, lambda name: name == group)
-    for error in found.failures.values():
-        raise error
+    raise_first(found.failures.values())
     commits = {key: commit for key, commit in found.offsets.get(group, {}).items() if key in ours}
     if not commits:
         raise SettingsError([f"--group {group}: it has committed nothing in the {cluster.side} cluster that is copied"])

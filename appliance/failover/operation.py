@@ -77,6 +77,11 @@ class Operation:
         timeout = self.settings.engine.transaction_timeout
         self.link = LinkStates(self.destination, self.naming, timeout, stamp)
 
+    def subjects(self, also: Collection[str] = ()) -> Subjects:
+        """The command's topics among those that the link knows, and others; as ``Choice.subjects``."""
+        known = {topic for topic, _ in self.link.positions} | self.link.states.keys() | {*also}
+        return self.choice.subjects(known - {LINK})
+
     async def consent(self, question: str) -> None:
         """Ask the operator, unless ``--yes`` was given.
 

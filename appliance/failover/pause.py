@@ -3,7 +3,7 @@
 from appliance.failover.both_logs import both_logs
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
-from appliance.link.model.copy_states import LINK, CopyEvent, change
+from appliance.link.model.copy_states import CopyEvent, change
 
 
 async def set_paused(operation: Operation, event: CopyEvent) -> Report:
@@ -14,11 +14,7 @@ async def set_paused(operation: Operation, event: CopyEvent) -> Report:
     """
     link, choice = operation.link, operation.choice
     await link.read()
-    known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
-    if choice.topic:
-        logs = await both_logs(operation, {}, needed=False)
-        known |= logs.ids.keys()
-    subjects = choice.subjects(known)
+    subjects = operation.subjects((await both_logs(operation, {}, needed=False)).ids if choice.topic else ())
     made = change(link.states, subjects, event, link.stamp)
     if not choice.dry_run:
         if made.records:

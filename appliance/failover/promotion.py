@@ -48,7 +48,7 @@ async def failover(operation: Operation) -> Report:
     link, choice = operation.link, operation.choice
     await link.read()
     logs = await both_logs(operation, link.positions, needed=False)
-    subjects = _subjects(operation, logs)
+    subjects = operation.subjects(logs.ids)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     if choice.dry_run:
         return await _report(operation, planned, logs, {})
@@ -75,7 +75,7 @@ async def promote(operation: Operation) -> Report:
     link, choice = operation.link, operation.choice
     await link.read()
     logs = await both_logs(operation, operation.link.positions)
-    subjects = _subjects(operation, logs)
+    subjects = operation.subjects(logs.ids)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     _require_copied(subjects, link.states, filter(choice.takes, logs.ids))
     _require_no_failover(operation, subjects)
@@ -85,7 +85,7 @@ async def promote(operation: Operation) -> Report:
         return await _report(operation, planned, logs, {})
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
-        subjects = _subjects(operation, await _until_copied(operation))
+        subjects = operation.subjects((await _until_copied(operation)).ids)
     await _fail_over_as_planned(operation, subjects)
     try:
         subjects, logs = await _with_what_came(operation, subjects)
@@ -109,7 +109,7 @@ async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Sub
     """The subjects, with the new topics of the source, which are fenced as well, and the logs after that."""
     while True:
         logs = await both_logs(operation, operation.link.positions)
-        now = _subjects(operation, logs)
+        now = operation.subjects(logs.ids)
         if subjects is None or now is None or set(now) <= set(subjects):
             return subjects, logs
         subjects = now
@@ -119,8 +119,8 @@ async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Sub
 async def _take_over(operation: Operation, subjects: Subjects) -> None:
     """Turn an unfinished promotion into a failover, which no promotion can give up."""
     link = operation.link
-    if _planned(link.states, _failing_over(operation, subjects)):
-        chosen = _failing_over(operation, subjects)
+    chosen = _failing_over(operation, subjects)
+    if _planned(link.states, chosen):
         await link.note(lambda states: [replace(states[name], details={}) for name in _planned(states, chosen)])
         await link.read()
 
@@ -187,12 +187,6 @@ async def _report(operation: Operation, made: StateChange, logs: BothLogs, group
     found = tuple(_losses(operation, logs))
     torn = await find_torn(operation.source, logs, found) if logs.answers else None
     return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups, torn)
-
-
-def _subjects(operation: Operation, logs: BothLogs) -> Subjects:
-    states = operation.link.states
-    known = {topic for topic, _ in operation.link.positions} | states.keys() | logs.ids.keys()
-    return operation.choice.subjects(known - {LINK})
 
 
 def _losses(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:

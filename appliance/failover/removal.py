@@ -37,7 +37,7 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
     if not choice.topic:
         raise SettingsError(["--topic is needed: '.*' is every topic, and `appliance link delete` gives the link up"])
     await link.read()
-    topics = await _topics(operation)
+    topics = operation.subjects((await both_logs(operation, {}, needed=False)).ids) or ()
     planned = change(link.states, topics, CopyEvent.REMOVE, link.stamp)
     for topic, state in planned.kept.items():
         raise LinkRefused(f"topic {topic} is {state}: end that first")
@@ -71,13 +71,6 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
         await places.refresh()
         await places.withdraw([key for key in places.own if key[1][0] in copies.values()])
     return report
-
-
-async def _topics(operation: Operation) -> Collection[str]:
-    link = operation.link
-    logs = await both_logs(operation, {}, needed=False)
-    known = {topic for topic, _ in link.positions} | link.states.keys() | logs.ids.keys()
-    return operation.choice.subjects(known - {LINK}) or ()
 
 
 def _still_removed(topics: Collection[str]) -> Callable[[States], None]:

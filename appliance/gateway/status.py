@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -37,6 +38,7 @@ _JSON = "application/json"
 _SHIM_TIMEOUTS = (1.0,)
 
 
+@dataclass(slots=True)
 class StatusPages:
     """The pages, made when they are asked for.
 
@@ -46,25 +48,19 @@ class StatusPages:
         status: gives the status document.
     """
 
-    def __init__(
-        self,
-        health: Callable[[], Awaitable[Answer]],
-        metrics: Callable[[], bytes],
-        status: Callable[[], Awaitable[Json]],
-    ) -> None:
-        self._health = health
-        self._metrics = metrics
-        self._status = status
+    health: Callable[[], Awaitable[Answer]]
+    metrics: Callable[[], bytes]
+    status: Callable[[], Awaitable[Json]]
 
     async def page(self, path: str) -> Page:
         """The page of a path."""
         if path == "/health":
-            answer = await self._health()
+            answer = await self.health()
             return Page(503 if answer["troubles"] else 200, _JSON, _encoded(answer))
         if path == "/status":
-            return Page(200, _JSON, _encoded(await self._status()))
+            return Page(200, _JSON, _encoded(await self.status()))
         if path == "/metrics":
-            return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self._metrics())
+            return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self.metrics())
         return Page(404, TEXT, b"there is /health, /metrics, /status\n")
 
 
@@ -112,71 +108,65 @@ class SourceStatus:
         return source_health(self._settings.link, server.listening, server.counters, self._keys())
 
 
+@dataclass(slots=True)
 class DestinationStatus:
     """Health and metrics of the running parts, and the status of both ends."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        client: TunnelClient,
-        keys: Callable[[], Keys],
-        endpoints: Endpoints,
-        dns: DnsServer,
-        watcher: BrokerWatcher,
-        far_end: FarEnd,
-    ) -> None:
-        self._keys = keys
-        self._settings = settings
-        self._client = client
-        self._endpoints = endpoints
-        self._dns = dns
-        self._watcher = watcher
-        self._far_end = far_end
-        self._process = Process(settings.tunnel, client.counters, time.time())
-        self._tunnel_collector = TunnelCollector(Side.DESTINATION, settings.tunnel, client.counters, keys)
+    settings: Settings
+    client: TunnelClient
+    keys: Callable[[], Keys]
+    endpoints: Endpoints
+    dns: DnsServer
+    watcher: BrokerWatcher
+    far_end: FarEnd
+    _process: Process = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._process = Process(self.settings.tunnel, self.client.counters, time.time())
 
     @property
     def shim(self) -> Target:
         """The address on which the DNS shim listens."""
-        return Target(self._settings.dns.listen.host, self._dns.port)
+        return Target(self.settings.dns.listen.host, self.dns.port)
 
     async def health(self) -> Answer:
         """The answer of the health endpoint, which sends the shim a query."""
-        tunnel = self._settings.tunnel
+        tunnel = self.settings.tunnel
         shim_fault = await self._shim_fault()
         return destination_health(
             tunnel.link,
             tunnel.allowed,
             shim_fault,
-            self._client.counters,
-            self._keys(),
-            self._watcher.view,
+            self.client.counters,
+            self.keys(),
+            self.watcher.view,
             time.time(),
         )
 
     def metrics(self) -> bytes:
         """The text for Prometheus."""
-        return exposition(self._tunnel_collector, DestinationCollector(self._numbers()))
+        tunnel = TunnelCollector(Side.DESTINATION, self.settings.tunnel, self.client.counters, self.keys)
+        return exposition(tunnel, DestinationCollector(self._numbers()))
 
     async def status(self) -> Json:
         """The document of both ends; it has the far end asked, and does not wait for its answer."""
-        far, health, now = self._far_end.look(), await self.health(), time.time()
-        endpoints, numbers = self._endpoints.addresses, self._numbers()
-        near = destination_document(self._process, self._keys(), health, endpoints, numbers, now)
+        far, health, now = self.far_end.look(), await self.health(), time.time()
+        endpoints, numbers = self.endpoints.addresses, self._numbers()
+        near = destination_document(self._process, self.keys(), health, endpoints, numbers, now)
         return both_ends(near, far, now)
 
     def _numbers(self) -> DestinationNumbers:
         return DestinationNumbers(
-            server_fault=self._client.counters.server_fault,
-            endpoints=self._endpoints.count,
-            queries=self._dns.counters,
-            view=self._watcher.view,
-            failures=self._watcher.failures,
+            server_fault=self.client.counters.server_fault,
+            endpoints=self.endpoints.count,
+            queries=self.dns.counters,
+            view=self.watcher.view,
+            failures=self.watcher.failures,
         )
 
     async def _shim_fault(self) -> str:
         try:
-            for target in self._settings.tunnel.allowed.exact[:1]:
+            for target in self.settings.tunnel.allowed.exact[:1]:
                 await StubResolver(self.shim, _SHIM_TIMEOUTS).addresses(target.host)
         except ApplianceError as error:
             return str(error)

@@ -14,7 +14,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``reset``: ``appliance reset``.
 - ``lanes``, ``lanes_writer``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
 - ``balancing``, ``running_layout``: partitions placed by their load while the replicator runs.
-- ``transform_command``, ``sql_session``: ``appliance transform``, and a session of Spark SQL for a command.
+- ``transform_command``: ``appliance transform``.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.
 - ``transform``: the records' way through SQL, between ``read`` and ``write``.

@@ -16,7 +16,6 @@ from appliance.failover.group_service import GROUPS, follow_groups
 from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import OPERATOR, Owner
@@ -63,39 +62,18 @@ _START_PATIENCE = 180.0
 """Spark gives up a master after a minute, and we wait ten seconds for its executors."""
 
 
-async def run_replicator(
-    settings: Settings,
-    jvm: SparkJvm | SubmittedJvm,
-    stopping: asyncio.Event,
-    bound: Bound,
-    newest: NewestGroups,
-    audit: AuditProgress,
-    load: NewestLoad,
-    times: BalanceTimes = TIMES,
-) -> None:
-    """Copy until ``stopping``, within ``bound``; ``newest`` receives the positions of the groups, and ``audit`` the
-    progress of the audit table. By ``load`` partitions are placed, at these ``times``.
-
-    Raises:
-        Fenced: another replicator of this link has started.
-        ProcessFailed: Spark's JVM has ended, or its master gives us nothing.
-        LinkRefused: the link must not continue as the destination is now.
-        IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: retrying is useless.
-    """
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        await Replicator(settings, jvm, stopping, source, destination, bound, newest, audit, load, times).run()
-
-
 class Replicator:
-    """One run of the replicator."""
+    """One run of the replicator: it copies until ``stopping``, within ``bound``.
+
+    ``newest`` receives the positions of the groups, and ``audit`` the progress of the audit table. By ``load``
+    partitions are placed, at these ``times``.
+    """
 
     def __init__(
         self,
         settings: Settings,
         jvm: SparkJvm | SubmittedJvm,
         stopping: asyncio.Event,
-        source: KafkaCluster,
-        destination: KafkaCluster,
         bound: Bound,
         newest: NewestGroups,
         audit: AuditProgress,
@@ -106,8 +84,7 @@ class Replicator:
         self._naming = Naming.of(settings)
         self._jvm = jvm
         self._stopping = stopping
-        self._source = source
-        self._destination = destination
+        self._source, self._destination = source_cluster(settings), destination_cluster(settings)
         self._problems = ProblemLog()
         engine = settings.engine
         between_hosts = Target(driver_host(engine), engine.spark_driver_port)
@@ -126,7 +103,7 @@ class Replicator:
         self._task_of: Sequence[int] = ()
         each = slots_each(transforms=settings.transform.wanted)
         self._jobs = Jobs(engine, jvm, stopping, self._control, self._reports, self._problems, each)
-        self._layout = RunningLayout(settings, source, destination)
+        self._layout = RunningLayout(settings, self._source, self._destination)
         self._balancing = LaneBalancing(self._layout, self._jobs, self._reports, load, times)
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
@@ -134,7 +111,14 @@ class Replicator:
         self._sql_threads = ThreadPoolExecutor(2 * engine.task_count, "sql")
 
     async def run(self) -> None:
-        """See ``run_replicator``."""
+        """Copy until the stop, once.
+
+        Raises:
+            Fenced: another replicator of this link has started.
+            ProcessFailed: Spark's JVM has ended, or its master gives us nothing.
+            LinkRefused: the link must not continue as the destination is now.
+            IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: retrying is useless.
+        """
         spark: Spark | None = None
         try:
             if spark := await unless_stopped(self._stopping, self._begin()):
@@ -149,6 +133,8 @@ class Replicator:
                 spark.let_go()
             else:
                 self._jvm.kill()
+            await self._source.close()
+            await self._destination.close()
         if self._refused:
             raise self._refused
         if self._reports.fenced.is_set():

@@ -5,13 +5,13 @@ import contextlib
 import logging
 import random
 import socket
-import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown, raise_first
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
 from appliance.kafka.client.interface import Cluster
@@ -160,8 +160,7 @@ class Establishing:
 
     async def _settings_of(self, topic: str) -> Mapping[str, Setting]:
         described, failures = await try_describe(self.destination, [topic])
-        for error in failures.values():
-            raise error
+        raise_first(failures.values())
         return described[topic]
 
     async def checked(self) -> PositionsTopic:
@@ -253,7 +252,7 @@ class Establishing:
         for index, key in topic.misplaced(topic.layout):
             misplaced.setdefault(index, []).append(key)
         for index, keys in misplaced.items():
-            await self._remember(topic, index, [encode_forgotten(key, _now()) for key in keys])
+            await self._remember(topic, index, [encode_forgotten(key, now_ms()) for key in keys])
         return [
             f"{topic.name}-{index}: forgot the position of {name}-{number}"
             for index, keys in misplaced.items()
@@ -314,13 +313,11 @@ class Establishing:
         made = (await cluster.metadata([PRODUCERS])).topics.get(PRODUCERS)
         if changes := producers_changes(made.in_sync[0] if made else 0):
             changed = await ConfigFilter(cluster).change({PRODUCERS: changes})
-            for error in changed.failures.values():
-                raise error
+            raise_first(changed.failures.values())
 
     async def _make(self, new: NewTopic, cluster: Cluster | None = None) -> None:
         made = await ConfigFilter(cluster or self.destination).make([new])
-        for error in made.failures.values():
-            raise error
+        raise_first(made.failures.values())
         if made.left_out:
             log.warning("settings left out", extra={"fields": told(made.left_out)})
         await retry_while_busy(partial(require_led, cluster or self.destination, {new.name: 1}))
@@ -343,7 +340,7 @@ class Establishing:
         if self.naming.is_identical and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
         known = producers.id.hex if producers else ""
-        made = LinkRecord(source.cluster_id, topic.lanes, 0, _now(), known)
+        made = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known)
         return made.laid_out(topic.layout, len(topic.checkpoints))
 
     async def _ends_now(self) -> Sequence[StartOffsets]:
@@ -359,7 +356,7 @@ class Establishing:
         return [StartOffsets(topic.name, topic.id, begins[topic.name]) for topic in topics]
 
     def _lane(self, topic: PositionsTopic, index: int) -> Lane:
-        owner = Owner(self.run, "driver", socket.gethostname(), _now(), topic.generation)
+        owner = Owner(self.run, "driver", socket.gethostname(), now_ms(), topic.generation)
         timeout, number = self.settings.engine.transaction_timeout, topic.layout.number
         return Lane(index, self.destination, self.naming, owner, timeout, number)
 
@@ -369,7 +366,3 @@ def _established(topic: PositionsTopic, link: LinkRecord) -> Established:
     owners = [each.owner for each in topic.checkpoints if each.owner]
     copied = {key: held.bytes for each in topic.checkpoints for key, held in each.positions.items()}
     return Established(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners, copied)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -56,8 +56,7 @@ async def failback(operation: Operation) -> FailbackReport:
         return await _share_again(operation)
     await link.read()
     run = _Run(operation)
-    known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
-    subjects = choice.subjects(known)
+    subjects = operation.subjects()
     planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)
     replicas = await run.replicas()
     await run.reverse.read()
@@ -88,8 +87,7 @@ async def _share_again(operation: Operation) -> FailbackReport:
     """Let promoted shared copies follow again: others may always write there, and nothing is brought back."""
     link, run = operation.link, _Run(operation)
     await link.read()
-    known = {topic for topic, _ in link.positions} | link.states.keys() - {LINK}
-    subjects = operation.choice.subjects(known)
+    subjects = operation.subjects()
     if begun := [each.subject for each in link.states.values() if BEGUN in each.details]:
         raise LinkRefused(f"a failback of {begun[0]} has begun: end it with REPLICA_FAN_IN=no, then share the copies")
     planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)

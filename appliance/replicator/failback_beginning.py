@@ -1,11 +1,11 @@
 """The beginning of a failback: the first offsets of the link in reverse, and the offsets where the logs diverge."""
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from appliance.errors import LinkRefused
+from appliance.errors import LinkRefused, raise_first
 from appliance.failover.model.failback_plan import GIVE_UP, Found, Refusal, Seed, has_moved, lost_begin, parts_at, seed
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.client.log_ends import EpochEnds, copy_losses
@@ -54,8 +54,7 @@ async def require_times(link: ReverseLink, topics: Collection[str]) -> None:
         LinkRefused: some do not; unless losses are allowed.
     """
     limits, failures = await write_limits(link.operation.source, topics)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     if changing := ", ".join(sorted(name for name, each in limits.items() if not each.keeps_times)):
         what = f"message.timestamp.type=LogAppendTime gives new times to what is copied back to {changing}"
         if not link.operation.choice.allow_loss:
@@ -138,8 +137,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     lost = await copy_losses(destination, at_destination, written)
     epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
     held_to, failures = await EpochEnds(source).read(at_source, epochs, epochs)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return {
         replica: Found(
             as_found(ends[replica.source], at_source, replica.source),
@@ -190,11 +188,7 @@ async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
 
 
 def _gaps(link: ReverseLink, replica: Replica, planned: Seed) -> list[Gap]:
-    now, (first, following) = _now(), planned.deleted
+    now, (first, following) = now_ms(), planned.deleted
     begun = Gap(replica.copy, replica.source_id, *planned.diverged, link.failback(replica.source_topic), now)
     deleted = Gap(replica.copy, replica.destination_id, first, following, "deleted before it was brought back", now + 1)
     return [begun, deleted] if first < following else [begun]
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -8,7 +8,7 @@ is kept once, despite kills. The next failback adds to the same topic.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.errors import LinkRefused
+from appliance.errors import LinkRefused, raise_first
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import LARGEST_BATCH, configs, write_limits
 from appliance.kafka.client.fetch import FetchLimits
@@ -80,8 +80,7 @@ async def _made(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     new = [known[topic] for topic in topics if naming.diverged(topic) not in known]
     settings = await configs(source, [topic.name for topic in new])
     wanted = [_new(naming.diverged(topic.name), topic, settings.get(topic.name, {})) for topic in new]
-    for error in (await ConfigFilter(source).make(wanted)).failures.values():
-        raise error
+    raise_first((await ConfigFilter(source).make(wanted)).failures.values())
     return await retry_while_busy(lambda: _led(link, topics))
 
 
@@ -119,12 +118,10 @@ class _Keeping:
         ends = await examine_copies(
             source, metadata, {replica.copy: held.copy_end if held else None}, self.lane.producer.id, {}
         )
-        for error in ends.refused.values():
-            raise error
+        raise_first(ends.refused.values())
         self.lane.expect_ends(ends.ends, metadata)
         limits, failures = await write_limits(source, {replica.destination_topic})
-        for error in failures.values():
-            raise error
+        raise_first(failures.values())
         base, at = await self._beginning(metadata, held)
         while at < self.begun.next:
             chunk = await self._chunk(metadata, at, limits[replica.destination_topic].batch_bytes)

@@ -8,19 +8,19 @@ link move: a run that was suspended and wakes up later copies nothing.
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from appliance.errors import Fenced, LinkRefused
+from appliance.errors import LinkRefused, raise_first
 from appliance.failover.operation import Operation
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.topics import require_led
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.retry import is_passing, retry_while_busy
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord, effective
@@ -62,7 +62,7 @@ class ReverseLink:
     generation: int = 1
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
     faults: dict[str, Notice] = field(default_factory=dict)
-    began: int = field(default_factory=lambda: _now())
+    began: int = field(default_factory=now_ms)
 
     @property
     def naming(self) -> Naming:
@@ -134,8 +134,7 @@ class ReverseLink:
         for topic in (positions_topic(naming, lanes, -1), offsets_topic(naming, lanes, -1)):
             if topic.name not in (await source.metadata([topic.name])).topics:
                 made = await ConfigFilter(source).make([topic])
-                for error in made.failures.values():
-                    raise error
+                raise_first(made.failures.values())
             await retry_while_busy(partial(require_led, source, {topic.name: 1}))
         await retry_while_busy(self.read)
 
@@ -150,7 +149,7 @@ class ReverseLink:
     async def let(self, lane: Lane, state: CopyState) -> None:
         """Make a fenced lane copy (active) or not (paused)."""
         if effective(lane.checkpoint.states, LINK) is not state or LINK not in lane.checkpoint.states:
-            stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=_now())
+            stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=now_ms())
             await lane.remember([encode_state(stamp, stamp.since)])
             lane.checkpoint.add(stamp)  # the lane's markers may not be seen yet
 
@@ -172,7 +171,7 @@ class ReverseLink:
                 link.require(link.states)
                 await write(lane, owned)
 
-            await retry_while_busy(attempt, lambda error: error.retriable or isinstance(error, Fenced))
+            await retry_while_busy(attempt, is_passing)
         await self.read()
 
     def _lanes(self, replicas: Iterable[Replica]) -> Mapping[int, tuple[Replica, ...]]:
@@ -243,7 +242,3 @@ class ReverseLink:
         maps = OffsetMaps(self.operation.source, self.naming)
         await maps.read({replica.copy for replica in replicas})
         return maps
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from appliance.errors import ApplianceError, ProcessFailed
@@ -39,32 +40,23 @@ _ROOM_INTERVAL, _LOCAL_ROOM_INTERVAL = 4.0, 30.0
 mode there is always room, and the question only detects that Java hangs."""
 
 
+@dataclass(slots=True)
 class Jobs:
     """The jobs of one run; ``tasks`` is the number of tasks of the running one, 0 without one.
 
     Each task needs ``slots_each`` of Spark's slots: with SQL, one for the lanes and one for its short jobs.
     """
 
-    def __init__(
-        self,
-        engine: EngineSettings,
-        jvm: SparkJvm | SubmittedJvm,
-        stopping: asyncio.Event,
-        control: ControlServer,
-        reports: TaskReports,
-        problems: ProblemLog,
-        slots_each: int = 1,
-    ) -> None:
-        self.tasks = 0
-        self._slots_each = slots_each
-        self._engine = engine
-        self._jvm = jvm
-        self._stopping = stopping
-        self._control = control
-        self._reports = reports
-        self._problems = problems
-        self._failures = 0
-        self._renewed = asyncio.Event()
+    engine: EngineSettings
+    jvm: SparkJvm | SubmittedJvm
+    stopping: asyncio.Event
+    control: ControlServer
+    reports: TaskReports
+    problems: ProblemLog
+    slots_each: int = 1
+    tasks: int = 0
+    _failures: int = 0
+    _renewed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def renew(self) -> None:
         """End the running job, so that the next one gives the lanes to its tasks anew."""
@@ -77,35 +69,35 @@ class Jobs:
             ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
                 hangs.
         """
-        wanted, master = self._engine.task_count, self._engine.spark_master
-        self._jvm.require_running()
+        wanted, master = self.engine.task_count, self.engine.spark_master
+        self.jvm.require_running()
         until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
         while not (room := self._tasks_in(slots := await self._slots(spark))):
             cores, cure = (f"{slots} core", self._needed()) if slots else ("no core", ": is a worker up?")
-            self._problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us{cure}"))
+            self.problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us{cure}"))
             await asyncio.sleep(_RETRY)
             if asyncio.get_running_loop().time() > until:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
         if room < wanted:
             few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane{self._needed()}"
-            self._problems.tell("executors", ApplianceError(few))
+            self.problems.tell("executors", ApplianceError(few))
         else:
-            self._problems.over("executors")
+            self.problems.over("executors")
         return room
 
     def _needed(self) -> str:
         """The cores of a task, where they are more than one."""
-        return f"; with SQL in flight each task needs {self._slots_each}" if self._slots_each > 1 else ""
+        return f"; with SQL in flight each task needs {self.slots_each}" if self.slots_each > 1 else ""
 
     def _tasks_in(self, slots: int) -> int:
-        return min(self._engine.task_count, slots // self._slots_each)
+        return min(self.engine.task_count, slots // self.slots_each)
 
     async def _slots(self, spark: Spark) -> int:
         return await in_time(asyncio.to_thread(spark.room))
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
         """Wait until two looks in a row find room for more or fewer tasks than these."""
-        interval = _ROOM_INTERVAL if self._engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
+        interval = _ROOM_INTERVAL if self.engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
         changed = changed_before = False
         with contextlib.suppress(ProcessFailed):  # the next question meets it again
             while not (changed and changed_before):
@@ -126,13 +118,13 @@ class Jobs:
         self._renewed.clear()
         job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, self.tasks, lanes), name="job")
         others = [asyncio.create_task(each, name="beside") for each in beside]
-        reports, room_changes = self._reports, self._room_changes(spark, room)
-        ends = self._stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait(), self._renewed.wait()
+        reports, room_changes = self.reports, self._room_changes(spark, room)
+        ends = self.stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait(), self._renewed.wait()
         await _first_of(job, *ends, room_changes, self._silence())
         self.tasks = 0
         for each in others:
             each.cancel()
-        self._control.stop()
+        self.control.stop()
         if error := await self._until_ended(spark, job):
             await self._failed(error, asyncio.get_running_loop().time() - began)
 
@@ -146,7 +138,7 @@ class Jobs:
             async with asyncio.timeout(_JOB_END_PATIENCE):
                 await asyncio.shield(job)
         except TimeoutError as error:
-            if self._stopping.is_set():
+            if self.stopping.is_set():
                 job.cancel()  # Java ends the job
                 late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
                 raise ProcessFailed(late) from error
@@ -164,23 +156,23 @@ class Jobs:
         """
         reason = str(error).strip().splitlines()
         what = f"a Spark job failed: {reason[0] if reason else type(error).__name__}"
-        self._problems.tell("spark", ApplianceError(what))
+        self.problems.tell("spark", ApplianceError(what))
         log.debug("a Spark job failed", exc_info=error)
-        self._jvm.require_running()
+        self.jvm.require_running()
         if seconds > _STEADY:
             self._failures = 0
         pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
         self._failures += 1
-        await unless_stopped(self._stopping, asyncio.sleep(pause))
+        await unless_stopped(self.stopping, asyncio.sleep(pause))
 
     async def _silence(self) -> None:
         """Return when a task hangs, or was never started: only a new job copies its lanes again."""
         silent: list[int] = []
         while not silent:
             await asyncio.sleep(_LISTEN_INTERVAL)
-            silent = self._reports.silent()
+            silent = self.reports.silent()
         what = f"nothing is heard of task {', '.join(map(str, silent))}: its job ends, and the next one begins"
-        self._problems.tell("spark", ApplianceError(what))
+        self.problems.tell("spark", ApplianceError(what))
 
 
 async def _first_of(*awaitables: Awaitable[object]) -> None:

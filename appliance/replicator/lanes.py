@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.failover.operation import Operation
+from appliance.kafka.client.clock import now_ms
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
@@ -153,18 +154,18 @@ class _Change:
     async def _move_segments(self, before: Layout, after: Layout) -> None:
         """Write the segments of moving partitions in their new lanes, where nothing older may be left of them."""
         segments = await self._writer.segments()
-        await self._writer.write_segments(misplaced_segments(segments, before, _now()))
+        await self._writer.write_segments(misplaced_segments(segments, before, now_ms()))
         moved = moved_segments(segments_in(segments, before), after)
         self.segments = sum(map(len, moved.values()))
         await self._writer.write_segments(moved)
 
     async def _drop_segments(self, layout: Layout) -> None:
         """Delete the segments that are left in lanes which have their partitions no more."""
-        await self._writer.write_segments(misplaced_segments(await self._writer.segments(), layout, _now()))
+        await self._writer.write_segments(misplaced_segments(await self._writer.segments(), layout, now_ms()))
 
     async def _drop_what_is_left(self, seen: Layout) -> None:
         """The same after a killed run, once the layout that was ``seen`` is known to be the newest."""
-        if misplaced_segments(await self._writer.segments(), seen, _now()):
+        if misplaced_segments(await self._writer.segments(), seen, now_ms()):
             await self._drop_segments(link_of([await self._writer.fenced(0)]).layout)
 
     async def _decide(self, checkpoints: Sequence[LaneCheckpoint], layout: Layout) -> None:
@@ -176,7 +177,7 @@ class _Change:
     def _record(self, layout: Layout, *, is_changing: bool) -> LayoutRecord:
         stamp = self.operation.link.stamp
         run = self.run if is_changing else ""
-        return LayoutRecord(layout.number, layout.lanes, _now(), stamp.by, stamp.why, is_changing, run)
+        return LayoutRecord(layout.number, layout.lanes, now_ms(), stamp.by, stamp.why, is_changing, run)
 
 
 def _unsettled(states: States) -> ApplianceError | None:
@@ -185,7 +186,3 @@ def _unsettled(states: States) -> ApplianceError | None:
         if (state := effective(states, topic)).is_unfinished:
             return LinkRefused(f"{states[topic].subject} is {state}: end that first, then change the lanes")
     return None
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

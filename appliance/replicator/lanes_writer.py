@@ -5,19 +5,19 @@ All is written with one transactional id, so that of two such commands the later
 
 import asyncio
 import socket
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused
+from appliance.errors import ApplianceError, BrokerBusy, LinkRefused
 from appliance.failover.operation import Operation
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.topics import grow_topics, require_led
 from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
-from appliance.link.client.retry import is_loading, retry_while_busy
+from appliance.link.client.retry import is_loading, is_passing, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, LinkRecord, Owner
 from appliance.replicator.model.lane_moves import Segments
@@ -127,7 +127,7 @@ class LanesWriter:
             await lane.start()
             return lane.checkpoint
 
-        return await retry_while_busy(start, _may_pass)
+        return await retry_while_busy(start, is_passing)
 
     async def segments(self) -> list[Segments]:
         """The segments of the maps in each lane's partition."""
@@ -152,7 +152,7 @@ class LanesWriter:
     def owner(self) -> Owner:
         """The name that it leaves in the lanes: a fenced replicator knows by it that its lanes are still its own."""
         change = self.operation.link.stamp.change
-        return Owner(OPERATOR, change, socket.gethostname(), _now(), self._generation)
+        return Owner(OPERATOR, change, socket.gethostname(), now_ms(), self._generation)
 
 
 def link_of(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
@@ -165,12 +165,3 @@ def link_of(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
     if link is None:
         raise LinkRefused("the link record is gone: see `appliance status`")
     return link
-
-
-def _may_pass(error: ApplianceError) -> bool:
-    """True of an error after which a lane is fenced again: its replicator may have restarted it just then."""
-    return error.retriable or isinstance(error, Fenced)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -11,12 +11,12 @@ between leaves whole segments behind; the same command builds the rest.
 
 import logging
 import socket
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition
@@ -40,8 +40,6 @@ from appliance.verify.reader import Reader, Written
 from appliance.verify.side import Side
 
 log = logging.getLogger("appliance.replicator")
-
-_SEGMENTS_A_COMMIT = 64
 
 Tell = Callable[[str], None]
 """Shows the operator a line."""
@@ -136,7 +134,7 @@ class _Building:
         self._destination = destination
         self._tell = tell
         self._written = Written(source, destination, self.naming)
-        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now())
+        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
         self._layout = 0
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
@@ -215,8 +213,7 @@ class _Building:
 
     async def _write(self, lane: Lane, segments: Sequence[tuple[Partition, Segment]]) -> None:
         """Write the segments, and then the operator's name: it makes a running replicator take the lane back."""
-        for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
-            await lane.remember_segments(segments[at : at + _SEGMENTS_A_COMMIT])
+        await lane.remember_segments(segments)
         await lane.commit([], {})
 
     async def _read(self, missing: Missing) -> list[OffsetTail]:
@@ -292,7 +289,3 @@ def _has_no_tail(held: Position) -> bool:
 
 def _name(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

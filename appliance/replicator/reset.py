@@ -7,7 +7,6 @@
 After a kill anywhere, the same command continues with the offsets of the first run, and moves no position twice.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import Moves
 from appliance.failover.operation import Operation
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import belongs_to_another
@@ -223,7 +223,7 @@ class _Run:
     @staticmethod
     def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
         """The moves of a lane, without those of an earlier try."""
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         to = {each.replica: SourcePlace(each.after.next_offset, each.after.leader_epoch) for each in changes}
         left = [each for each in changes if _change(each.replica, to[each.replica], positions) is not None]
         gaps = [gap(each, positions.get(each.replica.source), now) for each in left if each.left_out or each.anew]

@@ -5,12 +5,12 @@ A running replicator finds its lane fenced by the operator and restarts it; no r
 """
 
 import socket
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.errors import BrokerBusy, LinkRefused, SettingsError
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition
@@ -71,7 +71,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         registry = Registry(destination, naming.replicator, shares=naming.shared, topics=naming.topics)
         others = await _others(registry, replicas, choice, naming)
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
-        owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), _now(), topic.generation - 1)
+        owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms(), topic.generation - 1)
         _require_follows(topic.checkpoints[0].states, choice)
         starts = await source_places(source, replicas, place, "--from") if place else {}
         planned = {
@@ -221,7 +221,7 @@ async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None
     for change in changes:
         held = lane.checkpoint.positions.get(change.replica.source)
         if choice.start != RETRY:
-            gaps += [found] if (found := gap(change, held, _now())) else []
+            gaps += [found] if (found := gap(change, held, now_ms())) else []
         elif held is not None and held.next_offset != UNKNOWN and LOST in held.stopped:
             gaps.append(_loss(change.replica, held))
     await lane.commit([], {change.replica: change.after for change in changes}, gaps, cut=cut)
@@ -229,8 +229,4 @@ async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None
 
 def _loss(replica: Replica, held: Position) -> Gap:
     """The gap of a copy that has lost records of unknown source offsets."""
-    return Gap(replica.source, held.source_id, held.next_offset, held.next_offset, held.stopped, _now())
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+    return Gap(replica.source, held.source_id, held.next_offset, held.next_offset, held.stopped, now_ms())

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from appliance.errors import ApplianceError, LayoutChanging
 from appliance.failover.operation import Choice, Operation
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.layout import Layout
@@ -59,16 +60,16 @@ class RunningLayout:
             ApplianceError: as ``making.establish``.
         """
         async with self._one_at_a_time:
-            ended, until = False, _clock() + (_SHOWN_PATIENCE if self._made else 0.0)
+            ended, until = False, loop_seconds() + (_SHOWN_PATIENCE if self._made else 0.0)
             while True:
                 try:
                     found = await making.establish()
                     break
                 except LayoutChanging:
-                    if _clock() >= until:
+                    if loop_seconds() >= until:
                         if ended or not await self._end_unfinished(making.run, own):
                             raise
-                        ended, until = True, _clock() + _SHOWN_PATIENCE
+                        ended, until = True, loop_seconds() + _SHOWN_PATIENCE
                 await asyncio.sleep(_SHOWN_PAUSE)
             self._made = False
             return found
@@ -115,7 +116,7 @@ class RunningLayout:
             topic = await find_positions(operation)
             if not _is_of_a_replicator(topic) or (own is not None and _is_superseded(topic.checkpoints, own)):
                 return False
-            await change_layout(operation, _as_it_is, Loads({}), run)
+            await change_layout(operation, lambda _, link: link.layout, Loads({}), run)
         except ApplianceError as error:
             log.debug("an unfinished change of lanes is not ended", exc_info=error)
             return False
@@ -125,10 +126,6 @@ class RunningLayout:
     def _operation(self, why: str) -> Operation:
         tell: Callable[[str], None] = log.debug
         return Operation(self._settings, Choice(why=why, yes=True), self._source, self._destination, tell)
-
-
-def _as_it_is(_: Sequence[LaneCheckpoint], link: LinkRecord) -> Layout:
-    return link.layout
 
 
 def _is_superseded(checkpoints: Sequence[LaneCheckpoint], own: Owner) -> bool:
@@ -143,7 +140,3 @@ def _is_left_alone(topic: PositionsTopic, own: Owner) -> bool:
 def _is_of_a_replicator(topic: PositionsTopic) -> bool:
     """True when a replicator has begun a change that has not ended."""
     return any(each.layout is not None and each.layout.changing and each.layout.run for each in topic.checkpoints)
-
-
-def _clock() -> float:
-    return asyncio.get_running_loop().time()

@@ -5,6 +5,7 @@ import asyncio
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rich.console import Console
@@ -17,7 +18,7 @@ from appliance.kafka.records.batch import LOG_APPEND_TIME
 from appliance.kafka.records.records import Record, unpack
 from appliance.link.client.clusters import source_cluster
 from appliance.link.model.naming import Naming
-from appliance.replicator.sql_session import sql_session
+from appliance.replicator.spark.local_spark import local_spark
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -83,7 +84,9 @@ async def _tried(settings: Settings, parsed: argparse.Namespace, statement: Stat
         topics = _wanted(metadata, Naming.of(settings), parsed.topic)
         reading = [_read(source, metadata, topic, parsed.records, parsed.start == "newest") for topic in topics]
         found = [each for records in await asyncio.gather(*reading) for each in records]
-    async with sql_session(settings, parsed.env_file.resolve()) as session:
+    engine, name = replace(settings.engine, tasks=1), f"{settings.replicator}-sql"
+    async with local_spark(engine, name, parsed.env_file.resolve()) as spark:
+        session = await asyncio.to_thread(spark.sql_session)
         evaluation = await asyncio.to_thread(Evaluation, session, statement, settings.transform.salt)
         return await asyncio.to_thread(_outcomes, evaluation, found)
 

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping
 
-from appliance.errors import ApplianceError, BrokerRefused, TimedOut
+from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -106,8 +106,7 @@ class SourceFactsCollector:
         epochs = {key: positions[key].leader_epoch for key in led if key in positions}
         short = [key for key in epochs if ends[key] < positions[key].next_offset]
         held_to, failures = await self._epochs.read(metadata, epochs, short)
-        for error in failures.values():
-            raise error
+        raise_first(failures.values())
         logs = {}
         for key, end in ends.items():
             stable_end = stable_ends.get(key, end)

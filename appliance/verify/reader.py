@@ -1,6 +1,7 @@
 """Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from appliance.errors import BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
@@ -46,30 +47,29 @@ class Written:
         return [each for each in batches if each.header.producer_id in ours]
 
 
+@dataclass(slots=True)
 class Reader:
     """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it.
 
-    ``aborted`` are the batches of aborted transactions that the last Fetch brought.
+    ``aborted`` are the batches of aborted transactions that the last Fetch brought. ``purpose`` names the connection:
+    readers that share one wait for each other. Without ``choose`` all batches are compared.
     """
 
-    def __init__(
-        self, cluster: KafkaCluster, partition: Partition, purpose: str, position: int, choose: Choose | None = None
-    ) -> None:
-        """``purpose`` names the connection: readers that share one wait for each other. Without ``choose`` all batches
-        are compared.
-        """
-        self.partition = partition
-        self.position = position
-        self.stable_end = position
-        self.aborted: list[Batch] = []
-        self._cluster = cluster
-        self._purpose = purpose
-        self._choose = choose
-        self._metadata: Metadata | None = None
+    cluster: KafkaCluster
+    partition: Partition
+    purpose: str
+    position: int
+    choose: Choose | None = None
+    stable_end: int = field(init=False)
+    aborted: list[Batch] = field(default_factory=list)
+    _metadata: Metadata | None = None
+
+    def __post_init__(self) -> None:
+        self.stable_end = self.position
 
     def at(self, position: int) -> "Reader":
         """Another reader of the same partition, with another position."""
-        return Reader(self._cluster, self.partition, self._purpose, position, self._choose)
+        return Reader(self.cluster, self.partition, self.purpose, position, self.choose)
 
     async def read(self, wait: float = 0.0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
@@ -95,13 +95,13 @@ class Reader:
         if timestamp < 0:
             return self.position
         found = await self._patiently(
-            lambda metadata: offsets_at(self._cluster, metadata, [self.partition], timestamp),
+            lambda metadata: offsets_at(self.cluster, metadata, [self.partition], timestamp),
         )
         return found[self.partition]
 
     async def _patiently(self, ask: Callable[[Metadata], Awaitable[Answer]]) -> Answer:
         async def attempt() -> Answer:
-            metadata, self._metadata = self._metadata or await self._cluster.metadata([self.partition[0]]), None
+            metadata, self._metadata = self._metadata or await self.cluster.metadata([self.partition[0]]), None
             answer = await ask(metadata)
             self._metadata = metadata
             return answer
@@ -109,13 +109,11 @@ class Reader:
         return await retry_while_busy(attempt, lambda error: error.retriable, _PAUSE_MAX)
 
     async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
-        limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self._cluster.settings.side} cluster"
+        limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self.cluster.settings.side} cluster"
         try:
-            fetched = await fetch_partition(
-                self._cluster, metadata, self.partition, self.position, self._purpose, limits
-            )
+            fetched = await fetch_partition(self.cluster, metadata, self.partition, self.position, self.purpose, limits)
             found, following = self._batches(fetched)
-            found = await self._choose(found) if self._choose else found
+            found = await self.choose(found) if self.choose else found
         except BrokerRefused as error:
             if error.code != _DELETED:
                 raise

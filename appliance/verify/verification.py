@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
@@ -36,27 +36,24 @@ class Plan:
     known: Sequence[PartitionResult]
 
 
+@dataclass(slots=True)
 class Verification:
-    """One run over all copied partitions of the settings, or those of some topics."""
+    """One run over all copied partitions of the settings, or those of some topics.
 
-    def __init__(
-        self,
-        source: KafkaCluster,
-        destination: KafkaCluster,
-        naming: Naming,
-        latest: bool,
-        progress: Progress,
-        evaluate: Evaluate | None = None,
-    ) -> None:
-        """``evaluate`` is for records that have passed the link's SQL."""
-        self._source = source
-        self._destination = destination
-        self._naming = naming
-        self._latest = latest
-        self._progress = progress
-        self._evaluate = evaluate
-        self._sql_changes: Sequence[SqlChange] = ()
-        self._registry = Registry(destination, naming.replicator, shares=naming.shared)
+    ``evaluate`` is for records that have passed the link's SQL.
+    """
+
+    source: KafkaCluster
+    destination: KafkaCluster
+    naming: Naming
+    latest: bool
+    progress: Progress
+    evaluate: Evaluate | None = None
+    _sql_changes: Sequence[SqlChange] = ()
+    _registry: Registry = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._registry = Registry(self.destination, self.naming.replicator, shares=self.naming.shared)
 
     async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
         """Verify the source topics, all when none is named, as they are now.
@@ -69,13 +66,13 @@ class Verification:
         """
         deadline = time.monotonic() + wait
         plan = await self.plan(topics)
-        tally, results = Tally(plan.jobs, self._progress), list[PartitionResult]()
+        tally, results = Tally(plan.jobs, self.progress), list[PartitionResult]()
 
         def found(job: Job, result: PartitionResult) -> None:
             results.append(result)
             tally.reached(job, job.source.end)
 
-        checker = self.checker(await self.sql(plan), self._evaluate)
+        checker = self.checker(await self.sql(plan), self.evaluate)
         await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
         return await self.ended(plan, results)
 
@@ -86,7 +83,7 @@ class Verification:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
         """
         if any(map(is_doubtful, results)):
-            now = await sql_changes(self._destination, self._naming)
+            now = await sql_changes(self.destination, self.naming)
             results = without_doubtful(results, self._sql_changes, now)
         return sorted([*plan.known, *results], key=lambda result: (result.topic, result.partition or 0))
 
@@ -96,11 +93,11 @@ class Verification:
         Raises:
             SettingsError, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
         """
-        source, destination = await self._source.metadata(None), await self._destination.metadata(None)
-        states = await retry_while_busy(NewestStates(self._destination, self._naming).read)
+        source, destination = await self.source.metadata(None), await self.destination.metadata(None)
+        states = await retry_while_busy(NewestStates(self.destination, self.naming).read)
         await retry_while_busy(self._registry.refresh)
         wanted = self._wanted(source, topics, states)
-        found = discover(source, destination, self._naming)
+        found = discover(source, destination, self.naming)
         verdicts = [self._no_copy(topic.name) for topic in found.missing if topic.name in wanted]
         verdicts += [self._unfit(topic, why) for topic, why in found.unfit.items() if topic in wanted]
         replicas = [replica for replica in found.replicas if replica.source_topic in wanted]
@@ -120,10 +117,10 @@ class Verification:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
         """
         replicas = [job.replica for job in plan.jobs]
-        self._sql_changes = await sql_changes(self._destination, self._naming)
+        self._sql_changes = await sql_changes(self.destination, self.naming)
         if not sql_of(self._sql_changes, replicas, {}):
             return {}
-        return sql_of(self._sql_changes, replicas, await brought_back(self._source, self._naming, replicas))
+        return sql_of(self._sql_changes, replicas, await brought_back(self.source, self.naming, replicas))
 
     def checker(self, sql: Mapping[Partition, PartitionSql], evaluate: Evaluate | None) -> Checker:
         """A checker in this process, of partitions with this SQL.
@@ -134,14 +131,14 @@ class Verification:
         if sql and evaluate is None:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
         made = CopiedBySql(sql, evaluate) if evaluate else None
-        return Checker(self._source, self._destination, self._naming, self._latest, made)
+        return Checker(self.source, self.destination, self.naming, self.latest, made)
 
     def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""
-        copied = {topic.name for topic in source.topics.values() if self._naming.copies(topic.name, topic.internal)}
+        copied = {topic.name for topic in source.topics.values() if self.naming.copies(topic.name, topic.internal)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
-            faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self._naming.included.pattern} matches no topic of the source"]
+            faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self.naming.included.pattern} matches no topic of the source"]
         if faults:
             raise SettingsError(faults)
         return set(topics) or {name for name in copied if effective(states, name) is not State.REMOVED}
@@ -152,24 +149,24 @@ class Verification:
         return "it is not copied: see REPLICA_TOPICS_SOURCE_REGEX and REPLICA_TOPICS_EXCLUDE_REGEX"
 
     def _no_copy(self, topic: str) -> PartitionResult:
-        copy = self._naming.destination(topic)
+        copy = self.naming.destination(topic)
         return PartitionResult(topic, copy, None, CopyState.NO_COPY, f"the destination has no topic {copy}")
 
     def _unfit(self, topic: str, why: str) -> PartitionResult:
-        return PartitionResult(topic, self._naming.destination(topic), None, CopyState.NOT_COMPARED, why)
+        return PartitionResult(topic, self.naming.destination(topic), None, CopyState.NOT_COMPARED, why)
 
     async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
         """Partitions with records that only the copy has; in a shared copy they are others'."""
-        if self._naming.shared:
+        if self.naming.shared:
             return []
-        originals = {self._naming.destination(topic): topic for topic in source.topics}
+        originals = {self.naming.destination(topic): topic for topic in source.topics}
         further = [
             (copy, number)
             for copy in copies
             for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0
         ]
-        spans = await _spans(self._destination, destination, further)
+        spans = await _spans(self.destination, destination, further)
         return [
             PartitionResult(originals[copy], copy, number, CopyState.DIFFERS, "the source topic has no such partition")
             for (copy, number), span in spans.items()
@@ -178,10 +175,10 @@ class Verification:
 
     async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[Job]:
         # The destination first: its records are all in the source's log when that is queried.
-        copies = await _spans(self._destination, destination, [_copy(replica) for replica in replicas])
-        originals = await _spans(self._source, source, [_original(replica) for replica in replicas])
-        compacted = await _compacted(self._source, {replica.source_topic for replica in replicas})
-        compacted |= await _compacted(self._destination, {replica.destination_topic for replica in replicas})
+        copies = await _spans(self.destination, destination, [_copy(replica) for replica in replicas])
+        originals = await _spans(self.source, source, [_original(replica) for replica in replicas])
+        compacted = await _compacted(self.source, {replica.source_topic for replica in replicas})
+        compacted |= await _compacted(self.destination, {replica.destination_topic for replica in replicas})
         return [
             Job(
                 replica,

@@ -61,7 +61,7 @@ def commit_done_again_elsewhere(patch: pytest.MonkeyPatch) -> None:
         except BrokerBusy as error:
             if error.code != "NOT_COORDINATOR":
                 raise
-            self._cluster.forget_coordinator(self.producer.transactional_id)
+            self.cluster.forget_coordinator(self.producer.transactional_id)
             await write(self, rounds, remember)
 
     patch.setattr(writer.Writer, "write", insist)

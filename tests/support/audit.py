@@ -12,12 +12,12 @@ from typing import Any
 from pyarrow import parquet
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.audit.query import auditing_spark
 from appliance.audit.store import Folder, Store
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position
+from appliance.replicator.spark.local_spark import local_spark
 from appliance.replicator.spark.session import Spark
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
@@ -33,7 +33,8 @@ AuditedRow = dict[str, Any]
 async def spark_of(env_file: Path) -> AsyncIterator[Spark]:
     """The Spark of ``appliance audit`` with these settings, in the test's own process, where another may follow it."""
     try:
-        async with auditing_spark(read_settings(env_file, Role.REPLICATOR, os.environ), env_file) as spark:
+        settings = read_settings(env_file, Role.REPLICATOR, os.environ)
+        async with local_spark(settings.engine, f"{settings.replicator}-audit", env_file) as spark:
             hide_gateway()
             yield spark
     finally:

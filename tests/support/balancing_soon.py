@@ -10,5 +10,5 @@ from appliance.replicator.model.balance_policy import BalanceTimes
 TIMES = BalanceTimes(look=0.5, part=2.0, parts=2, behind=0.5)
 
 if __name__ == "__main__":
-    driver.run_replicator = functools.partial(driver.run_replicator, times=TIMES)  # type: ignore[assignment]
+    driver.Replicator = functools.partial(driver.Replicator, times=TIMES)  # type: ignore[assignment, misc]
     sys.exit(cli.main())

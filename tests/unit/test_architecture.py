@@ -47,6 +47,8 @@ def names(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"appliance(\.\w+)+:\w+", str(node.value)):
+            yield str(node.value).replace(":", ".")  # imported by this name, once it is needed
 
 
 def file_of(name: str) -> Path | None:

@@ -240,17 +240,11 @@ def plan(
     refused = ""
     if destination is not None and destination.shares != source.shares:
         refused = f"a {destination.kind} group at the destination has the name of this {source.kind} group"
-    partitions = tuple(_partitions(upstream, committed, copy_of, translate, places, link))
-    return GroupPlan(source.name, source.kind, partitions, source.has_members, there, refused)
-
-
-def _partitions(
-    upstream: Commits, committed: Commits, copy_of: CopyOf, translate: Translate, places: PlacesOf, link: str
-) -> Iterator[PartitionPlan]:
-    for source, commit in sorted(upstream.items()):
-        copy = copy_of(source[0]), source[1]
-        found = _translated(source, commit.offset, translate)
-        yield PartitionPlan(source, copy, commit, found, committed.get(copy), places(copy), link)
+    partitions = []
+    for at, commit in sorted(upstream.items()):
+        copy, found = (copy_of(at[0]), at[1]), _translated(at, commit.offset, translate)
+        partitions.append(PartitionPlan(at, copy, commit, found, committed.get(copy), places(copy), link))
+    return GroupPlan(source.name, source.kind, tuple(partitions), source.has_members, there, refused)
 
 
 def _translated(source: Partition, offset: int, translate: Translate) -> Translation:

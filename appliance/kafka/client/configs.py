@@ -10,7 +10,7 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, raise_first
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.versions import offers
@@ -66,8 +66,7 @@ async def write_limits(
 async def configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
     """The settings of each topic itself, by topic and key; the broker's defaults are left out."""
     described, failures = await try_describe(cluster, topics)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return {name: set_on(settings) for name, settings in described.items()}
 
 

@@ -16,6 +16,7 @@ from typing import Any, Generic, cast
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, CertificateRefused, PeerError, Unreachable
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
 from appliance.kafka.client.silence import Sending, give_up_after, keep_alive
 from appliance.kafka.protocol.older import exchange
@@ -71,7 +72,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.target = target
         self.timeouts = timeouts
         self.offered: Mapping[int, tuple[int, int]] = {}
-        self.newest = Transfer(0.0, _now(), 0)
+        self.newest = Transfer(0.0, loop_seconds(), 0)
         self.on_silence: Callable[[float], None] = lambda _: None
         self._client_id = client_id
         self._transport: asyncio.Transport | None = None
@@ -159,7 +160,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         else:
             asked = f"a {pending.exchange.name} within {pending.patience:g} s"
             self._break(Unreachable(f"{self.target} did not answer {asked}"))
-            self.on_silence(_now() - pending.patience)
+            self.on_silence(loop_seconds() - pending.patience)
 
     async def close(self) -> None:
         """End the connection; waits for an answer end with Unreachable."""
@@ -201,7 +202,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             if not SIZE.size <= size <= FRAME_MAX:
                 self._break(PeerError(f"{self.target} does not speak Kafka's protocol on this port: frame size {size}"))
                 return
-            self._began = _now()
+            self._began = loop_seconds()
             frame = data[at + SIZE.size : min(at + SIZE.size + size, end)]
             at += SIZE.size + size
             if at > end:
@@ -225,7 +226,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if not self._pending:
             self._break(PeerError(f"{self.target} answered a request that was not sent"))
             return
-        self.newest = Transfer(self._began, _now(), len(frame))
+        self.newest = Transfer(self._began, loop_seconds(), len(frame))
         pending = self._pending.popleft()
         try:
             self._throttle(throttle_seconds(pending.settle(frame)))
@@ -291,7 +292,3 @@ def refusal(target: Target, error: ssl.SSLError) -> CertificateRefused | None:
         return None
     said = alert.lower().replace("_", " ")
     return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({said})")
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -15,7 +15,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from appliance.errors import ApplianceError, BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy, raise_first
 from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
@@ -44,8 +44,7 @@ async def list_offsets(
         BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
     offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return offsets
 
 
@@ -67,9 +66,13 @@ async def _ask(
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
         response = await leader.call(_request(metadata, led, timestamp, isolation), ListOffsetsResponse)
-        known, unknown = _offsets(response)
-        offsets.update(known)
-        refused.update(unknown)
+        for topic in response.topics:
+            for answer in topic.partitions:
+                key = (str(topic.name), int(answer.partition_index))
+                if answer.error_code is ErrorCode.none:
+                    offsets[key] = int(answer.offset)
+                else:
+                    refused[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
 
     return offsets, await ask_leaders(cluster, metadata, partitions, ask) | refused
 
@@ -92,22 +95,8 @@ async def offsets_at(
         BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
     offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return {partition: None if offset < 0 else offset for partition, offset in offsets.items()}
-
-
-def _offsets(response: ListOffsetsResponse) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-    offsets: dict[Partition, int] = {}
-    failures: dict[Partition, ApplianceError] = {}
-    for topic in response.topics:
-        for answer in topic.partitions:
-            key = (str(topic.name), int(answer.partition_index))
-            if answer.error_code is ErrorCode.none:
-                offsets[key] = int(answer.offset)
-            else:
-                failures[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
-    return offsets, failures
 
 
 def _request(

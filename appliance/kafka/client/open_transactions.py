@@ -16,7 +16,7 @@ from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransac
 from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32
 
-from appliance.errors import ApplianceError, BrokerUnsupported
+from appliance.errors import ApplianceError, BrokerUnsupported, raise_first
 from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import check
@@ -49,10 +49,12 @@ async def open_transactions(
     oldest: dict[Partition, OpenTransaction] = {}
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
-        oldest.update(await _oldest(leader, led))
+        if offers(leader.offered, DescribeProducersRequest):
+            response = await leader.call(_describe(led), DescribeProducersResponse)
+            every = _open_in_each(response)
+            oldest.update({partition: OpenTransaction(*min(found)) for partition, _, found in every if found})
 
-    for error in (await ask_leaders(cluster, metadata, partitions, ask)).values():
-        raise error
+    raise_first((await ask_leaders(cluster, metadata, partitions, ask)).values())
     names: dict[int, OpenTransaction] = {}
     for node in metadata.brokers if oldest else ():
         # Only its coordinator knows a transaction, and a broker that is down cannot list its own.
@@ -87,13 +89,6 @@ async def open_since(
 
     unanswered = await ask_leaders(cluster, metadata, partitions, ask)
     return found, {**unknown, **unanswered}
-
-
-async def _oldest(leader: Connection, partitions: Collection[Partition]) -> dict[Partition, OpenTransaction]:
-    if not offers(leader.offered, DescribeProducersRequest):
-        return {}
-    response = await leader.call(_describe(partitions), DescribeProducersResponse)
-    return {partition: OpenTransaction(*min(found)) for partition, _, found in _open_in_each(response) if found}
 
 
 def _describe(partitions: Collection[Partition]) -> DescribeProducersRequest:

@@ -52,18 +52,13 @@ class Exchange(Protocol[Answer]):
         ...
 
 
-class Throttled(Protocol):
-    """An answer with the throttle time of its connection: a field of most of kio's responses."""
-
-    @property
-    def throttle_time(self) -> datetime.timedelta:
-        """The time."""
-        ...
-
-
 def throttle_seconds(answer: object) -> float:
-    """Time for which the broker reads nothing from the connection (KIP-219); 0: it continues reading."""
-    return cast("Throttled", answer).throttle_time.total_seconds() if hasattr(answer, "throttle_time") else 0.0
+    """Time for which the broker reads nothing from the connection (KIP-219); 0: it continues reading.
+
+    Most of kio's responses have it.
+    """
+    time: datetime.timedelta | None = getattr(answer, "throttle_time", None)
+    return time.total_seconds() if time else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, raise_first
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
@@ -78,8 +78,7 @@ async def copy_losses(
         ApplianceError: a copy's log is unknown.
     """
     logs = await _copy_logs(EpochEnds(cluster), metadata, written)
-    for error in filter(None, (log.error for log in logs.values())):
-        raise error
+    raise_first(filter(None, (log.error for log in logs.values())))
     return {copy: loss for copy, end in written.items() if (loss := logs[copy].loss(end))}
 
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
-from appliance.errors import ApplianceError, BrokerBusy, PeerError, Unreachable
+from appliance.errors import ApplianceError, BrokerBusy, PeerError, Unreachable, raise_first
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
@@ -86,8 +86,7 @@ class OffsetMaps:
         """
 
         async def read() -> None:
-            for error in (await self.refresh(wanted)).values():
-                raise error
+            raise_first((await self.refresh(wanted)).values())
 
         await retry_while_busy(read)
 

@@ -10,14 +10,14 @@ first claim that relies on it, or before. The replicator rewrites it when its se
 shared copy up, it leaves the copy's id in the same transaction: its records stay there.
 """
 
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable
+from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable, raise_first
 from appliance.kafka.client.acls import AccessControlEntry
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -160,14 +160,14 @@ class Registry:
         claimant = Claimant(self.link, self.shares, self.topics)
 
         def told() -> Changes:
-            return claimant.tells(self._told.get(self.link), self._holders, _now(), renews=still is not None)
+            return claimant.tells(self._told.get(self.link), self._holders, now_ms(), renews=still is not None)
 
         async def wanted() -> Changes:
             if self.deletion:
                 raise LinkRefused(was_deleted(self.link, self.deletion))
             chosen = copies if still is None else await still()
             these = [(name, copies[name]) for name in chosen if name in copies]
-            return told() | claimant.claims(these, self._holders, _now(), take_over=take_over)
+            return told() | claimant.claims(these, self._holders, now_ms(), take_over=take_over)
 
         if take_over or told() or not all(claimant.is_settled(self.holders(copy)) for copy in copies.items()):
             await self._make()
@@ -183,7 +183,7 @@ class Registry:
         """
 
         async def wanted() -> Changes:
-            changes = withdrawals(self.link, None if deletion else copies, self._holders, _now())
+            changes = withdrawals(self.link, None if deletion else copies, self._holders, now_ms())
             if deletion and self.link in self._told:
                 changes[topics_of(self.link), self.link] = None
             if deletion and not self.deletion:
@@ -266,7 +266,7 @@ class Registry:
 
         async def changed() -> Changes:
             return {
-                (configs_of(name), self.link): Claim(self.link, _now(), configs=settings) if settings else None
+                (configs_of(name), self.link): Claim(self.link, now_ms(), configs=settings) if settings else None
                 for name, settings in configs.items()
                 if settings != self.configs(name)
             }
@@ -289,8 +289,7 @@ class Registry:
         known = await self.cluster.metadata([REGISTRY])
         if REGISTRY not in known.topics:
             made = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
-            for error in made.failures.values():
-                raise error
+            raise_first(made.failures.values())
         await retry_while_busy(self._refresh_shown, longest_pause=_PAUSE_MAX)
 
     async def _refresh_shown(self) -> None:
@@ -313,7 +312,7 @@ class Registry:
         if not changes:
             return
         metadata = await self.cluster.metadata([REGISTRY])
-        records = [encode_claim(copy, link, claim, _now()) for (copy, link), claim in changes.items()]
+        records = [encode_claim(copy, link, claim, now_ms()) for (copy, link), claim in changes.items()]
         writer = Writer(self.cluster, producer, _PARTITION, metadata, _TRANSACTION_TIMEOUT)
         await writer.write((), lambda *_: {_PARTITION: records})
         await retry_while_busy(lambda: self._see(changes))
@@ -356,7 +355,3 @@ class Registry:
         if holders:
             held = holding(holders.values())
             self.claims[copy] = next((claim for claim in held if claim.link == self.link), held[0])
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

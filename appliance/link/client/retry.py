@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from appliance.errors import ApplianceError, BrokerBusy
+from appliance.errors import ApplianceError, BrokerBusy, Fenced
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +34,11 @@ def is_completing(error: ApplianceError) -> bool:
 def is_loading(error: ApplianceError) -> bool:
     """True when a coordinator cannot give an epoch yet, or another broker is the coordinator."""
     return isinstance(error, BrokerBusy) and error.code in _LOADING
+
+
+def is_passing(error: ApplianceError) -> bool:
+    """True of an error after which a lane is taken again: its replicator may have restarted it just then."""
+    return error.retriable or isinstance(error, Fenced)
 
 
 async def retry_while_busy(

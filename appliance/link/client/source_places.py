@@ -6,7 +6,7 @@ its log then ends all epochs up to this one there (KIP-101, KIP-320).
 
 from collections.abc import Mapping
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, raise_first
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import epoch_ends
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
@@ -20,8 +20,7 @@ async def places(source: Cluster, metadata: Metadata, offsets: Mapping[Partition
         ApplianceError: a leader has moved, or does not answer.
     """
     found, failures = await try_places(source, metadata, offsets)
-    for error in failures.values():
-        raise error
+    raise_first(failures.values())
     return found
 
 

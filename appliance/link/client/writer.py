@@ -6,7 +6,7 @@ new epoch, and so with a new writer.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kio.schema.produce.v9 import ProduceResponse
@@ -42,6 +42,7 @@ Remember = Callable[[Mapping[Partition, int], Begins], Remembered]
 there are none if every batch follows the one before it."""
 
 
+@dataclass(slots=True)
 class Writer:
     """Writes transactions of one producer epoch; ``positions`` is the lane's partition of the positions topic.
 
@@ -49,30 +50,20 @@ class Writer:
     ``keeps_times`` no transaction commits whose records got other times than they had.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        producer: Producer,
-        positions: Partition,
-        metadata: Metadata,
-        timeout: float,
-        shared: bool = False,
-        keeps_times: bool = False,
-    ) -> None:
-        self.producer = producer
-        self.metadata = metadata
-        self.ends: dict[Partition, int] = {}
-        """The offset of the next batch for each copy, if nobody else writes there."""
-        self.epochs: dict[Partition, int] = {}
-        """The leader epochs of the copies when their ends were checked."""
-        self.sequences: dict[Partition, int] = {}
-        self.in_transaction = False
-        """True from the first write of a transaction, or earlier, until its end."""
-        self._cluster = cluster
-        self._positions = positions
-        self._timeout = timeout
-        self._shared = shared
-        self._keeps_times = keeps_times
+    cluster: Cluster
+    producer: Producer
+    positions: Partition
+    metadata: Metadata
+    timeout: float
+    shared: bool = False
+    keeps_times: bool = False
+    ends: dict[Partition, int] = field(default_factory=dict)
+    """The offset of the next batch for each copy, if nobody else writes there."""
+    epochs: dict[Partition, int] = field(default_factory=dict)
+    """The leader epochs of the copies when their ends were checked."""
+    sequences: dict[Partition, int] = field(default_factory=dict)
+    in_transaction: bool = False
+    """True from the first write of a transaction, or earlier, until its end."""
 
     def learn(self, found: Metadata) -> None:
         """Add the leaders of topics; the offsets of a recreated topic begin at 0 again."""
@@ -95,19 +86,19 @@ class Writer:
             PartitionsUnavailable: some copies cannot be written now.
             Unreachable, BrokerBusy, BrokerRefused: the outcome is unknown.
         """
-        coordinator = await self._cluster.coordinator(self.producer.transactional_id)
+        coordinator = await self.cluster.coordinator(self.producer.transactional_id)
         copies = {copy for one in rounds for copy, _ in one}
         first_of_the_epoch = copies - self.sequences.keys()
         await self._reach(copies)
-        await self._add(coordinator, {*copies, self._positions})
+        await self._add(coordinator, {*copies, self.positions})
         self.in_transaction = True
         ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
         sent = [each for one in rounds for each in await self._send_round(one, ends)]
         ends = {copy: end + _MARKER for copy, end in ends.items()}
         remembered: Remembered = {}
-        if not self._shared:
+        if not self.shared:
             remembered = remember(ends, {})
-            if remembered.keys() == {self._positions}:
+            if remembered.keys() == {self.positions}:
                 sent += await self._send_remembered(coordinator, remembered)
                 remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
         begins = await _all_written(sent)
@@ -115,10 +106,10 @@ class Writer:
         if further:
             await self._require_ours({copy: shift.first_offset for copy, shift in further.items()}, first_of_the_epoch)
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
-        if further or self._shared:
+        if further or self.shared:
             remembered = remember(ends, begins)
         await _all_written(await self._send_remembered(coordinator, remembered))
-        await end_transaction(coordinator, self.producer, self._timeout)
+        await end_transaction(coordinator, self.producer, self.timeout)
         self.in_transaction = False
         self.ends |= ends
 
@@ -132,10 +123,10 @@ class Writer:
             CopyLost: a copy's topic was recreated.
             PartitionsUnavailable: there may be such a batch.
         """
-        if not self._shared:
+        if not self.shared:
             await self._require_decided(first_offsets)
         elif asked := {copy: first_offsets[copy] for copy in first_offsets if copy in first}:
-            found, unknown = await open_since(self._cluster, self.metadata, asked)
+            found, unknown = await open_since(self.cluster, self.metadata, asked)
             since = {copy: found.get(copy, {}).get(self.producer.id, offset) for copy, offset in asked.items()}
             late = {copy: undecided(copy, offset) for copy, offset in asked.items() if since[copy] < offset}
             if late or unknown:
@@ -152,11 +143,11 @@ class Writer:
             CopyLost: a copy's topic was recreated.
             PartitionsUnavailable: a transaction is open in some of them.
         """
-        found = await self._cluster.metadata(sorted({topic for topic, _ in first_offsets}))
+        found = await self.cluster.metadata(sorted({topic for topic, _ in first_offsets}))
         for name, topic in found.topics.items():
             if is_another(topic.id, self.metadata.topics[name].id):
                 raise CopyLost(f"{name} was deleted and made anew")
-        stable_ends = await list_offsets(self._cluster, found, first_offsets, Bound.STABLE_END)
+        stable_ends = await list_offsets(self.cluster, found, first_offsets, Bound.STABLE_END)
         below = {copy: first for copy, first in first_offsets.items() if stable_ends[copy] < first}
         if below:
             raise PartitionsUnavailable({copy: undecided(copy, first) for copy, first in below.items()})
@@ -170,7 +161,7 @@ class Writer:
         async def nothing(*_: object) -> None:
             """Ask nothing: the connection is enough."""
 
-        if failures := await ask_leaders(self._cluster, self.metadata, copies, nothing, "produce"):
+        if failures := await ask_leaders(self.cluster, self.metadata, copies, nothing, "produce"):
             raise PartitionsUnavailable(failures)
 
     async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_Sent"]:
@@ -181,10 +172,10 @@ class Writer:
             if copy in ends:
                 ends[copy] += outgoing.records
         answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
-        return [_Sent(answer, firsts, bases, self._keeps_times) for answer in answers]
+        return [_Sent(answer, firsts, bases, self.keeps_times) for answer in answers]
 
     async def _send_remembered(self, coordinator: Connection, remembered: Remembered) -> list["_Sent"]:
-        if further := remembered.keys() - {self._positions}:
+        if further := remembered.keys() - {self.positions}:
             await self._add(coordinator, further)
         sent = []
         for partition, records in remembered.items():
@@ -206,7 +197,7 @@ class Writer:
             by_leader.setdefault(self.metadata.leader(*partition), []).append(Copy(partition, data, sequence))
         answers = []
         for leader, led in by_leader.items():
-            connection = await self._cluster.broker(leader, "produce")
+            connection = await self.cluster.broker(leader, "produce")
             answers.append(await produce(connection, self.producer, led))
         return answers
 

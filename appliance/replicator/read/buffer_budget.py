@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from appliance.kafka.client.clock import loop_seconds
 from appliance.replicator.read.buffer import Buffer
 
 _BYTES = 16 * 1024 * 1024
@@ -19,10 +20,6 @@ _WORTH_ASKING = 64 * 1024
 """Least bytes worth a Fetch, where a second brings more."""
 
 
-def _clock() -> float:
-    return asyncio.get_running_loop().time()
-
-
 class Allowance:
     """A token bucket, which a bound of 0 leaves open; ``clock`` gives seconds, by default the event loop's.
 
@@ -30,7 +27,7 @@ class Allowance:
     beyond the bucket are a debt, and no Fetch is sent until it is paid.
     """
 
-    def __init__(self, clock: Callable[[], float] = _clock) -> None:
+    def __init__(self, clock: Callable[[], float] = loop_seconds) -> None:
         self._clock = clock
         self._rate = 0
         self._held = 0.0

@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Coroutine, Iterable
 
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PartitionStopped
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another
@@ -51,7 +52,7 @@ class SourceReader:
         """The buffers whose leader is looked for."""
         self._fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
-        self._looked = self._found = _clock()
+        self._looked = self._found = loop_seconds()
         self._judges = asyncio.Semaphore(_JUDGES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin(self._route(), "reader-router")
@@ -111,7 +112,7 @@ class SourceReader:
         for buffer in buffers:
             buffer.leader = NOBODY
             self._unplaced[buffer.key] = buffer
-        pause = max(0.0, self._looked + _BACKOFF - _clock())
+        pause = max(0.0, self._looked + _BACKOFF - loop_seconds())
         asyncio.get_running_loop().call_later(pause, self._changed.set)
 
     def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
@@ -176,7 +177,7 @@ class SourceReader:
         while True:
             # Before the look, so that buffers that come while it waits for an answer get another look.
             self._changed.clear()
-            self._looked = _clock()
+            self._looked = loop_seconds()
             everything = self._looked >= due
             try:
                 await self._look_up(list((self._buffers if everything else self._unplaced).values()))
@@ -185,7 +186,7 @@ class SourceReader:
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._problems.over("source")
-            now = _clock()
+            now = loop_seconds()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
             in_vain = min(_IN_VAIN * (now - self._found), _BACKOFF_MAX)
@@ -195,7 +196,7 @@ class SourceReader:
                 async with asyncio.timeout((min(soon, due) if searching else due) - now):
                     await self._changed.wait()
             if not searching:
-                self._found = _clock()
+                self._found = loop_seconds()
 
     async def _look_up(self, buffers: list[Buffer]) -> None:
         if not buffers:
@@ -253,7 +254,3 @@ class SourceReader:
         except Exception as error:
             del self._fetchers[fetcher.node]
             fetcher.lose(unexpected(error))
-
-
-def _clock() -> float:
-    return asyncio.get_running_loop().time()

@@ -10,5 +10,6 @@
 - ``assignment``, ``json_lines``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.
 - ``query_listener``: the listener of the progress.
+- ``local_spark``: a Spark of a command's own.
 - ``standalone``: a Spark cluster of one's own.
 """

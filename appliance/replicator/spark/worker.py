@@ -3,13 +3,13 @@
 import asyncio
 import os
 import socket
-import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from appliance.errors import ApplianceError, PeerError, SettingsError
+from appliance.kafka.client.clock import now_ms
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
@@ -54,7 +54,7 @@ def require_release(version: str) -> None:
 
 
 async def _copy(settings: Settings, endpoint: DriverEndpoint, hello: Hello) -> None:
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     owner = Owner(endpoint.run, uuid.uuid4().hex, socket.gethostname(), now, endpoint.generation)
     async with (
         control_client(endpoint, hello) as driver,

@@ -3,12 +3,12 @@
 Each is checked alone: a leader that does not answer, or a copy that must not be written, delays no other partition.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, GapFound, PartitionStopped
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.configs import WriteLimits, write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
@@ -239,7 +239,7 @@ def _stop_new(admission: Admission, replica: Replica, held: Position | None, sto
     """Remember that nothing is known of the progress of a copy, and why it stops."""
     unknown = held or Position(replica.source_id, replica.destination_id, *NO_PLACE)
     admission.stops[replica] = stop
-    if (position := unknown.stop(str(stop), time.time_ns() // 1_000_000)) is not held:
+    if (position := unknown.stop(str(stop), now_ms())) is not held:
         admission.positions[replica] = position
 
 

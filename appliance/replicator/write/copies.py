@@ -171,8 +171,7 @@ class _Examined:
             BrokerBusy: one is not.
         """
         if self.shared:
-            limits = replace(_LIMITS, committed=False)
-            fetched = await fetch_partition(self.cluster, self.metadata, self.copy, at, "positions", limits)
+            fetched = await self._fetch(at, replace(_LIMITS, committed=False))
             found = list(batch.split(fetched.records))
             data = [each.header for each in found if not each.header.attributes & batch.CONTROL]
             ours = [header.base_offset for header in data if header.producer_id in producer_ids]
@@ -188,8 +187,8 @@ class _Examined:
     async def _start(self) -> int:
         return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
 
-    async def _fetch(self, offset: int) -> Fetched:
-        return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", _LIMITS)
+    async def _fetch(self, offset: int, limits: FetchLimits = _LIMITS) -> Fetched:
+        return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", limits)
 
 
 def _writers(end: CopyEnd, producer_id: int, shared: bool) -> frozenset[int]:

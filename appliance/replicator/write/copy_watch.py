@@ -1,10 +1,10 @@
 """Looks at a lane's copies beside its transactions: losses, room for refused batches, maps of deleted records."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets
@@ -45,11 +45,11 @@ class CopyWatch:
         Raises:
             Unreachable, BrokerRefused: nothing has changed.
         """
-        partitions, began = self.partitions, _clock()
+        partitions, began = self.partitions, loop_seconds()
         if not partitions.taken_in or began < self._looked + _INTERVAL:
             return
         metadata = await partitions.lane.learn({replica.destination_topic for replica in partitions.taken_in})
-        self._looked = _clock()
+        self._looked = loop_seconds()
         if partitions.have_changed(metadata):
             partitions.lane.begin_anew()
             return
@@ -59,7 +59,7 @@ class CopyWatch:
 
     async def look_for_room(self) -> None:
         """Retry refused batches where the limits have changed by now, or can be changed: see ``dead_letters``."""
-        partitions, now = self.partitions, _clock()
+        partitions, now = self.partitions, loop_seconds()
         if not partitions.refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
         self._looked_for_room = now
@@ -72,10 +72,6 @@ class CopyWatch:
         for replica, (topic, before) in refused.items():
             if partitions.limits.get(topic) != before:
                 partitions.take_in_again(replica)
-
-
-def _clock() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class MapCleaner:
@@ -94,7 +90,7 @@ class MapCleaner:
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
         """
-        now = asyncio.get_running_loop().time()
+        now = loop_seconds()
         self._due = now + _STARTS_INTERVAL if self._due is None else self._due
         if now < self._due:
             return

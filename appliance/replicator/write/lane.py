@@ -11,11 +11,11 @@ import asyncio
 import functools
 import itertools
 import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, PartitionsUnavailable, Superseded
+from appliance.kafka.client.clock import loop_seconds, now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
@@ -48,8 +48,8 @@ from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowt
 log = logging.getLogger("appliance.replicator")
 _log_once = functools.lru_cache(maxsize=8)(log.info)
 
-_DROPPED_A_COMMIT = 500
-"""Number of segments dropped in one transaction."""
+_SEGMENTS_A_COMMIT, _DROPPED_A_COMMIT = 64, 500
+"""Number of segments written, and dropped, in one transaction."""
 
 _NAMELESS = f"lanes copy without leaving their names in {PRODUCERS}, for links of identical names from there"
 
@@ -144,7 +144,7 @@ class Lane:
             Fenced: a newer run has written another down: the lane is over for us.
             Unreachable, BrokerBusy, BrokerRefused: the lane is cold again.
         """
-        newest, owner, now = newest_change(self.checkpoint.sql.values()), self._owner, _now()
+        newest, owner, now = newest_change(self.checkpoint.sql.values()), self._owner, now_ms()
         held = newest.sql if newest else LinkSql()
         # An earlier change to the same SQL does not count: partitions have come from lanes that saw others since.
         if held.is_that_of(sql) and held.number >= sql.number:
@@ -182,8 +182,8 @@ class Lane:
         """
         if self._outdated:
             return self._outdated
-        deadline = asyncio.get_running_loop().time() + _NAME_PATIENCE
-        while asyncio.get_running_loop().time() < deadline:
+        deadline = loop_seconds() + _NAME_PATIENCE
+        while loop_seconds() < deadline:
             owner = await self._find_owner()
             if owner is not None and owner.run == OPERATOR:
                 break
@@ -267,20 +267,22 @@ class Lane:
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
-        now = _now()
+        now = now_ms()
         records = [encode_forgotten(partition, now) for partition in partitions]
         records.append(encode_owner(self.index, self._owner, now))
         dropped = [encode_dropped(key, now) for key in segments]
         await self._write((), lambda *_: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
-        """Write segments of the maps of the lane's partitions, in their own transaction.
+        """Write segments of the maps of the lane's partitions, in transactions of their own.
 
         Raises:
             Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
         """
-        records = [encode_segment(partition, segment, _now()) for partition, segment in segments]
-        await self._write((), lambda *_: {self._offsets: records})
+        for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
+            some = segments[at : at + _SEGMENTS_A_COMMIT]
+            records = [encode_segment(partition, segment, now_ms()) for partition, segment in some]
+            await self._write((), lambda *_, records=records: {self._offsets: records})
 
     @property
     def offsets(self) -> Partition:
@@ -291,7 +293,7 @@ class Lane:
     def keeps_offsets(self) -> bool:
         """True when the lane's partition of the maps of offsets exists, and took the last segments."""
         assert self._writer is not None
-        return self._writer.metadata.leader(*self._offsets) >= 0 and _clock() >= self._segments_after
+        return self._writer.metadata.leader(*self._offsets) >= 0 and loop_seconds() >= self._segments_after
 
     @property
     def can_cut_maps(self) -> bool:
@@ -308,7 +310,7 @@ class Lane:
         if not self.keeps_offsets:
             return 0
         keys = list(itertools.islice(known.below(starts, self._maps.growing), _DROPPED_A_COMMIT))
-        records = [encode_dropped(key, _now()) for key in keys]
+        records = [encode_dropped(key, now_ms()) for key in keys]
         try:
             if records:
                 await self._write((), lambda *_: {self._offsets: records})
@@ -342,7 +344,7 @@ class Lane:
         }
         advance = {replica: advanced(held, taken.get(replica, ())) for replica, held in before.items()}
         grown = Grown(advance)
-        now = _now()
+        now = now_ms()
         records = [encode_gap(gap, now) for gap in gaps]
         records += [] if self._named else [encode_owner(self.index, self._owner, now)]
         sql = self._sql_restated(base) if base else None
@@ -397,7 +399,7 @@ class Lane:
     def _do_without_segments(self) -> None:
         """Copy without segments for a while: an unwritable topic of the maps must not block a lane."""
         self._segments_pause = min(max(2 * self._segments_pause, _SEGMENTS_PAUSE), _SEGMENTS_PAUSE_MAX)
-        self._segments_after = _clock() + self._segments_pause
+        self._segments_after = loop_seconds() + self._segments_pause
 
     def _with_ends(
         self,
@@ -451,7 +453,7 @@ class Lane:
         self._maps = MapGrowth()
         shared, keeps_times = self._naming.shared, self._naming.shared or self._naming.keeps_times
         self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, shared, keeps_times)
-        mark, now = Mark(self.index, producer.id, producer.epoch), _now()
+        mark, now = Mark(self.index, producer.id, producer.epoch), now_ms()
         self._named = self._owner.run != OPERATOR
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
         remembered: dict[Partition, Sequence[Record]] = {self._positions: [encode_mark(mark, now), *name]}
@@ -486,7 +488,7 @@ class Lane:
             _log_once(f"{_NAMELESS}: {error}")
             return None
         before = self._names.producers.lanes.get(producer.id)
-        return encode_producer(metadata.cluster_id, producer, self._naming, _now(), before)
+        return encode_producer(metadata.cluster_id, producer, self._naming, now_ms(), before)
 
     async def _take_id(self) -> Producer:
         # An error answer to a question means no change: it may be repeated, with another broker.
@@ -498,11 +500,3 @@ class Lane:
         self._writer = None
         self._cluster.forget_coordinator(self._transactional_id)
         self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced | LayoutChanged) else LaneEvent.DOUBT)
-
-
-def _clock() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -5,11 +5,11 @@ restarts.
 """
 
 import asyncio
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
+from appliance.kafka.client.clock import loop_seconds, now_ms
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Metadata
@@ -88,14 +88,14 @@ class LanePartitions:
 
     def pause(self) -> float:
         """Seconds until a partition is due; infinite if none waits."""
-        return self._held_back.pause(_clock())
+        return self._held_back.pause(loop_seconds())
 
     async def look(self) -> None:
         """Begin to check due partitions; safe to repeat after a cancel at any await.
 
         It runs beside the lane, one task for each leader of the copies: a silent leader delays no other's partitions.
         """
-        due = self._held_back.due(_clock())
+        due = self._held_back.due(loop_seconds())
         for replica in [replica for replica in due if not self._is_active(replica)]:
             self.problems.over(replica.name)
             self._held_back.went_well(replica)  # a change of its state restarts the lane
@@ -134,7 +134,7 @@ class LanePartitions:
             except ApplianceError as error:
                 self.problems.tell(subject, error)
                 for replica in replicas:
-                    self._held_back.add(replica, _clock())
+                    self._held_back.add(replica, loop_seconds())
             else:
                 self.problems.over(subject)
                 await self._take_in(replicas, admission)
@@ -174,7 +174,7 @@ class LanePartitions:
             self.taken_in.discard(replica)
         if isinstance(error, BrokerBusy) and error.code == UNFINISHED:
             self._held_back.went_well(replica)
-        self._held_back.add(replica, _clock())
+        self._held_back.add(replica, loop_seconds())
 
     def leave_out_unwritable(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> bool:
         """Pause copying of unwritable partitions; False when none of the topics is this lane's."""
@@ -235,16 +235,16 @@ class LanePartitions:
         held = self.position(replica)
         if not (isinstance(reason, GapFound) and self.records_gaps):
             self.problems.tell(replica.name, reason)
-            stopped, cut = held.stop(str(reason), _now()), False
+            stopped, cut = held.stop(str(reason), now_ms()), False
             if isinstance(reason, CopyShortened):
                 loss = Loss(reason.end, reason.is_known)
-                stopped, cut = held.stop_shortened(str(reason), _now(), loss), not loss.is_known
+                stopped, cut = held.stop_shortened(str(reason), now_ms(), loss), not loss.is_known
             if stopped is not held:
                 await self.lane.commit([], {replica: stopped}, cut=[replica] if cut else ())
             return
         begin = SourcePlace(reason.next, reason.leader_epoch) if reason.next >= 0 else begin
         self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin.offset))
-        entry = Gap(replica.source, held.source_id, reason.first, reason.next, reason.cause, _now())
+        entry = Gap(replica.source, held.source_id, reason.first, reason.next, reason.cause, now_ms())
         moved = held.go_on().begin_again(replica.source_id, replica.destination_id, begin)
         await self.lane.commit([], {replica: moved}, [entry])
         self._read(replica)
@@ -260,11 +260,3 @@ def _with_offsets(gap: GapFound, replica: Replica, begin: int) -> ApplianceError
     lost = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
     ids = f"topic id {replica.source_id}, copied to {replica.destination_id}"
     return ApplianceError(f"{gap}; {lost} will never be copied, it goes on from offset {begin} of {ids}")
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _clock() -> float:
-    return asyncio.get_running_loop().time()

@@ -14,6 +14,7 @@ from appliance.errors import (
     PartitionsUnavailable,
     TransactionTimedOut,
 )
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
@@ -198,7 +199,7 @@ class LaneRunner:
         self.ready.clear()
         chunks = self.reader.take(self.ready, self._size.bytes)
         if chunks:
-            began = _clock()
+            began = loop_seconds()
             if self._transformation is None:
                 await self._commit(chunks)
             else:
@@ -230,14 +231,14 @@ class LaneRunner:
 
     async def _commit(self, chunks: Sequence[Chunk]) -> None:
         """One transaction, whose duration decides the size of the next one."""
-        began, size = _clock(), sum(chunk.bytes for chunk in chunks)
+        began, size = loop_seconds(), sum(chunk.bytes for chunk in chunks)
         try:
             await self.lane.commit(chunks, {})
         except ApplianceError as error:
-            timed_out = self._size.failed(size, _clock() - began)
+            timed_out = self._size.failed(size, loop_seconds() - began)
             self._timed_out = timed_out if isinstance(error, Fenced) else None
             raise
-        took = _clock() - began
+        took = loop_seconds() - began
         self._size.committed(size, took)
         self._took += (took - self._took) * _NEWEST
         self._problems.over(self._transactions)
@@ -247,7 +248,7 @@ class LaneRunner:
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """Collect a trickle of records for a moment, rather than commit it record by record."""
-        while (pause := until - _clock()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
+        while (pause := until - loop_seconds()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
             self.ready.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -290,7 +291,3 @@ class LaneRunner:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause * random.uniform(0.5, 1)):
                 await stopping.wait()
-
-
-def _clock() -> float:
-    return asyncio.get_running_loop().time()

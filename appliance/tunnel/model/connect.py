@@ -68,7 +68,7 @@ class Answer:
     def to(cls, error: ApplianceError) -> "Answer":
         """The answer for ``error``."""
         status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), 400)
-        return cls(status, _one_line(str(error)))
+        return cls(status, one_line(str(error)))
 
     def error(self) -> ApplianceError | None:
         """The error that it stands for; None when the target is connected."""
@@ -154,7 +154,7 @@ class ConnectClient:
             return None
         if not isinstance(event, h11.Response):
             raise PeerError("no answer to CONNECT")
-        reason = _one_line(bytes(event.reason).decode("ascii", "replace"))
+        reason = one_line(bytes(event.reason).decode("ascii", "replace"))
         return Answer(event.status_code, reason, _date(event.headers))
 
     @property
@@ -186,6 +186,6 @@ def _date(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
         return None
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """``text`` as an HTTP reason phrase can hold it, and a log can show it."""
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:_REASON_LENGTH_MAX]

@@ -26,6 +26,7 @@ from appliance.errors import (
 )
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
+from appliance.tunnel.model.connect import one_line
 from appliance.tunnel.model.timeouts import Timeouts
 
 KEEPALIVE_SECONDS = 15
@@ -110,8 +111,6 @@ def _name_this_user(name: str) -> None:
         os.environ["LOGNAME"] = name
 
 
-_REASON_LENGTH_MAX = 200
-
 _FORWARD_REFUSED = (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, asyncssh.OPEN_UNKNOWN_CHANNEL_TYPE)
 
 
@@ -133,8 +132,3 @@ def channel_error(error: asyncssh.ChannelOpenError, server: str) -> ApplianceErr
     """The error of an SSH server that opens no channel to ``server`` (RFC 4254, section 5.1)."""
     kind = ForwardRefused if error.code in _FORWARD_REFUSED else Unreachable
     return kind(f"{server} from the SSH server: {one_line(error.reason).lower()} ({error.code})")
-
-
-def one_line(text: str) -> str:
-    """``text`` of any origin, safe for one line of a log."""
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:_REASON_LENGTH_MAX]

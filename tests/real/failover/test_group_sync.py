@@ -176,7 +176,7 @@ async def test_copies_come_to_where_the_groups_were_though_the_source_is_gone(pa
         await at.states()
         await at.source.close()
         nowhere = KafkaCluster(cluster_settings(pair.orange, Side.SOURCE), unresolved, pair.tag)
-        at.sync._source = nowhere
+        at.sync.source = nowhere
         at.translator.copied[at.topic, 0] = 60
         assert await at.states() == {"g": (GroupState.SYNCED, 0)}
         assert at.at_destination("g") == {0: 150}
@@ -318,7 +318,7 @@ async def test_case_85_so_many_groups_follow_that_reading_all_takes_longer_than_
             commit(pair.orange, at.group(f"g{number}"), {(at.topic, 0): 5})
         monkeypatch.setattr("appliance.failover.group_sync._AT_ONCE", 4)
         monkeypatch.setattr(
-            "appliance.failover.group_sync._now", lambda: float(at.translator.asked)
+            "appliance.failover.group_sync.loop_seconds", lambda: float(at.translator.asked)
         )  # a second for each
         assert set((await at.states()).values()) == {(GroupState.SYNCED, 0)}
         assert at.at_destination("g11") == {0: 105}
@@ -342,7 +342,7 @@ async def test_case_104_a_commit_that_waited_long_for_its_connection_is_not_sent
                 now[0] += 6
             return await broker(node, purpose)
 
-        monkeypatch.setattr("appliance.failover.group_sync._now", lambda: now[0])
+        monkeypatch.setattr("appliance.failover.group_sync.loop_seconds", lambda: now[0])
         monkeypatch.setattr(at.destination, "broker", waited_for)
         await at.sync.round()
         assert list(at.sync.failures) == [f"group {at.group('g')}"]
@@ -376,7 +376,7 @@ async def test_case_126_a_round_that_began_before_a_promotion_commits_nothing_af
             follows = next(looks)
             return lambda _: follows
 
-        at.sync._follows = promoted_meanwhile
+        at.sync.follows = promoted_meanwhile
         await at.sync.round()
         assert next(looks, None) is None
         assert at.at_destination("g") == {}

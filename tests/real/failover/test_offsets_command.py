@@ -23,9 +23,9 @@ async def command(env_file: Path, *arguments: str) -> tuple[int, str]:
 
     def run() -> int:
         with contextlib.redirect_stdout(printed):
-            return asyncio.run(cli.COMMANDS["offsets"][1]().run(parsed, asyncio.Event())) or 0
+            return asyncio.run(cli.command("offsets").run(parsed, asyncio.Event())) or 0
 
-    parser = cli._parser("offsets", cli.COMMANDS["offsets"][1]())
+    parser = cli._parser("offsets", cli.command("offsets"))
     parsed = parser.parse_args(["offsets", "translate", "--env-file", str(env_file), *arguments])
     return await asyncio.to_thread(run), printed.getvalue()
 

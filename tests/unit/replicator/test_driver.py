@@ -64,7 +64,7 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        given = anything, anything, anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
+        given = anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
@@ -227,6 +227,9 @@ class Answering:
         if not self.reached:
             await asyncio.Event().wait()
 
+    async def close(self) -> None:
+        """It holds nothing."""
+
 
 class Making:
     """A substitute for ``Establishing`` with an existing link."""
@@ -360,8 +363,8 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     monkeypatch.setattr(jobs, "_LISTEN_INTERVAL", 0.0)
     monkeypatch.setattr(jobs, "_JOB_END_PATIENCE", 0.0)
     running, clock, spark = Driver(1), Clock(), Hanging()
-    running._reports = running._jobs._reports = TaskReports(running._problems, clock)
-    running._jobs._stopping = asyncio.Event()
+    running._reports = running._jobs.reports = TaskReports(running._problems, clock)
+    running._jobs.stopping = asyncio.Event()
     anything: Any = None
     job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
     while not running._reports._heard:
@@ -374,8 +377,8 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
 
 async def test_a_job_ends_where_its_lanes_shall_go_to_other_tasks() -> None:
     running, spark = Driver(1), Hanging()
-    running._jobs._stopping = asyncio.Event()
-    running._jobs._control.stop = spark.cancel  # type: ignore[method-assign]
+    running._jobs.stopping = asyncio.Event()
+    running._jobs.control.stop = spark.cancel  # type: ignore[method-assign]
     anything: Any = None
     job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
     await asyncio.sleep(0)
@@ -390,8 +393,8 @@ async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_
     # Before, it took 70 seconds until Java was killed.
     monkeypatch.setattr(jobs, "_JOB_END_PATIENCE", 0.0)
     running, spark = Driver(1), Hanging()
-    running._jobs._stopping = asyncio.Event()
-    running._jobs._stopping.set()
+    running._jobs.stopping = asyncio.Event()
+    running._jobs.stopping.set()
     anything: Any = None
     with pytest.raises(ProcessFailed, match="Spark hangs: its job has not ended"):
         await running._one_job(spark, anything, 1)  # type: ignore[arg-type]
