@@ -2,11 +2,12 @@
 
 The topic ``<replicator>.groups.offsets`` is compacted, with one partition. Its records are checkpoints as MirrorMaker
 2's: the group's source offset, and its place in the copy, -1 if it is no longer synced. The metadata are the sync's own
-commits, the next one and the one before it: they are remembered before the commit, so after a kill either is there.
+commits, the next one and the one before it: they are remembered before the commit, so after a kill either is there, and
+also of a group that is no longer synced: another link may have to set the commit back.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.failover.mirror_formats import MirrorTopics
@@ -42,9 +43,8 @@ class GroupPlaces:
     _registry: Registry | None = None
 
     def of(self, group: str, copy: Partition) -> Places:
-        """The places of a group in a partition of a copy, by link."""
-        held = {link: log.places[group, copy] for link, log in self._logs.items() if (group, copy) in log.places}
-        return {link: place for link, place in held.items() if place.downstream >= 0}
+        """The places of a group in a partition of a copy, by link, and withdrawn ones."""
+        return {link: log.places[group, copy] for link, log in self._logs.items() if (group, copy) in log.places}
 
     @property
     def own(self) -> Collection[tuple[str, Partition]]:
@@ -52,12 +52,13 @@ class GroupPlaces:
         return [key for key, each in self._logs[self.naming.replicator].places.items() if each.downstream >= 0]
 
     async def withdraw(self, gone: Iterable[tuple[str, Partition]]) -> None:
-        """Remember no place of these any more.
+        """Remember of these only the sync's own commits.
 
         Raises:
             ApplianceError: some are not written.
         """
-        await self.remember([MirrorCheckpoint(*key, -1, -1) for key in gone])
+        held = self._logs[self.naming.replicator].places
+        await self.remember([replace(held[key], upstream=-1, downstream=-1) for key in gone])
 
     async def refresh(self) -> None:
         """Read the newest places.

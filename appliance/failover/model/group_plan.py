@@ -28,7 +28,9 @@ CopyOf = Callable[[str], str]
 Translate = Callable[[Partition, int], Translation]
 
 Places = Mapping[str, MirrorCheckpoint]
-"""A group's place in a copy as each link remembers it; the metadata are the sync's next commit, and the one before."""
+"""A group's place in a copy as each link remembers it; the metadata are the sync's next commit, and the one before.
+
+The place is -1 where a link does not sync the group any more."""
 
 PlacesOf = Callable[[Partition], Places]
 
@@ -94,7 +96,7 @@ class PartitionPlan:
     def held(self) -> tuple[int, str] | None:
         """The lowest place of another link that writes the copy, within the copy's log, and the link."""
         others = ((each.downstream, link) for link, each in self.places.items() if link != self.link)
-        offset, link = min(others, default=(-1, ""))
+        offset, link = min((each for each in others if each[0] >= 0), default=(-1, ""))
         return (max(offset, self.translation.start), link) if link else None
 
     @property

@@ -179,6 +179,15 @@ def test_killed_between_the_place_and_the_commit_a_lower_place_of_another_link_s
     assert killed.commits == {COPY: Commit(30, "note")}
 
 
+def test_case_812_a_link_that_syncs_no_more_holds_no_group_and_its_commit_is_set_back() -> None:
+    # After rm-topic nobody knew its commit: the group stayed past what the other link's source had not read.
+    withdrawn = MirrorCheckpoint("g", COPY, -1, -1, "98")
+    found = of_two(EXACT, Commit(98), second=withdrawn)
+    assert found.news == [place(70, before="98")]
+    assert found.commits == {COPY: Commit(70, "note")}
+    assert of_two(EXACT, Commit(40), second=withdrawn).commits == {COPY: Commit(70, "note")}
+
+
 def test_case_723_a_group_goes_back_past_what_the_copy_has_lost() -> None:
     # "Never backwards" held it at its old offset: 81 records that were copied again were skipped.
     after_a_cut = Translation(52, TranslationState.EXACT)
