@@ -32,7 +32,7 @@ class Written:
 
     def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
         self._at_source = Origins(source)
-        self._at_destination = Origins(destination, api_key="DESTINATION_API_KEY")
+        self._at_destination = Origins(destination)
         self._link = naming.replicator
         self.at_source: Choose | None = self._not_of_links if naming.is_identical else None
         self.in_copy: Choose | None = self._of_this_link if naming.shared else None

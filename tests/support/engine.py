@@ -216,7 +216,7 @@ class Pair:
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
             engine.origins = Origins(source) if self.naming.is_identical else None
-            engine.names = Origins(destination, api_key="DESTINATION_API_KEY")
+            engine.names = Origins(destination)
             engine.reader = SourceReader(source, engine.notice, engine.origins)
             try:
                 yield engine

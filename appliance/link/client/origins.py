@@ -33,16 +33,19 @@ _LIMITS = FetchLimits(1024 * 1024, wait=0.1, committed=False)
 class Origins:
     """The lanes that wrote into ``cluster``; ``topic_id`` is that of its topic of producers when the link was made.
 
-    Without it that topic may be deleted and made anew: names that were read stay true. ``api_key`` is the variable of
-    the key that reads it.
+    Without it that topic may be deleted and made anew: names that were read stay true.
     """
 
     cluster: Cluster
     topic_id: uuid.UUID | None = None
-    api_key: str = "SOURCE_API_KEY"
     producers: Producers = field(default_factory=lambda: Producers(""))
     _read_to: int = -1
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def api_key(self) -> str:
+        """The variable of the key that reads the names."""
+        return f"{self.cluster.side.name}_API_KEY"
 
     async def learn(self, headers: Collection[Header]) -> None:
         """Find out which of these batches a lane wrote; asks the cluster at first, and then for unknown ids alone.

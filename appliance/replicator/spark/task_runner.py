@@ -75,7 +75,7 @@ class TaskRunner:
         self._owner = owner
         self._report = report
         self._origins = Origins(source) if naming.is_identical else None
-        self._names = Origins(destination, api_key=f"{destination.side.name}_API_KEY")
+        self._names = Origins(destination)
         self._reader = SourceReader(source, self._tell, self._origins)
         self._sql = TransformService(transforming.stops, self._tell) if transforming else None
         self._serving = transforming.serving(self._sql) if transforming and self._sql else contextlib.nullcontext()

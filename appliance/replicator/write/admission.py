@@ -113,7 +113,7 @@ class Admitting:
         """The producer ids under which this link may have written to a copy before; none if the lane is in its first
         epoch: only a lane writes the copies of its partitions.
         """
-        origins = Origins(self.destination, api_key="DESTINATION_API_KEY")
+        origins = Origins(self.destination)
         await origins.refresh()
         lane = [each.producer_id for each in origins.producers.of(producer.transactional_id)]
         if producer.epoch == 0 and lane == [producer.id]:
