@@ -71,7 +71,7 @@ CASES = (
         "KafkaReplicatorNotCopying",
         {
             f'kafka_replicator_link_state{{state="copying",{REPLICATOR}}}': "1x9 stale",
-            f'kafka_replicator_link_state{{state="failing",{REPLICATOR}}}': "_x9 1x30",
+            f'kafka_replicator_link_state{{state="failing",{REPLICATOR}}}': "_x10 1x30",
         },
         11,
         12,
@@ -142,8 +142,8 @@ CASES = (
     _case(
         "KafkaReplicatorGap",
         {
-            f'kafka_replicator_gaps_total{{topic="orders",partition="0",{REPLICATOR}}}': "2x9 3x30",
-            f'kafka_replicator_gaps_total{{topic="payments",partition="0",{REPLICATOR}}}': "4x40",
+            f'kafka_replicator_gaps_total{{topic="orders",partition="0",{REPLICATOR}}}': "0x9 1x30",
+            f'kafka_replicator_gaps_total{{topic="payments",partition="0",{REPLICATOR}}}': "0x40",
         },
         9,
         10,
@@ -152,7 +152,7 @@ CASES = (
     ),
     _case(
         "KafkaReplicatorGap",
-        {f'kafka_replicator_gaps_total{{topic="orders",partition="0",{REPLICATOR}}}': "_x9 3x30"},
+        {f'kafka_replicator_gaps_total{{topic="orders",partition="0",{REPLICATOR}}}': "_x10 3x30"},
         9,
         10,
         f"Records of the topic orders will never be copied, link {ON_REPLICATOR}.",
@@ -171,7 +171,7 @@ CASES = (
     ),
     _case(
         "KafkaReplicatorCommandUnfinished",
-        {f'kafka_replicator_topic_state{{topic="orders",state="resetting",{REPLICATOR}}}': "_x9 1x50"},
+        {f'kafka_replicator_topic_state{{topic="orders",state="resetting",{REPLICATOR}}}': "_x10 1x50"},
         39,
         40,
         f"The topic orders is resetting for half an hour, link {ON_REPLICATOR}.",
