@@ -61,8 +61,9 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.status.service import console
 
             newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
-            async with console(settings, bound, newest, audit, load, listener):
-                await Replicator(settings, jvm, stopping, bound, newest, audit, load).run()
+            replicator = Replicator(settings, jvm, stopping, bound, newest, audit, load)
+            async with console(settings, bound, newest, audit, load, replicator.problems, listener):
+                await replicator.run()
 
 
 @contextlib.asynccontextmanager

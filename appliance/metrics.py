@@ -67,7 +67,7 @@ REPLICATOR = (
     Metric(
         Kind.GAUGE,
         "kafka_replicator_lag_seconds",
-        "Age of the newest copied record while there is a lag, else 0; no sample before the first record.",
+        "Time since the position could have been newer while there is a lag, else 0.",
         _PARTITION,
     ),
     Metric(
@@ -81,9 +81,22 @@ REPLICATOR = (
     ),
     Metric(
         Kind.GAUGE,
+        "kafka_replicator_unknown",
+        "1 while the state of the partition, or of its copy, is unknown, else 0.",
+        _PARTITION,
+    ),
+    Metric(
+        Kind.GAUGE,
         "kafka_replicator_held_seconds",
         "Time for which an open transaction at the source has held the partition; 0 if there is none.",
         _PARTITION,
+    ),
+    Metric(Kind.GAUGE, "kafka_replicator_link_state", "1 for the state of the link, as the status has it.", ("state",)),
+    Metric(
+        Kind.GAUGE,
+        "kafka_replicator_problem_seconds",
+        "Age of a problem of the running replicator; no sample once it is over.",
+        ("subject",),
     ),
     Metric(
         Kind.GAUGE,

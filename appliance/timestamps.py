@@ -6,3 +6,12 @@ from datetime import UTC, datetime
 def utc(seconds: float) -> str:
     """A time in seconds since 1970 as ISO 8601, in UTC: ``2026-11-21T02:45:51.123Z``."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def milliseconds(text: str) -> int:
+    """The milliseconds since 1970 of such a text.
+
+    Raises:
+        ValueError, TypeError: it is none.
+    """
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

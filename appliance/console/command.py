@@ -16,7 +16,7 @@ from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours, socket_of
 from appliance.console.server import ConsoleServer
 from appliance.console.serving import serving
-from appliance.console.tunnel import ask_replicator, tunnel_fault, tunnel_view
+from appliance.console.tunnel import tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
@@ -27,6 +27,7 @@ from appliance.settings.one_topic import with_one_topic
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.status.model.snapshot import Snapshot
+from appliance.status.running import ask_running
 from appliance.status.watcher import Watcher
 
 log = logging.getLogger("appliance.console")
@@ -51,7 +52,7 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
             bound.read_again()
             return await watcher.collect()
 
-        watch = LinkWatch(collect, lambda: ask_replicator(settings, session), lambda: tunnel_fault(settings, session))
+        watch = LinkWatch(collect, lambda: ask_running(settings, session), lambda: tunnel_fault(settings, session))
         commands = Commands(env_file)
         stack.push_async_callback(commands.close)
         server = ConsoleServer(

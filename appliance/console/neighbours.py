@@ -16,6 +16,8 @@ import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
+from appliance.runtime.local_pages import whole_body
+
 _CARD_SECONDS = 2.0
 _PAGE_SECONDS = 20.0
 _BODY_MAX = 4 * 1024 * 1024
@@ -92,20 +94,6 @@ class Neighbours:
 def came_by_socket(request: web.Request) -> bool:
     """True of a request that another link's control center has passed on; it is not passed on again."""
     return request.transport is not None and not isinstance(request.transport.get_extra_info("peername"), tuple)
-
-
-async def whole_body(answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body of an answer.
-
-    Raises:
-        ValueError: it has more than ``most`` bytes.
-    """
-    body = bytearray()
-    async for part in answer.content.iter_any():
-        body += part
-        if len(body) > most:
-            raise ValueError(f"an answer of more than {most} bytes")
-    return bytes(body)
 
 
 async def _card(path: Path, before: dict[str, dict[str, Any]]) -> dict[str, Any]:

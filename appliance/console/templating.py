@@ -17,7 +17,7 @@ from appliance.version import VERSION
 _LOOKS = {
     "good": ("✓", {"copied", "synced", "passed", "active"}),
     "busy": ("↻", {"copying", "behind", "consumed at the destination", "further at the destination"}),
-    "bad": ("✕", {"stopped", "refused", "failed", "consumed on both sides"}),
+    "bad": ("✕", {"stopped", "failing", "nothing matches", "refused", "failed", "consumed on both sides"}),
     "warn": ("!", {"held", "warning", "failing over", "failing back", "resetting"}),
 }
 

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from appliance.console.model.events import Event, changes, merged, written_down
 from appliance.console.model.history import History
 from appliance.status.collect import now
 from appliance.status.model.document import STALE_SECONDS, is_fresh
+from appliance.status.model.running import Running, with_running
 from appliance.status.model.snapshot import Snapshot
 
 _LOOKED_AT = 3.0
@@ -33,13 +34,13 @@ class LinkWatch:
 
     Args:
         collect: collects a snapshot.
-        ask_replicator: asks this VM's replicator; gives the reason why it is unknown, empty if it answers.
+        ask_replicator: asks this VM's replicator for what it alone knows.
         ask_tunnel: asks the tunnel's end on this VM; gives its trouble, empty if it is well.
         clock: in seconds.
     """
 
     collect: Callable[[], Awaitable[Snapshot]]
-    ask_replicator: Callable[[], Awaitable[str]]
+    ask_replicator: Callable[[], Awaitable[Running]]
     ask_tunnel: Callable[[], Awaitable[str]]
     clock: Callable[[], float] = time.monotonic
     snapshot: Snapshot | None = None
@@ -78,10 +79,11 @@ class LinkWatch:
         """Collect until cancelled."""
         while True:
             began = time.process_time()
-            snapshot, self.replicator_unknown, self.tunnel_fault = await asyncio.gather(
+            snapshot, running, self.tunnel_fault = await asyncio.gather(
                 self.collect(), self.ask_replicator(), self.ask_tunnel()
             )
-            self.add(snapshot)
+            self.replicator_unknown = running.unknown
+            self.add(with_running(snapshot, replace(running, unknown="")))
             await self._pause(time.process_time() - began)
 
     def add(self, snapshot: Snapshot) -> None:

@@ -16,12 +16,14 @@ from appliance.failover.group_service import GROUPS, follow_groups
 from appliance.failover.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.naming import Naming
+from appliance.link.model.problems import Problems
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
 from appliance.replicator.balancing import LaneBalancing
 from appliance.replicator.discovery import TopicDiscovery
@@ -85,7 +87,7 @@ class Replicator:
         self._jvm = jvm
         self._stopping = stopping
         self._source, self._destination = source_cluster(settings), destination_cluster(settings)
-        self._problems = ProblemLog()
+        self._problems = ProblemLog(clock=now_ms)
         engine = settings.engine
         between_hosts = Target(driver_host(engine), engine.spark_driver_port)
         at = between_hosts if engine.in_a_cluster else jvm.tempdir / "control"
@@ -109,6 +111,11 @@ class Replicator:
         self._beside: list[asyncio.Task[Any]] = []
         self._sql: Sql | None = None
         self._sql_threads = ThreadPoolExecutor(2 * engine.task_count, "sql")
+
+    @property
+    def problems(self) -> Problems:
+        """The open problems, as they come and go."""
+        return self._problems.open
 
     async def run(self) -> None:
         """Copy until the stop, once.

@@ -80,9 +80,10 @@ class Jobs:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
         if room < wanted:
             few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane{self._needed()}"
-            self.problems.tell("executors", ApplianceError(few))
+            self.problems.tell("tasks", ApplianceError(few))
         else:
-            self.problems.over("executors")
+            self.problems.over("tasks")
+        self.problems.over("executors")
         return room
 
     def _needed(self) -> str:

@@ -6,5 +6,6 @@
 - ``bind``: the error of an unavailable port, as one line that names the setting to change; sockets' short names.
 - ``ending``: a bounded wait for the end of something, which holds in a task that is being cancelled too.
 - ``http``: a small server for pages that are read with GET.
+- ``local_pages``: the pages of the VM's other processes, asked.
 - ``log``: one line for each log record, for people or for machines.
 """

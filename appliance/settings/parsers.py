@@ -69,6 +69,14 @@ def regex(value: str) -> str:
     return value
 
 
+def topics_regex(value: str) -> str:
+    """A regular expression of topics' names; a comma of a list, as MirrorMaker 2 has it, would match nothing."""
+    if "," in value and (parts := _split(value)) != [value]:
+        wanted = "|".join(part.strip() for part in parts)
+        raise ValueError(f"expected a regular expression: topics have no comma in their names; a list is {wanted}")
+    return regex(value)
+
+
 def regexes(value: str) -> str:
     """Regular expressions, comma separated, as one that matches what any of them does; a comma in brackets is its own.
 

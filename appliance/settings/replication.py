@@ -21,6 +21,7 @@ from appliance.settings.parsers import (
     secret,
     topic_name,
     topic_suffix,
+    topics_regex,
     whole,
     yes_or_no,
 )
@@ -76,7 +77,7 @@ class TopicSettings:
             "REPLICA_TOPICS_SOURCE_REGEX",
             "Topics to copy: a regular expression that matches the whole name.",
             Role.REPLICATOR,
-            regex,
+            topics_regex,
         ),
     ]
     suffix: Annotated[

@@ -1,8 +1,9 @@
-"""The status of a link, from committed facts only; it needs no running replicator.
+"""The status of a link, from committed facts, and from what a running replicator alone knows, if one runs.
 
 - ``model``: facts, the snapshot, and the forms in which it is shown; no IO.
 - ``collect``, ``tail``, ``open_transactions``: collect the facts of both clusters.
 - ``watcher``: collects again and again, and keeps the newest snapshot.
+- ``running``: asks the running replicator of this VM.
 - ``progress_reports``: the progress, to the log and to a listener.
 - ``command``, ``service``: at the terminal, and over HTTP.
 """

@@ -62,9 +62,17 @@ class SourceFactsCollector:
                 unanswered |= dict.fromkeys(led, str(answer))
             else:
                 logs |= answer
+        unanswered |= await self._hidden(metadata, positions)
         holding = await self._open_transactions.collect(metadata, logs, now())
         unfit = await self._rules.unfit(metadata.topics.values())
         return SourceFacts(metadata, logs, unanswered, holding, unfit, await self._written(metadata))
+
+    async def _hidden(self, metadata: Metadata, positions: Collection[Partition]) -> dict[Partition, str]:
+        """The copied partitions whose topics are not listed, but are there: without Describe, no list has them."""
+        missing = {topic for topic, _ in positions} - metadata.topics.keys()
+        there = (await self._cluster.metadata(sorted(missing))).topics if missing else {}
+        reasons = {name: f"{topic.error.name.upper()}: grant SOURCE_API_KEY Describe" for name, topic in there.items()}
+        return {key: f"topic {key[0]}: {reasons[key[0]]}" for key in positions if key[0] in reasons}
 
     async def _written(self, metadata: Metadata) -> dict[Partition, int] | None:
         """The records that links wrote at the source, by partition, as their positions there count them."""

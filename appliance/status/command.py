@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Callable, Collection
 
+import aiohttp
 from rich.console import Console
 from rich.live import Live
 
@@ -18,6 +19,7 @@ from appliance.settings.values import Settings
 from appliance.status.model.document import document
 from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
+from appliance.status.running import ask_running
 from appliance.status.watcher import Watcher
 
 _BETWEEN_TWO = 1.0
@@ -37,8 +39,12 @@ async def run_status(
     Raises:
         ApplianceError: there is no such topic.
     """
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        watcher = Watcher(settings, source, destination)
+    async with (
+        source_cluster(settings) as source,
+        destination_cluster(settings) as destination,
+        aiohttp.ClientSession() as session,
+    ):
+        watcher = Watcher(settings, source, destination, running=lambda: ask_running(settings, session))
         code = await unless_stopped(stopping, _status(watcher, topics, as_json, watch))
         if code is not None:
             return code

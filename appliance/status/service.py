@@ -16,6 +16,7 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.link_load import NewestLoad
+from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.bound import Bound
@@ -24,6 +25,7 @@ from appliance.status.collect import now
 from appliance.status.model.document import document, health, is_fresh
 from appliance.status.model.load_sample import load_sample
 from appliance.status.model.metrics import exposition
+from appliance.status.model.running import Running
 from appliance.status.progress_reports import ProgressListener, ProgressReports
 from appliance.status.watcher import Watcher
 
@@ -43,11 +45,19 @@ async def console(
     newest: NewestGroups,
     audit: AuditProgress,
     load: NewestLoad,
+    problems: Problems,
     listener: ProgressListener | None = None,
 ) -> AsyncIterator[None]:
-    """Watch and serve while the block runs; report the progress, and the load to whoever places partitions by it."""
+    """Watch and serve while the block runs; report the progress, and the load to whoever places partitions by it.
+
+    ``problems`` are the replicator's open ones.
+    """
+
+    async def running() -> Running:
+        return Running(dict(problems))
+
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        watcher = Watcher(settings, source, destination, bound, newest, audit)
+        watcher = Watcher(settings, source, destination, bound, newest, audit, running)
         reports = ProgressReports(settings.engine.summary_seconds, listener)
         server = HttpServer(Pages(watcher, reports).page)
         async with in_background(

@@ -1,7 +1,7 @@
 """The watcher: collects the facts of both clusters and composes the snapshot; a cluster may fail to answer."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,12 +11,14 @@ from appliance.failover.group_service import group_sync
 from appliance.failover.model.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
+from appliance.link.model.problems import Fault
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector, now
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
-from appliance.status.model.snapshot import AuditStatus, Fault, Snapshot
+from appliance.status.model.running import Running, with_running
+from appliance.status.model.snapshot import AuditStatus, Snapshot
 
 _SOURCE_SECONDS = 10.0
 _DESTINATION_SECONDS = 30.0
@@ -36,9 +38,10 @@ class Watcher:
         bound: Bound | None = None,
         newest: NewestGroups | None = None,
         audit: AuditProgress | None = None,
+        running: Callable[[], Awaitable[Running]] | None = None,
     ) -> None:
         """``bound``, ``newest`` and ``audit`` are the running replicator's; None: the settings' own, and a look at the
-        groups.
+        groups. ``running`` asks what only the running replicator knows.
         """
         naming = Naming.of(settings)
         self.snapshot: Snapshot | None = None
@@ -52,6 +55,7 @@ class Watcher:
         self._source_observed: Observation[SourceFacts] = Observation()
         self._destination_observed: Observation[DestinationFacts] = Observation()
         self._groups = newest or NewestGroups()
+        self._running = running
         self._looking = group_sync(settings, source, destination) if newest is None else None
 
     async def collect(self) -> Snapshot:
@@ -76,6 +80,8 @@ class Watcher:
             snapshot = replace(snapshot, audit=self._of_audit(self._audit, snapshot.at))
         if self._settings.groups.wanted:
             snapshot = await self._with_groups(snapshot)
+        if self._running is not None:
+            snapshot = with_running(snapshot, await self._running())
         self.snapshot = snapshot
         return snapshot
 

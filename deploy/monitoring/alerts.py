@@ -45,6 +45,12 @@ def _not_scraped(name: str, job: str, variable: str) -> Alert:
     )
 
 
+def _grown(counter: str) -> str:
+    """The condition that a topic's counter has grown within the hour, or was not 0 when it was first scraped."""
+    first = f"({counter} > 0 unless {counter} offset 1h)"
+    return f"sum without (partition) (increase({counter}[1h])) > 0 or sum without (partition) {first} > 0"
+
+
 REPLICATOR_ALERTS = (
     _not_scraped("KafkaReplicatorNotScraped", REPLICATOR_JOB, "CONSOLE_LISTEN"),
     Alert(
@@ -73,6 +79,26 @@ REPLICATOR_ALERTS = (
         "1m",
         f"No partition of the topic {{{{ $labels.topic }}}} can be copied, link {_LINK}.",
         f"{_STATUS} shows the reason, and what to change.",
+    ),
+    Alert(
+        "KafkaReplicatorNotCopying",
+        Severity.CRITICAL,
+        'kafka_replicator_link_state{state=~"never run|failing|nothing matches"} == 1 or '
+        'kafka_replicator_link_state{state="stopped"} == 1 unless on (job, instance) '
+        "(kafka_replicator_stopped == 1 or kafka_replicator_topic_stopped == 1)",
+        "2m",
+        f"The link {_LINK} does not copy: it is {{{{ $labels.state }}}}.",
+        f"{_STATUS} shows what is tried in vain, since when and why, and what to change.",
+    ),
+    Alert(
+        "KafkaReplicatorPartitionUnknown",
+        Severity.CRITICAL,
+        "sum without (partition) (kafka_replicator_unknown) > 0 and on (job, instance) "
+        "(kafka_replicator_source_reachable == 1 and kafka_replicator_destination_reachable == 1)",
+        "5m",
+        f"Of the topic {{{{ $labels.topic }}}}, partitions are unknown: {{{{ $value }}}}, link {_LINK}.",
+        f"{_STATUS} shows the reason of each: a leader that does not answer, a missing right, or a copy that was "
+        "deleted or made anew.",
     ),
     Alert(
         "KafkaReplicatorSourceUnreachable",
@@ -114,11 +140,36 @@ REPLICATOR_ALERTS = (
     Alert(
         "KafkaReplicatorGap",
         Severity.WARNING,
-        "sum without (partition) (increase(kafka_replicator_gaps_total[1h])) > 0",
+        _grown("kafka_replicator_gaps_total"),
         "0m",
         f"Records of the topic {{{{ $labels.topic }}}} will never be copied, link {_LINK}.",
         f"{_STATUS} lists the offsets and the cause. If retention is faster than the copy, give the source more "
         "retention, or the replicator more cores.",
+    ),
+    Alert(
+        "KafkaReplicatorDeadLetters",
+        Severity.WARNING,
+        _grown("kafka_replicator_dead_letters_total"),
+        "0m",
+        f"SQL in flight fails on records of the topic {{{{ $labels.topic }}}}, link {_LINK}.",
+        "They are in the copy's dead-letter topic, each with the reason in its headers: docs/transform.md.",
+    ),
+    Alert(
+        "KafkaReplicatorCommandUnfinished",
+        Severity.WARNING,
+        'kafka_replicator_topic_state{state=~"failing over|failing back|resetting"} == 1',
+        "30m",
+        f"The topic {{{{ $labels.topic }}}} is {{{{ $labels.state }}}} for half an hour, link {_LINK}.",
+        "If the command does not run any more, run it again: it finishes what it has begun, and nothing is copied "
+        "before.",
+    ),
+    Alert(
+        "KafkaReplicatorGroupsNotSynced",
+        Severity.WARNING,
+        'kafka_replicator_groups{state=~"refused|unknown"} > 0',
+        "10m",
+        f"Groups whose offsets are {{{{ $labels.state }}}}: {{{{ $value }}}}, link {_LINK}.",
+        f"{_STATUS} names them, with the reasons.",
     ),
     Alert(
         "KafkaReplicatorAuditBehind",

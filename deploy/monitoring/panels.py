@@ -77,6 +77,7 @@ AT_A_GLANCE = (
     _yes_or_no("Source cluster", "kafka_replicator_source_reachable", "answers", "does not answer"),
     _yes_or_no("Destination cluster", "kafka_replicator_destination_reachable", "answers", "does not answer"),
     _yes_or_no("Source VM, from the destination VM", "kafka_tunnel_server_reachable", "reached", "not reached"),
+    _series("State of the link", {"kafka_replicator_link_state": "{{link}} {{state}}"}),
     _stat("Age of the snapshot", "time() - kafka_replicator_snapshot_timestamp_seconds", "s", red_from=30),
     _stat("Lag, worst partition", "max by (link) (kafka_replicator_lag_seconds)", "s", red_from=60),
     _stat("Lag, records", "sum by (link) (kafka_replicator_lag_records)"),
@@ -128,6 +129,8 @@ COPYING = (
 TOPICS_AND_LANES = (
     _table("Stopped partitions", "kafka_replicator_stopped > 0"),
     _table("Stopped topics", "kafka_replicator_topic_stopped > 0"),
+    _table("Unknown partitions", "kafka_replicator_unknown > 0"),
+    _table("Problems of the replicator, by age in seconds", "kafka_replicator_problem_seconds"),
     _series("Topics in each state", {"sum by (link, state) (kafka_replicator_topic_state)": "{{link}} {{state}}"}),
     _table(
         "Owners of the lanes",

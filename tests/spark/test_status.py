@@ -109,6 +109,23 @@ async def test_health_and_metrics_follow_the_link_through_an_outage_of_the_tunne
             await until_health(address, 200, "copied")
 
 
+async def test_case_878_a_copy_that_cannot_be_made_is_told_by_every_view(orders: Link) -> None:
+    # The log had one warning; the state was "copying", the exit code 0, /health 200, and no alert could fire.
+    orders.make_topic(orders.grape, "orders_copy", 1)  # Kafka takes no second name that differs in this alone
+    async with orders.tunnel(), orders.running("replicate") as replicator:
+        address = await console_of(replicator)
+        (trouble,) = (await until_health(address, 503, "stopped"))["troubles"]
+        assert trouble.startswith("orders: not copied since ")
+        assert "collides with existing topic: orders_copy" in trouble
+        code, printed = await status(orders, CONSOLE_LISTEN=address)
+        assert (code, trouble in printed.replace("\n", "")) == (1, True)
+        _, metrics = await page(address, "/metrics")
+        assert b'kafka_replicator_topic_stopped{topic="orders"} 1.0' in metrics
+        assert b'kafka_replicator_link_state{state="stopped"} 1.0' in metrics
+    code, printed = await status(orders, CONSOLE_LISTEN=address)
+    assert "problems of the running replicator: unknown: no replicator answers" in printed
+
+
 async def test_status_needs_no_replicator_and_says_what_is_left_to_copy(orders: Link) -> None:
     async with orders.tunnel():
         code, printed = await status(orders)

@@ -119,4 +119,5 @@ def complete() -> Snapshot:
     (topic,) = taken.topics
     partitions = tuple(replace(partition, latency_ms=40) for partition in topic.partitions)
     stopped = replace(topic, stopped=Fault("claimed", NOW), partitions=partitions)
-    return replace(taken, topics=(stopped,), groups=(group("behind", 60),), audit=AuditStatus("/audit", 5.0))
+    known = {"groups": (group("behind", 60),), "problems": {"lane 0": Fault("no right", NOW - 90_000)}}
+    return replace(taken, topics=(stopped,), audit=AuditStatus("/audit", 5.0), **known)  # type: ignore[arg-type]

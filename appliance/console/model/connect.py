@@ -9,8 +9,8 @@ from typing import Any
 
 from appliance.link.model.copy_states import LINK, CopyState
 from appliance.settings.variables import TABLE
-from appliance.status.model.messages import utc
-from appliance.status.model.snapshot import LaneStatus, LinkState, PartitionStatus, Snapshot
+from appliance.status.model.messages import problems, utc
+from appliance.status.model.snapshot import LaneStatus, LinkState, Snapshot
 from appliance.version import VERSION
 
 CLASS = "kafka-cloud-replicator"
@@ -77,11 +77,13 @@ def status(name: str, snapshot: Snapshot | None, replicator_unknown: str, *, old
 
 
 def task_states(snapshot: Snapshot | None, connector: str, why: str) -> list[Json]:
-    """The state of each lane: failed if one of its partitions is stopped, else as the connector."""
-    stopped: dict[int | None, list[PartitionStatus]] = {}
-    for partition in snapshot.partitions if snapshot else ():
-        if partition.stopped:
-            stopped.setdefault(partition.lane, []).append(partition)
+    """The state of each lane: failed if one of its partitions is stopped, or its topic, else as the connector."""
+    stopped: dict[int | None, list[str]] = {}
+    for topic in snapshot.topics if snapshot else ():
+        for each in topic.partitions:
+            if fault := each.stopped or topic.stopped:
+                said = f"{each.name}: stopped since {utc(fault.since)}: {fault.reason}"
+                stopped.setdefault(each.lane, []).append(said)
     return [
         _task(lane.lane, _worker(lane), stopped.get(lane.lane, []), connector, why)
         for lane in (snapshot.lanes if snapshot else ())
@@ -137,14 +139,17 @@ def _connector_state(snapshot: Snapshot | None, replicator_unknown: str) -> tupl
         return "STOPPED", f"the link is {link}"
     if snapshot.state is LinkState.NEVER_RUN:
         return "UNASSIGNED", "no replicator of the link has ever run"
-    return ("UNASSIGNED", replicator_unknown) if replicator_unknown else ("RUNNING", "")
+    if replicator_unknown:
+        return "UNASSIGNED", replicator_unknown
+    if snapshot.state in (LinkState.UNKNOWN, LinkState.FAILING, LinkState.NOTHING_MATCHES):
+        return "FAILED", "\n".join(problems(snapshot)[:_TRACE_LINES])
+    return "RUNNING", ""
 
 
-def _task(lane: int, worker: str, stopped: list[PartitionStatus], connector: str, why: str) -> Json:
+def _task(lane: int, worker: str, stopped: list[str], connector: str, why: str) -> Json:
     if not stopped or connector != "RUNNING":
         return {"id": lane, "state": connector, "worker_id": worker} | ({"trace": why} if why else {})
-    lines = [f"{p.name}: stopped since {utc(p.stopped.since)}: {p.stopped.reason}" for p in stopped if p.stopped]
-    return {"id": lane, "state": "FAILED", "worker_id": worker, "trace": "\n".join(lines[:_TRACE_LINES])}
+    return {"id": lane, "state": "FAILED", "worker_id": worker, "trace": "\n".join(stopped[:_TRACE_LINES])}
 
 
 def _worker(lane: LaneStatus | None) -> str:

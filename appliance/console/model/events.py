@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from appliance.link.model.problems import Fault
 from appliance.status.model.messages import cluster_name
-from appliance.status.model.snapshot import Fault, LaneStatus, LinkState, Snapshot
+from appliance.status.model.snapshot import LaneStatus, LinkState, Snapshot
 
 EVENTS_MAX = 500
 

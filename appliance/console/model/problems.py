@@ -3,8 +3,9 @@
 import shlex
 from dataclasses import dataclass
 
+from appliance.link.model.problems import Fault
 from appliance.status.model.messages import Subject, held_by, problems_by_subject
-from appliance.status.model.snapshot import ClusterStatus, Fault, PartitionStatus, Snapshot, TopicStatus
+from appliance.status.model.snapshot import ClusterStatus, PartitionStatus, Snapshot, TopicStatus
 
 _DOCTOR = "bin/appliance doctor destination"
 

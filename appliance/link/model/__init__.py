@@ -15,6 +15,7 @@
 - ``claim_changes``: the changes of the registry by which a link claims copies.
 - ``link_topics``: the topics that a link copies, as it tells others.
 - ``layout``: the number of lanes, and the lane of each source partition.
+- ``problems``: the open problems of the running replicator.
 - ``link_load``: the load of its partitions at one moment.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.

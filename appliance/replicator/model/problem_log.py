@@ -1,12 +1,19 @@
-"""Open problems: each is logged when it begins or changes, and when it is over, however often it is met."""
+"""Open problems: each is logged when it begins or changes, and when it is over, however often it is met.
+
+One that comes back soon after its end is the same problem: a lane, a task or a Spark job that fails again and again.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from appliance.errors import ApplianceError
+from appliance.link.model.problems import Fault
 
 log = logging.getLogger("appliance.replicator")
+
+_RECURS_MS = 120_000
+"""Longest time between the end of a problem and its next beginning for which it is still the same."""
 
 Notice = Callable[[str, ApplianceError | None], None]
 """Called with a subject and its current problem; with None when it is over."""
@@ -23,29 +30,47 @@ def to_log(subject: str, error: ApplianceError | None) -> None:
 
 @dataclass(slots=True)
 class ProblemLog:
-    """The open problems, by subject; ``notice`` is called with each change."""
+    """The ``open`` problems, by subject; ``notice`` is called with each change.
+
+    ``clock`` is in milliseconds; whoever shows no beginnings needs none.
+    """
 
     notice: Notice = to_log
-    _open: dict[str, str] = field(default_factory=dict)
+    open: dict[str, Fault] = field(default_factory=dict)
+    clock: Callable[[], int] = lambda: 0
+    _ended: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """When former problems began and ended."""
 
     def tell(self, subject: str, error: ApplianceError) -> None:
         """Note that a subject has a problem, or still has it."""
-        if self._open.get(subject) != str(error):
-            self._open[subject] = str(error)
+        held = self.open.get(subject)
+        if held is None or held.reason != str(error):
+            self.open[subject] = Fault(str(error), held.since if held else self._began(subject))
             self.notice(subject, error)
+
+    def _began(self, subject: str) -> int:
+        now = self.clock()
+        since, ended = self._ended.pop(subject, (now, now))
+        return since if now - ended <= _RECURS_MS else now
 
     def over(self, subject: str) -> None:
         """Note that a subject has no problem any more, if it had one."""
-        if self._open.pop(subject, None) is not None:
+        if self._end(subject):
             self.notice(subject, None)
 
     def forget(self, subject: str) -> None:
         """Drop a problem whose state is unknown from now on: if it continues, it is logged again."""
-        self._open.pop(subject, None)
+        self._end(subject)
+
+    def _end(self, subject: str) -> bool:
+        fault = self.open.pop(subject, None)
+        if fault is not None:
+            self._ended[subject] = (fault.since, self.clock())
+        return fault is not None
 
     def keep(self, prefix: str, problems: Mapping[str, ApplianceError]) -> None:
         """Note that among the subjects that begin with ``prefix`` only these have a problem."""
-        for subject in [s for s in self._open if s.startswith(prefix) and s not in problems]:
+        for subject in [s for s in self.open if s.startswith(prefix) and s not in problems]:
             self.over(subject)
         for subject, error in problems.items():
             self.tell(subject, error)

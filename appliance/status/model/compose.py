@@ -1,6 +1,6 @@
 """The snapshot, composed from the facts of both clusters and the snapshot before."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import Partition
@@ -13,18 +13,24 @@ from appliance.link.model.link_check import link_fault
 from appliance.link.model.link_sql import SqlChange, newest_change
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.problems import Fault
 from appliance.link.model.replicas import discover, too_small
 from appliance.settings.values import ClusterSettings, Settings, Start, TopicNaming
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import (
     BlockingTransaction,
     ClusterStatus,
-    Fault,
     LaneStatus,
     PartitionStatus,
+    Reached,
     Snapshot,
     TopicStatus,
 )
+
+_LOOKED_FOR_MS = 10_000
+"""Time after the first snapshot from which on the age of a lag is at least known to be that long."""
+
+_REACHED_MAX = 32
 
 
 def compose(
@@ -64,7 +70,12 @@ class _Composer:
             states=tuple(states[topic] for topic in sorted(states)),
             excluded=tuple(self._excluded()),
             sql=self._sql(),
+            first_at=self._first_at,
         )
+
+    @property
+    def _first_at(self) -> int:
+        return self.previous.first_at if self.previous else self.now
 
     def _excluded(self) -> Iterator[tuple[str, str]]:
         """The source topics that are not copied though their names match, with the reasons."""
@@ -122,11 +133,12 @@ class _Composer:
         unfit = self._unfit(naming)
         remembered = self._remembered()
         layout = self._layout()
+        hidden = {topic for topic, _ in self.source.facts.unanswered} if self.source.facts else set()
         for name in sorted({*active, *remembered}):
             numbers = range(max(active.get(name, 0), remembered.get(name, 0)))
             known = before.get(name)
             statuses = {status.partition: status for status in known.partitions} if known else {}
-            is_active = name in active or self.source.facts is None
+            is_active = name in active or name in hidden or self.source.facts is None
             yield TopicStatus(
                 name=name,
                 copy=naming.destination(name),
@@ -190,6 +202,9 @@ class _Composer:
         copied = (position.records if position else 0) if destination else None
         found = self._agreement(key, position, log)
         lag = self._lag(key, log) if position is None else found.uncopied
+        ends = before.reached if before else ()
+        if log and lag is not None:
+            ends = reached(ends, log.stable_end, log.stable_end - lag, self.now)
         stopped = self._fault(found.lost, before.stopped if before else None)
         if position and position.stopped:
             stopped = Fault(position.stopped, position.stopped_at)
@@ -204,7 +219,8 @@ class _Composer:
             bytes=(position.bytes if position else 0) if destination else None,
             rate=self._rate(copied, before),
             lag_records=lag,
-            lag_seconds=self._lag_seconds(lag, position),
+            reached=ends,
+            lag_seconds=self._lag_seconds(lag, ends),
             latency_ms=self._latency(key, position, before),
             stopped=stopped if active else None,
             unknown=self._fault(
@@ -261,12 +277,14 @@ class _Composer:
         begin = start_place(*key, source_id, topic.checkpoints[0].starts)
         return log.start if begin is None else begin.offset
 
-    def _lag_seconds(self, lag: int | None, position: Position | None) -> float | None:
-        if lag is None or lag == 0:
-            return lag
-        if position is None or position.timestamp < 0:
+    def _lag_seconds(self, lag: int | None, ends: Sequence[Reached]) -> float | None:
+        """The time since the first of the ends; unknown while it may well have been there long before this process."""
+        if lag == 0:
+            return 0.0
+        if lag is None or not ends:
             return None
-        return max(0.0, (self.now - position.timestamp) / 1000)
+        since, at_first = ends[0].at, ends[0].at == self._first_at
+        return None if at_first and self.now - since < _LOOKED_FOR_MS else max(0, self.now - since) / 1000
 
     def _latency(self, key: Partition, position: Position | None, before: PartitionStatus | None) -> int | None:
         committed = self.destination.now.committed_at.get(key) if self.destination.now else None
@@ -280,3 +298,14 @@ class _Composer:
             return None
         passed = (self.now - self.previous.at) / 1000
         return (copied - before.copied) / passed if passed > 0 and copied >= before.copied else None
+
+
+def reached(before: Sequence[Reached], end: int, position: int, now: int) -> tuple[Reached, ...]:
+    """The ends of a source partition above a position, after its log was seen to end at ``end`` now.
+
+    The first stays as long as it is above; of the others, every second one is dropped when there are many.
+    """
+    above = [each for each in before if position < each.end <= end]
+    if end > position and (not above or above[-1].end < end):
+        above.append(Reached(end, now))
+    return tuple(above if len(above) <= _REACHED_MAX else above[::2])

@@ -6,12 +6,12 @@ from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.link.model.problems import Fault
 from appliance.status.model.messages import problems, remarks, utc
 from appliance.status.model.snapshot import (
     AuditStatus,
     BlockingTransaction,
     ClusterStatus,
-    Fault,
     LaneStatus,
     LinkState,
     PartitionStatus,
@@ -30,6 +30,8 @@ def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
         "state": snapshot.state,
         "stopped": _fault(snapshot.stopped),
         "troubles": problems(snapshot),
+        "problems": [{"subject": subject, **_told(fault)} for subject, fault in sorted(snapshot.problems.items())],
+        "problems_unknown": snapshot.problems_unknown or None,
         "remarks": remarks(snapshot),
         "source": _cluster(snapshot.source),
         "destination": _cluster(snapshot.destination),
@@ -72,7 +74,11 @@ def _state(record: StateRecord) -> Json:
 
 
 def _fault(fault: Fault | None) -> Json | None:
-    return {"since": utc(fault.since), "reason": fault.reason} if fault else None
+    return _told(fault) if fault else None
+
+
+def _told(fault: Fault) -> Json:
+    return {"since": utc(fault.since), "reason": fault.reason}
 
 
 def _lane(lane: LaneStatus) -> Json:
@@ -111,6 +117,7 @@ def _partition(partition: PartitionStatus) -> Json:
         "rate": partition.rate,
         "lag_records": partition.lag_records,
         "lag_seconds": partition.lag_seconds,
+        "behind_since": utc(partition.behind_since) if partition.behind_since else None,
         "latency_ms": partition.latency_ms,
         "stopped": _fault(partition.stopped),
         "unknown": _fault(partition.unknown),

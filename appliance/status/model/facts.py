@@ -35,10 +35,10 @@ class Log(NamedTuple):
 class SourceFacts:
     """The source's facts.
 
-    ``unanswered`` are partitions whose leader did not answer, with the reason; ``holding`` the open transactions
-    that have held a last stable offset since the last collection; ``unfit`` are topics that must not be copied, with
-    the reason. ``written`` counts the records that links wrote to each partition; None if that is unknown, or without
-    meaning since names are not identical.
+    ``unanswered`` are partitions whose leader did not answer, or whose topic may not be described, with the reason;
+    ``holding`` the open transactions that have held a last stable offset since the last collection; ``unfit`` are
+    topics that must not be copied, with the reason. ``written`` counts the records that links wrote to each partition;
+    None if that is unknown, or without meaning since names are not identical.
     """
 
     metadata: Metadata

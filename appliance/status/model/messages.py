@@ -7,11 +7,11 @@ from appliance.failover.model.newest_groups import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
+from appliance.link.model.problems import Fault
 from appliance.listing import some
 from appliance.status.model.snapshot import (
     BlockingTransaction,
     ClusterStatus,
-    Fault,
     LinkState,
     PartitionStatus,
     Snapshot,
@@ -19,6 +19,10 @@ from appliance.status.model.snapshot import (
 )
 
 _NAMED = 5
+_NOTHING_MATCHES = (
+    "REPLICA_TOPICS_SOURCE_REGEX matches no topic that the source shows: correct it, make a topic, or grant "
+    "SOURCE_API_KEY Describe on the topics"
+)
 
 Subject = ClusterStatus | Snapshot | TopicStatus | PartitionStatus
 """The subject of a problem; a snapshot stands for the link."""
@@ -53,6 +57,10 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
                 yield partition, _fault(partition, LinkState.UNKNOWN, partition.unknown)
             if partition.stopped:
                 yield partition, _fault(partition, LinkState.STOPPED, partition.stopped)
+    for subject, fault in snapshot.failing.items():
+        yield snapshot, f"{subject}: {LinkState.FAILING} since {utc(fault.since)}: {fault.reason}"
+    if snapshot.state is LinkState.NOTHING_MATCHES:
+        yield snapshot, f"{snapshot.replicator}: {_NOTHING_MATCHES}"
 
 
 def _fault(partition: PartitionStatus, state: LinkState, fault: Fault) -> str:
@@ -69,6 +77,10 @@ def _remarks(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.audit and snapshot.audit.problem:
         problem = snapshot.audit.problem
         yield f"audit table: not written since {utc(problem.since)}: {problem.reason}"
+    if snapshot.problems_unknown:
+        yield f"problems of the running replicator: unknown: {snapshot.problems_unknown}"
+    for subject, fault in snapshot.passing.items():
+        yield f"{subject}: since {utc(fault.since)}: {fault.reason}"
     for lane in snapshot.lanes:
         if lane.held:
             yield f"lane {lane.lane}: its positions wait for {transaction_name(lane.held)}"

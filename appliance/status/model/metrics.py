@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from appliance.failover.model.group_plan import GroupState
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.link.model.problems import has_a_view
 from appliance.metrics import METRICS, Kind, counter, gauge
 from appliance.status.model.snapshot import PartitionStatus, Snapshot
 
@@ -30,6 +31,7 @@ _OF_PARTITIONS: dict[str, Value] = {
     "kafka_replicator_lag_seconds": lambda p, _: p.lag_seconds,
     "kafka_replicator_latency_seconds": lambda p, _: None if p.latency_ms is None else p.latency_ms / 1000,
     "kafka_replicator_stopped": lambda p, _: None if p.copied is None else p.stopped is not None,
+    "kafka_replicator_unknown": lambda p, _: p.unknown is not None,
     "kafka_replicator_held_seconds": _held_seconds,
 }
 
@@ -52,6 +54,7 @@ class SnapshotCollector(Collector):
         yield gauge("kafka_replicator_source_reachable", not snapshot.source.unknown)
         yield gauge("kafka_replicator_destination_reachable", not snapshot.destination.unknown)
         yield gauge("kafka_replicator_max_bytes_per_second", snapshot.max_bytes_per_second)
+        yield from _of_state(snapshot)
         yield from _of_heartbeat(snapshot.heartbeat)
         if snapshot.audit is not None and snapshot.audit.lag_seconds is not None:
             yield gauge("kafka_replicator_audit_lag_seconds", snapshot.audit.lag_seconds)
@@ -59,6 +62,15 @@ class SnapshotCollector(Collector):
         yield from _of_lanes(snapshot)
         yield from _of_partitions(snapshot)
         yield from _of_groups(snapshot)
+
+
+def _of_state(snapshot: Snapshot) -> Iterator[Metric]:
+    states, problems = gauge("kafka_replicator_link_state"), gauge("kafka_replicator_problem_seconds")
+    states.add_metric((snapshot.state,), 1)
+    for subject, fault in snapshot.problems.items():
+        if not has_a_view(subject):
+            problems.add_metric((subject,), max(0, snapshot.at - fault.since) / 1000)
+    yield from (states, problems)
 
 
 def _of_heartbeat(heartbeat: Heartbeat | None) -> Iterator[Metric]:

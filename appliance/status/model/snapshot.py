@@ -2,8 +2,8 @@
 
 import enum
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from appliance.failover.model.group_plan import GroupPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
@@ -11,6 +11,7 @@ from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.link.model.problems import Fault, Problems, has_a_view, persistent
 from appliance.settings.values import Side
 
 _Number = TypeVar("_Number", int, float)
@@ -19,12 +20,15 @@ _Number = TypeVar("_Number", int, float)
 class LinkState(enum.StrEnum):
     """The state of a link; the first of these that matches.
 
-    It is inactive when operators have paused or promoted every topic: then nothing is copied, as requested.
+    It fails while the running replicator tries something again and again that copying needs. It is inactive when
+    operators have paused or promoted every topic: then nothing is copied, as requested.
     """
 
     UNKNOWN = "unknown"
     NEVER_RUN = "never run"
     STOPPED = "stopped"
+    FAILING = "failing"
+    NOTHING_MATCHES = "nothing matches"
     INACTIVE = "inactive"
     COPYING = "copying"
     COPIED = "copied"
@@ -36,19 +40,18 @@ class LinkState(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """A fault: its reason, and the time at which it began."""
-
-    reason: str
-    since: int
-
-
-@dataclass(frozen=True, slots=True)
 class BlockingTransaction:
     """An open transaction that holds up a partition; ``waiting`` offsets are behind it."""
 
     transaction: OpenTransaction
     waiting: int
+
+
+class Reached(NamedTuple):
+    """An end of a source partition, and the time at which it was first seen, in milliseconds."""
+
+    end: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class PartitionStatus:
 
     ``copied`` counts records and ``bytes`` their size, ever; ``rate`` is in records a second. ``lag_records`` counts
     source offsets up to the last stable one: transaction markers and what compaction took are among them.
-    ``lag_seconds`` is the age of the newest copied record while there is a lag. ``latency_ms`` is the time from the
+    ``reached`` are the source's ends above the position, the lowest first. ``latency_ms`` is the time from the
     newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before. ``gaps``
     are None when not known.
     With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
@@ -75,6 +78,7 @@ class PartitionStatus:
     bytes: int | None
     rate: float | None
     lag_records: int | None
+    reached: tuple[Reached, ...]
     lag_seconds: float | None
     latency_ms: int | None
     stopped: Fault | None
@@ -91,6 +95,11 @@ class PartitionStatus:
     def name(self) -> str:
         """``topic-partition``."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def behind_since(self) -> int | None:
+        """The time at which the position could have been newer for the first time; None if it could not."""
+        return self.reached[0].at if self.reached else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +186,8 @@ class Snapshot:
     ``states`` are those that operators have given to the link, or to topics. ``excluded`` are source topics that are
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
+    ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
+    ``first_at`` is the time of the first snapshot of this process.
     """
 
     replicator: str
@@ -195,6 +206,26 @@ class Snapshot:
     excluded: tuple[tuple[str, str], ...] = ()
     sql: SqlChange | None = None
     audit: AuditStatus | None = None
+    problems: Problems = field(default_factory=dict)
+    problems_unknown: str = ""
+    first_at: int = 0
+
+    @property
+    def failing(self) -> Problems:
+        """The lasting problems of copying that no topic and no partition shows as a stop."""
+        return persistent(self._untold, self.at)
+
+    @property
+    def passing(self) -> Problems:
+        """The other problems that nothing else shows: new ones, and those of work beside the copying."""
+        failing = self.failing
+        return {s: fault for s, fault in self._untold.items() if s not in failing and not has_a_view(s)}
+
+    @property
+    def _untold(self) -> Problems:
+        stops = {f"topic {topic.name}" for topic in self.topics if topic.stopped}
+        stops |= {partition.name for partition in self.partitions if partition.stopped}
+        return {s: fault for s, fault in self.problems.items() if s not in stops}
 
     @property
     def partitions(self) -> Iterable[PartitionStatus]:
@@ -213,8 +244,12 @@ class Snapshot:
         growing = [topic for topic in self.topics if topic.state is CopyState.ACTIVE]
         if any(topic.stopped or any(p.stopped for p in topic.partitions) for topic in growing):
             return LinkState.STOPPED
+        if self.failing:
+            return LinkState.FAILING
         if self.topics and not growing:
             return LinkState.INACTIVE
+        if not any(topic.active for topic in growing):
+            return LinkState.NOTHING_MATCHES
         if any(p.lag_records != 0 for topic in growing if topic.active for p in topic.partitions):
             return LinkState.COPYING
         return LinkState.COPIED

@@ -5,8 +5,11 @@ import pytest
 from appliance.console.model import connect
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
-from appliance.status.model.facts import DestinationFacts
-from tests.support.facts import DESTINATION, NOW, SILENT, metadata, snapshot, with_position
+from appliance.link.model.problems import PERSISTS_MS, Fault
+from appliance.status.model.facts import DestinationFacts, SourceFacts
+from appliance.status.model.running import Running, with_running
+from appliance.status.model.snapshot import Snapshot
+from tests.support.facts import DESTINATION, ENDS_AT_100, NOW, SILENT, metadata, snapshot, with_position
 from tests.support.settings import REQUIRED
 
 NAME = "replicator-orange"
@@ -48,6 +51,29 @@ def test_a_lane_with_a_stopped_partition_is_a_failed_task_with_the_reason_as_its
     assert failed["id"] == taken.topics[0].partitions[0].lane
     assert "payments-0: stopped since" in failed["trace"]
     assert "retention outran the copy" in failed["trace"]
+
+
+def test_case_876_the_lanes_of_a_topic_that_cannot_be_copied_have_failed() -> None:
+    # They were RUNNING.
+    taken = with_running(snapshot(), Running({"topic payments": Fault("INVALID_REPLICATION_FACTOR", NOW)}))
+    failed = [task for task in connect.status(NAME, taken, "")["tasks"] if task["state"] == "FAILED"]
+    assert {task["id"] for task in failed} == {each.lane for each in taken.partitions}
+    assert all("INVALID_REPLICATION_FACTOR" in task["trace"] for task in failed)
+
+
+@pytest.mark.parametrize(
+    ("taken", "trace"),
+    [
+        (with_running(snapshot(), Running({"lane 0": Fault("no right", NOW - PERSISTS_MS)})), "lane 0: failing since"),
+        (snapshot(SourceFacts(metadata())), "matches no topic"),
+        (snapshot(SourceFacts(metadata(), {}, dict.fromkeys(ENDS_AT_100, "grant it Describe"))), "grant it Describe"),
+    ],
+)
+def test_a_link_that_tries_in_vain_or_copies_nothing_or_does_not_know_is_not_said_to_run(
+    taken: Snapshot, trace: str
+) -> None:
+    found = connect.status(NAME, taken, "")["connector"]
+    assert (found["state"], trace in found["trace"]) == ("FAILED", True)
 
 
 def test_the_config_shows_the_settings_without_a_secret() -> None:

@@ -21,8 +21,8 @@ def test_what_a_silent_cluster_hides_is_a_hole_and_no_zero() -> None:
     history.add(snapshot(SILENT, previous=snapshot()))
     assert history.newest is not None
     assert (history.newest.lag_records, history.newest.lag_seconds) == (None, None)
-    history.add(snapshot(with_logs({("payments", 0): Log(-1, 130, 130)})))
-    assert (history.newest.lag_records, history.newest.lag_seconds) == (30, 5)
+    history.add(snapshot(with_logs({("payments", 0): Log(-1, 130, 130)}), previous=snapshot(now=NOW - 2000)))
+    assert (history.newest.lag_records, history.newest.lag_seconds) == (30, 0)
     assert history.columns()["lag_records"] == [None, 30]
 
 

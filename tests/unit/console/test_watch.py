@@ -4,6 +4,7 @@ from dataclasses import replace
 from appliance.console.watch import LinkWatch
 from appliance.status.collect import now
 from appliance.status.model.document import STALE_SECONDS
+from appliance.status.model.running import Running
 from appliance.status.model.snapshot import Snapshot
 from tests.support.facts import NOW, snapshot
 
@@ -20,10 +21,13 @@ def watched(clock: Clock) -> LinkWatch:
     async def collect() -> Snapshot:
         return snapshot(now=now())
 
-    async def ask_replicator() -> str:
+    async def ask_replicator() -> Running:
+        return Running()
+
+    async def ask_tunnel() -> str:
         return ""
 
-    return LinkWatch(collect, ask_replicator, ask_replicator, clock)
+    return LinkWatch(collect, ask_replicator, ask_tunnel, clock)
 
 
 def test_case_281_an_old_snapshot_is_old_although_the_time_was_set_back() -> None:

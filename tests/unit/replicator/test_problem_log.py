@@ -1,6 +1,7 @@
 """A problem is reported when it begins or changes, and when it is over."""
 
 from appliance.errors import ApplianceError
+from appliance.link.model.problems import Fault
 from appliance.replicator.model.problem_log import ProblemLog
 
 
@@ -40,6 +41,18 @@ def test_a_forgotten_problem_is_not_over_and_is_told_anew() -> None:
     problems.over("a-0")
     problems.tell("a-0", ApplianceError("no leader"))
     assert recorder.notices == [("a-0", "no leader")] * 2
+
+
+def test_a_problem_that_comes_back_soon_is_the_same_one_and_one_that_comes_back_late_is_new() -> None:
+    now = 0
+    problems = ProblemLog(Recorder(), clock=lambda: now)
+    for now, end in ((1_000, problems.over), (100_000, problems.forget), (200_000, problems.over)):
+        problems.tell("lane 0", ApplianceError(f"failed at {now}"))
+        assert problems.open == {"lane 0": Fault(f"failed at {now}", 1_000)}
+        end("lane 0")
+    now = 400_000
+    problems.tell("lane 0", ApplianceError("failed"))
+    assert problems.open["lane 0"].since == 400_000
 
 
 def test_of_the_subjects_with_a_prefix_those_that_are_not_named_are_over() -> None:

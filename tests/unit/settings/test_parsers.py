@@ -33,6 +33,18 @@ def test_a_regex_that_does_not_compile_is_refused_with_the_place(pattern: str, w
         parsers.regex(pattern)
 
 
+@pytest.mark.parametrize("value", ["orders,payments", "orders, payments", "orders.*,payments,"])
+def test_case_875_a_list_of_topics_with_commas_is_refused_with_the_right_form(value: str) -> None:
+    # MirrorMaker 2's form: it matched nothing, and the link was "copied".
+    with pytest.raises(ValueError, match=r"a list is orders(\.\*)?\|payments"):
+        parsers.topics_regex(value)
+
+
+@pytest.mark.parametrize("value", ["orders|payments", "a{1,3}", "[a,b]x", "x\\,"])
+def test_other_commas_are_the_expressions_own(value: str) -> None:
+    assert parsers.topics_regex(value) == value
+
+
 def test_a_list_names_its_bad_entry() -> None:
     with pytest.raises(ValueError, match=r"expected a port from 1 to 65535, got 'b1.orange:70000'"):
         parsers.listed(Target.parse)("b0.orange:9092, b1.orange:70000")

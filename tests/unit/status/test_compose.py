@@ -12,9 +12,11 @@ from appliance.link.model.claims import Claim
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout
 from appliance.link.model.position import CopyEnd, SourcePlace
-from appliance.status.model.compose import compose
+from appliance.link.model.problems import Fault
+from appliance.status.model.compose import compose, reached
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
-from appliance.status.model.snapshot import Fault, LinkState
+from appliance.status.model.messages import problems
+from appliance.status.model.snapshot import LinkState, Reached
 from tests.support.facts import (
     COPY_ID,
     DESTINATION,
@@ -50,19 +52,59 @@ def test_the_lag_counts_offsets_up_to_the_last_stable_one() -> None:
     assert (first(status).lag_records, first(status).end_offset) == (30, 130)
 
 
-def test_the_lag_in_seconds_is_the_age_of_the_newest_copied_record() -> None:
-    status = snapshot(with_logs({KEY: Log(-1, 101, 101)}))
-    assert first(status).lag_seconds == 5.0
-
-
-def test_of_what_was_never_copied_nobody_knows_the_lag_in_seconds() -> None:
-    status = snapshot(with_logs({KEY: Log(-1, 101, 101)}), with_position(records=0, timestamp=-1))
-    assert first(status).lag_seconds is None
-
-
-def test_a_newest_record_from_the_future_is_no_negative_lag() -> None:
-    status = snapshot(with_logs({KEY: Log(-1, 101, 101)}), with_position(timestamp=NOW + 1_000_000))
+@pytest.mark.parametrize("timestamp", [-1, 0, NOW + 1_000_000])
+def test_case_870_the_age_of_a_lag_is_the_time_since_the_position_could_have_been_newer(timestamp: int) -> None:
+    # It was the age of the newest copied record: 57 years, or 0 with 14,066 behind, and nothing before the first.
+    written = with_position(timestamp=timestamp)
+    status = snapshot(destination=written, now=NOW - 20_000)
     assert first(status).lag_seconds == 0
+    for end, now, lag in ((110, NOW - 9_000, 0), (120, NOW - 4_000, 5), (120, NOW, 9)):
+        status = snapshot(with_logs({KEY: Log(-1, end, end)}), written, status, now)
+        assert first(status).lag_seconds == lag
+    moved = with_position(next_offset=112, timestamp=timestamp)
+    assert first(snapshot(with_logs({KEY: Log(-1, 120, 120)}), moved, status, NOW)).lag_seconds == 4
+
+
+def test_the_age_of_a_lag_that_was_there_at_first_is_unknown_until_it_is_known_to_be_old() -> None:
+    behind = with_logs({KEY: Log(-1, 101, 101)})
+    status = snapshot(behind)
+    assert first(status).lag_seconds is None
+    assert first(snapshot(behind, previous=status, now=NOW + 9_000)).lag_seconds is None
+    assert first(snapshot(behind, previous=status, now=NOW + 11_000)).lag_seconds == 11
+
+
+def test_of_many_ends_the_first_above_the_position_is_kept() -> None:
+    ends: tuple[Reached, ...] = ()
+    for second in range(1000):
+        ends = reached(ends, 100 + second, 100, NOW + second)
+    assert ends[0] == Reached(101, NOW + 1)
+    assert len(ends) <= 32
+    assert reached(ends, 1099, 1099, NOW) == ()
+
+
+def test_what_a_truncated_source_has_lost_was_not_reached() -> None:
+    assert reached((Reached(150, NOW), Reached(170, NOW + 1)), 160, 100, NOW + 9) == (
+        Reached(150, NOW),
+        Reached(160, NOW + 9),
+    )
+
+
+def test_case_871_a_topic_that_may_not_be_described_any_more_is_unknown_and_not_gone() -> None:
+    # It counted as deleted at the source: "copied".
+    reason = "topic payments: TOPIC_AUTHORIZATION_FAILED: grant SOURCE_API_KEY Describe"
+    status = snapshot(SourceFacts(metadata(), {}, dict.fromkeys(ENDS_AT_100, reason)))
+    assert (status.state, first(status).unknown) == (LinkState.UNKNOWN, Fault(reason, NOW))
+    assert status.topics[0].active
+
+
+@pytest.mark.parametrize("there", [(), (replace(PAYMENTS, name="payments-old"),)])
+def test_case_872_a_link_whose_regex_matches_nothing_is_not_copied(there: tuple[Topic, ...]) -> None:
+    # MirrorMaker 2's list `a,b,c` matched nothing: "copied", exit code 0.
+    for positions in (DESTINATION, replace(DESTINATION, positions={})):
+        status = snapshot(SourceFacts(metadata(*there)), positions)
+        assert (status.state, status.state.well) == (LinkState.NOTHING_MATCHES, False)
+        (problem,) = problems(status)
+        assert "REPLICA_TOPICS_SOURCE_REGEX matches no topic" in problem
 
 
 LED_IN_4 = replace(PAYMENTS, epochs=(4, 4))
@@ -321,12 +363,12 @@ def test_a_topic_of_the_past_stays_with_what_was_copied_and_is_not_behind(there:
     status = snapshot(SourceFacts(metadata(*there)))
     assert [(topic.name, topic.active) for topic in status.topics] == [("payments", False)]
     assert (first(status).copied, first(status).lag_records, first(status).unknown) == (90, None, None)
-    assert status.state is LinkState.COPIED
+    assert status.state is LinkState.NOTHING_MATCHES
 
 
 def test_the_stop_of_a_topic_of_the_past_is_no_trouble_any_more() -> None:
     status = snapshot(SourceFacts(metadata()), with_position(stopped="too large", stopped_at=NOW))
-    assert (first(status).stopped, status.state) == (None, LinkState.COPIED)
+    assert (first(status).stopped, status.state) == (None, LinkState.NOTHING_MATCHES)
 
 
 def test_a_changed_position_by_the_operator_counts_as_having_run() -> None:

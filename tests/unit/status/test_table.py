@@ -68,8 +68,9 @@ def test_a_topic_that_is_copied_is_one_row_and_no_partition_is_shown() -> None:
 
 
 def test_a_partition_that_is_behind_is_shown() -> None:
-    text = printed(snapshot(with_logs({KEY: Log(-1, 1300, 1300)})))
-    assert cells(text, "payments-0")[2:7] == ["100", "1,300", "1,200", "5.0", "unknown"]
+    behind = with_logs({KEY: Log(-1, 1300, 1300)})
+    text = printed(snapshot(behind, previous=snapshot(behind, now=NOW - 15_000)))
+    assert cells(text, "payments-0")[2:7] == ["100", "1,300", "1,200", "15.0", "0"]
     assert cells(text, "payments")[-1] == "copying"
     assert "payments-1" not in text
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from appliance.failover.model.group_plan import GroupState
+from appliance.link.model.copy_states import CopyState
 from appliance.metrics import METRICS
+from appliance.status.model.snapshot import LinkState
 from deploy.monitoring.__main__ import FILES, FOLDER
 from deploy.monitoring.alerts import ALERTS, REPLICATOR_JOB, TUNNEL_JOB, Alert
 from deploy.monitoring.panels import ROWS, Panel, PanelType
@@ -42,6 +45,28 @@ def test_an_alert_uses_metrics_and_labels_that_exist_and_names_a_remedy(alert: A
     assert faults(alert.condition, re.findall(LABELS_SHOWN, alert.summary + alert.description)) == []
     assert "$labels.link" in alert.summary or alert.condition.startswith("absent(")
     assert alert.description
+
+
+NEEDS_A_PERSON = {
+    "kafka_replicator_link_state": [state for state in LinkState if not state.well and state is not LinkState.UNKNOWN],
+    "kafka_replicator_topic_state": [
+        state for state in CopyState if state.is_unfinished and state is not CopyState.DELETED
+    ],
+    "kafka_replicator_groups": [GroupState.REFUSED, GroupState.UNKNOWN],
+}
+"""The states by metric; of an unknown link, the parts that are unknown have alerts of their own."""
+
+
+@pytest.mark.parametrize(("metric", "state"), [(m, state) for m, states in NEEDS_A_PERSON.items() for state in states])
+def test_case_877_each_state_that_needs_a_person_has_an_alert(metric: str, state: str) -> None:
+    selected = [re.findall(metric + r'\{state=~?"([^"]*)"\}', alert.condition) for alert in ALERTS]
+    assert any(re.fullmatch(pattern, state) for patterns in selected for pattern in patterns)
+
+
+def test_each_unknown_part_of_a_link_has_an_alert() -> None:
+    conditions = {alert.condition for alert in ALERTS}
+    for part in ("source_reachable == 0", "destination_reachable == 0", "unknown) > 0"):
+        assert any(part in condition for condition in conditions)
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)

@@ -1,0 +1,65 @@
+"""The part of a snapshot that only the running replicator knows: its problems, and since when it is behind. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.copy_states import CopyState
+from appliance.link.model.problems import Fault, Problems
+from appliance.status.model.snapshot import PartitionStatus, Reached, Snapshot, TopicStatus
+from appliance.timestamps import milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The running replicator's knowledge; ``unknown`` is the reason that there is none.
+
+    ``behind`` has the times in milliseconds since which partitions are behind.
+    """
+
+    problems: Problems = field(default_factory=dict)
+    behind: Mapping[Partition, int] = field(default_factory=dict)
+    unknown: str = ""
+
+
+def running(document: Mapping[str, Any]) -> Running:
+    """The knowledge in a replicator's page ``/status``.
+
+    Raises:
+        ValueError, KeyError, TypeError: it is no such page.
+    """
+    problems = {
+        str(each["subject"]): Fault(str(each["reason"]), milliseconds(each["since"])) for each in document["problems"]
+    }
+    behind = {
+        (str(topic["topic"]), int(each["partition"])): milliseconds(each["behind_since"])
+        for topic in document["topics"]
+        for each in topic["partitions"]
+        if each["behind_since"]
+    }
+    return Running(problems, behind)
+
+
+def with_running(snapshot: Snapshot, known: Running) -> Snapshot:
+    """The snapshot with that; a topic that cannot be copied as things are is a stopped one."""
+    topics = tuple(_topic(topic, known, snapshot.at) for topic in snapshot.topics)
+    return replace(snapshot, topics=topics, problems=known.problems, problems_unknown=known.unknown)
+
+
+def _topic(topic: TopicStatus, known: Running, at: int) -> TopicStatus:
+    stopped = topic.stopped
+    if topic.active and topic.state is CopyState.ACTIVE:
+        stopped = stopped or known.problems.get(f"topic {topic.name}")
+    partitions = tuple(
+        _partition(each, known.behind.get((each.topic, each.partition)), at) for each in topic.partitions
+    )
+    return replace(topic, stopped=stopped, partitions=partitions)
+
+
+def _partition(partition: PartitionStatus, since: int | None, at: int) -> PartitionStatus:
+    if since is None or not partition.reached:
+        return partition
+    first, *later = partition.reached
+    reached = Reached(first.end, min(first.at, since))
+    return replace(partition, reached=(reached, *later), lag_seconds=max(0, at - reached.at) / 1000)
