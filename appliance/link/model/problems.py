@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_BESIDE = ("heartbeats", "lanes", "maps", "tasks")
+_BESIDE = frozenset({"heartbeats", "lanes", "maps", "tasks"})
 _GROUPS, _GAP = "groups ", " gap"
 PERSISTS_MS = 60_000
 """Age from which a problem does not pass by itself, as a new leader or a restarted broker would have it."""
@@ -28,7 +28,7 @@ def has_a_view(subject: str) -> bool:
 
 def hampers(subject: str) -> bool:
     """True if such a problem can keep records from being copied."""
-    return not subject.startswith(_BESIDE) and not has_a_view(subject)
+    return subject not in _BESIDE and not has_a_view(subject)
 
 
 def persistent(problems: Problems, now: int) -> Problems:
