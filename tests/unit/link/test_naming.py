@@ -216,6 +216,17 @@ def test_case_867_a_suffix_and_global_names_end_their_circles() -> None:
     }
 
 
+def test_a_suffix_and_a_prefix_end_their_circles_after_two_rounds_at_most() -> None:
+    links = {
+        ("orange", "grape"): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy"),
+        ("grape", "orange"): replace(PREFIX, replicator="replicator-grape", target="orange"),
+    }
+    assert circulated(links, {"orange": {"x"}, "grape": {"y"}}) == {
+        "orange": {"x", "grape.x.copy", "grape.y", "grape.grape.y.copy"},
+        "grape": {"y", "x.copy", "grape.y.copy"},
+    }
+
+
 def test_a_topic_of_users_with_the_suffix_in_its_name_is_copied() -> None:
     link = replace(SUFFIX, included=ALL, suffix="eu")
     assert link.copies("sales.eu.orders", False, {"sales.eu.orders", "orders"})
