@@ -45,7 +45,7 @@ class SourceTopics:
             Unreachable, BrokerRefused, BrokerBusy: as everywhere.
         """
         metadata, naming = await self._cluster.metadata(None), self._naming
-        matching = [topic for topic in metadata.topics.values() if naming.copies(topic.name, topic.internal)]
+        matching = naming.copied(metadata.topics)
         key = _whom(self._cluster)
         if not matching:
             detail = f"of {len(metadata.topics)} topics that {key} may see, none matches"

@@ -41,7 +41,7 @@ async def both_logs(operation: Operation, positions: Mapping[Partition, Position
 async def _at_source(operation: Operation, there: Metadata, positions: Mapping[Partition, Position]) -> BothLogs:
     source, naming = operation.source, operation.naming
     metadata = await source.metadata(None)
-    ids = {topic.name: topic.id for topic in metadata.topics.values() if naming.copies(topic.name, topic.internal)}
+    ids = {topic.name: topic.id for topic in naming.copied(metadata.topics)}
     partitions = [(name, number) for name in ids for number in range(len(metadata.topics[name].leaders))]
     starts, _ = await try_offsets(source, metadata, partitions, Bound.START)
     ends = await log_ends(source, metadata, partitions)

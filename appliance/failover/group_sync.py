@@ -10,7 +10,7 @@ again there before a commit.
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
@@ -71,8 +71,8 @@ class Translator(Protocol):
 class TopicNames(Protocol):
     """The names of the topics that groups are synced from, and of those that they are synced to."""
 
-    def copies(self, topic: str, internal: bool) -> bool:
-        """True when a topic is copied."""
+    def copies(self, topic: str, internal: bool, others: Container[str], /) -> bool:
+        """True when a topic is copied, beside ``others`` in its cluster."""
         ...
 
     def destination(self, topic: str) -> str:
@@ -197,16 +197,18 @@ class GroupSync:
         return there
 
     async def _as_held(self, read: ReadGroups) -> ReadGroups:
-        """The groups, taken back to where the source has lost what they had read: nobody has read what is there now.
+        """The groups in copied topics, taken back to where the source has lost what they had read.
 
-        Their consumers do the same once they read on (KIP-320). What no leader tells is left out.
+        Nobody has read what is there now. Their consumers do the same once they read on (KIP-320). What no leader tells
+        is left out.
         """
         commits = {(at, commit.leader_epoch) for held in read.offsets.values() for at, commit in held.items()}
         metadata = await self.source.metadata(None)
+        copied = functools.cache(lambda topic: self.naming.copies(topic, False, metadata.topics))
         ends: dict[tuple[Partition, int], int] = {}
         unknown: dict[Partition, ApplianceError] = {}
         for epoch in {epoch for _, epoch in commits}:
-            asked = {at: epoch for at, each in commits if each == epoch and self.naming.copies(at[0], internal=False)}
+            asked = {at: epoch for at, each in commits if each == epoch and copied(at[0])}
             found, failures = await self._epoch_ends.setdefault(epoch, EpochEnds(self.source)).read(metadata, asked)
             ends |= {(at, epoch): end for at, end in found.items() if end >= 0}
             unknown |= failures
@@ -214,7 +216,7 @@ class GroupSync:
             name: {
                 at: commit._replace(offset=min(commit.offset, ends.get((at, commit.leader_epoch), commit.offset)))
                 for at, commit in held.items()
-                if at not in unknown
+                if at not in unknown and copied(at[0])
             }
             for name, held in read.offsets.items()
         }
@@ -243,10 +245,7 @@ class GroupSync:
 
     def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
         """Keep the read state of copied source topics; unreadable parts stay as they were."""
-        copied = functools.cache(lambda topic: self.naming.copies(topic, internal=False))
-        kept = dict(self._read.offsets) if read.failures else {}
-        for name, offsets in read.offsets.items():
-            kept[name] = {partition: commit for partition, commit in offsets.items() if copied(partition[0])}
+        kept = {**(self._read.offsets if read.failures else {}), **read.offsets}
         groups = {**self._read.groups, **read.groups} if read.failures else read.groups
         self._read = ReadGroups(groups, {name: offsets for name, offsets in kept.items() if offsets}, read.failures)
         known = self._ids | dict.fromkeys(read.offsets, ids)

@@ -8,7 +8,7 @@ A group that has read none of its copy's new records moves to where the logs div
 between, and nobody has read them there.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -47,7 +47,7 @@ class _Back:
 
     sources: Mapping[str, str]
 
-    def copies(self, topic: str, internal: bool) -> bool:
+    def copies(self, topic: str, internal: bool, _others: Container[str] = ()) -> bool:
         """True for a copy of one of the topics."""
         return not internal and topic in self.sources
 

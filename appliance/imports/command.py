@@ -10,8 +10,8 @@ from appliance.imports.folders import SETTINGS, write_folders
 from appliance.imports.model.confluent_replicator import replicator_link
 from appliance.imports.model.ledger import Outcome
 from appliance.imports.model.link import ImportedLink, setenv_text
-from appliance.imports.model.mirror_maker import mirror_maker_links
-from appliance.imports.model.properties import Properties, read_connector, read_properties
+from appliance.imports.model.mirror_maker_connector import links_of_either
+from appliance.imports.model.properties import Properties, read_connector
 from appliance.imports.model.verdict import Verdict
 from appliance.runtime.command import Command
 from appliance.settings.parse import parse
@@ -31,7 +31,7 @@ host that reaches both clusters, run instead: bin/appliance replicate --env-file
 
 def _options(command: argparse.ArgumentParser) -> None:
     programs = command.add_subparsers(dest="program", required=True, metavar="PROGRAM")
-    mirror_maker = programs.add_parser("mm2", help="MirrorMaker 2: mm2.properties; a link for each enabled direction")
+    mirror_maker = programs.add_parser("mm2", help="MirrorMaker 2: mm2.properties, or its source connector's JSON")
     replicator = programs.add_parser("replicator", help="Confluent Replicator: the connector's JSON or properties")
     for program in (mirror_maker, replicator):
         program.add_argument("file", type=Path, metavar="FILE", help="its settings")
@@ -62,12 +62,12 @@ async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
     Raises:
         SettingsError: the file is not such a program's, or a folder exists.
     """
-    name, content = str(parsed.file), _content(parsed.file)
+    name, origin = str(parsed.file), "MirrorMaker 2"
+    found = read_connector(name, _content(parsed.file))
     if parsed.program == "mm2":
-        found, origin = read_properties(name, content), "MirrorMaker 2"
-        links, outcomes = mirror_maker_links(name, found.values)
+        links, outcomes = links_of_either(name, found.values)
     else:
-        found, origin = read_connector(name, content), "Confluent Replicator"
+        origin = "Confluent Replicator"
         link, outcomes = replicator_link(name, found.values, parsed.source, parsed.destination)
         links = (link,)
     faults = {link.folder: _faults(link) for link in links}

@@ -132,7 +132,7 @@ class TopicDiscovery:
             _tell(states, known[2] if known else {})
             self._found = obeying(discover(source, destination, self.naming), states)
             self._known = source, destination, states
-        found = without(self._found, await self._rules.unfit(source.topics.values()))
+        found = without(self._found, await self._rules.unfit(source.topics))
         return waiting(found, self._copied, str(self._untold)) if self._untold else found
 
     async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:

@@ -346,7 +346,7 @@ class Establishing:
     async def _ends_now(self) -> Sequence[StartOffsets]:
         """Return the current end of each source partition; -1, its first record, if the end is unknown."""
         metadata: Metadata = await self.source.metadata(None)
-        topics = [t for t in metadata.topics.values() if self.naming.copies(t.name, t.internal) and t.leaders]
+        topics = [topic for topic in self.naming.copied(metadata.topics) if topic.leaders]
         partitions = [(topic.name, number) for topic in topics for number in range(len(topic.leaders))]
         ends, failures = await try_offsets(self.source, metadata, partitions, Bound.STABLE_END)
         found, untold = await try_places(self.source, metadata, ends)

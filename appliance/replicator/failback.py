@@ -179,7 +179,7 @@ class _Run:
             elif promoted is not None and original is not None and len(promoted.leaders) > len(original.leaders):
                 counts = f"{len(promoted.leaders)} partitions, and {name} has {len(original.leaders)}"
                 faults.append(f"{promoted.name} has {counts}: give {name} as many")
-            elif original is not None and not naming.copies(name, original.internal):
+            elif original is not None and not naming.copies(name, original.internal, source.topics):
                 faults.append(f"{name} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
         if faults:
             raise LinkRefused("cannot be failed back: " + some(faults, _NAMED, "; "))

@@ -97,7 +97,7 @@ def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list
     Raises:
         SettingsError: one is not copied, or there is none.
     """
-    copied = [topic.name for topic in metadata.topics.values() if naming.copies(topic.name, topic.internal)]
+    copied = [topic.name for topic in naming.copied(metadata.topics)]
     if faults := [f"--topic {topic}: no topic of the source that is copied" for topic in topics if topic not in copied]:
         raise SettingsError(faults)
     if not copied:

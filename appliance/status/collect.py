@@ -47,10 +47,9 @@ class SourceFactsCollector:
         """
         metadata = await self._cluster.metadata(None)
         by_leader: dict[int, list[Partition]] = {}
-        for topic in metadata.topics.values():
-            if self._naming.copies(topic.name, topic.internal):
-                for number, leader in enumerate(topic.leaders):
-                    by_leader.setdefault(leader, []).append((topic.name, number))
+        for topic in self._naming.copied(metadata.topics):
+            for number, leader in enumerate(topic.leaders):
+                by_leader.setdefault(leader, []).append((topic.name, number))
         logs: dict[Partition, Log] = {}
         unanswered = dict.fromkeys(by_leader.pop(-1, ()), "the partition has no leader now")
         asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]
@@ -64,7 +63,7 @@ class SourceFactsCollector:
                 logs |= answer
         unanswered |= await self._hidden(metadata, positions)
         holding = await self._open_transactions.collect(metadata, logs, now())
-        unfit = await self._rules.unfit(metadata.topics.values())
+        unfit = await self._rules.unfit(metadata.topics)
         return SourceFacts(metadata, logs, unanswered, holding, unfit, await self._written(metadata))
 
     async def _hidden(self, metadata: Metadata, positions: Collection[Partition]) -> dict[Partition, str]:

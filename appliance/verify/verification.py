@@ -135,7 +135,7 @@ class Verification:
 
     def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""
-        copied = {topic.name for topic in source.topics.values() if self.naming.copies(topic.name, topic.internal)}
+        copied = {topic.name for topic in self.naming.copied(source.topics)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
             faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self.naming.included.pattern} matches no topic of the source"]

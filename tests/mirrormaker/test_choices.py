@@ -43,6 +43,14 @@ FILES = {
     "an expression with commas": ONE_WAY + "topics = orders[.,-]eu\ngroups = c.*\n",
     "a separator": ONE_WAY + "replication.policy.separator = _\nB->A.enabled = true\n",
     "identical names": ONE_WAY + IDENTITY,
+    "an alias": ONE_WAY + "A->B.source.cluster.alias = legacy\nA.alias = no\nA->B.target.cluster.alias = new\n",
+    "a cluster's alias": ONE_WAY + "A.alias = legacy\nsource.cluster.alias = no\nB->A.enabled = true\n",
+    "an alias and a direction's separator": ONE_WAY
+    + "source.cluster.alias = legacy \nA->B.replication.policy.separator = --\nreplication.policy.separator = _\n"
+    + "A.replication.policy.separator = no\n",
+    "identical names without any separator": ONE_WAY
+    + IDENTITY
+    + "source.cluster.alias =\nreplication.policy.separator =\n",
     "a key given twice": ONE_WAY + "topics = payments\ntopics = orders\n",
 }
 

@@ -128,9 +128,12 @@ async def test_by_prefix_every_call_of_mirror_makers_client_works_and_a_consumer
     naming = pair.naming
     topic, further = pair.topic("orders", PARTITIONS), f"lime{pair.tag}"
     await asyncio.to_thread(produce_with_holes, pair, topic)
-    relayed = f"{further}.heartbeats"
+    relayed, users = f"{further}.heartbeats", f"device{pair.tag}.heartbeats"
     admin = AdminClient(pair.orange.client_configuration())
-    admin.create_topics([NewTopic(relayed, 1, 1)])[relayed].result(PATIENCE)
+    for made in admin.create_topics(
+        [NewTopic(name, 1, 1) for name in (relayed, f"{further}.checkpoints.internal", users)]
+    ).values():
+        made.result(PATIENCE)
     offsets = {(topic, 0): 13, (topic, 1): 26}
     async with pair.engine() as engine:
         await engine.copy_all()
@@ -138,6 +141,7 @@ async def test_by_prefix_every_call_of_mirror_makers_client_works_and_a_consumer
     said = await asked(program, version, pair, further, "plum")
     copy = naming.destination(topic)
     assert {f"{pair.tag}.heartbeats", f"{pair.tag}.{relayed}"} <= set(said["heartbeatTopics"])
+    assert users not in "".join(said["heartbeatTopics"])
     assert of_link(said["checkpointTopics"], pair.tag) == [f"{pair.tag}.checkpoints.internal"]
     assert {pair.tag, further} <= set(said["upstreamClusters"])
     assert said[f"replicationHops {pair.tag}"] == ["1"]

@@ -5,6 +5,6 @@
 - ``ledger``: the outcome for each key of a file.
 - ``link``: the variables of a link, and its setenv.sh.
 - ``expressions``, ``jaas``, ``clients``: values and keys that both programs share.
-- ``mirror_maker``, ``mirror_maker_keys``: MirrorMaker 2.
+- ``mirror_maker``, ``mirror_maker_connector``, ``mirror_maker_keys``: MirrorMaker 2.
 - ``confluent_replicator``: Confluent Replicator.
 """

@@ -9,6 +9,7 @@ A key counts where MirrorMaker counts it:
         A->B.source.cluster.K, A.K, K
     A->B.target.producer.K, A->B.producer.K, B.producer.K,      a key of a client of the destination cluster B
         A->B.target.cluster.K, B.K, K
+    A->B.source.cluster.alias, A.alias, source.cluster.alias    the name with which copies begin, else A; so B's
 
 A direction is enabled by ``A->B.enabled`` alone. With heartbeats, which are on by default, MirrorMaker also runs for
 the others, but copies nothing.
@@ -29,18 +30,22 @@ from appliance.imports.model.mirror_maker_keys import (
     DEFAULTS,
     GROUPS,
     INTERNAL_NOTE,
+    NAMES,
     NEVER_COPIED,
     OLD_NAMES,
     WORKER,
 )
-from appliance.imports.model.verdict import Rule, Translation, Verdict, carried, left
+from appliance.imports.model.verdict import Rule, Translation, Verdict, by_value, carried, left
 from appliance.settings.role import Side
 from appliance.settings.values import TopicNaming
 
-_CLUSTERS = "clusters"
+CLUSTERS = "clusters"
 _NO_GROUPS = "offsets of groups were neither synced nor told in checkpoints"
 _OWN_READERS = "where topics have the same name on both sides, each side has readers of its own"
 _CLIENTS = ("consumer", "producer", "admin")
+_LATEST = "MirrorMaker before Kafka 3.6.2 ignored latest, and copied from the first record on (KAFKA-13988)"
+_FROM = "auto.offset.reset"
+_CONSUMER = {**CONSUMER, _FROM: by_value({"latest": carried("REPLICA_TOPICS_START", note=_LATEST)}, CONSUMER[_FROM])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,9 @@ def mirror_maker_links(name: str, values: Mapping[str, str]) -> tuple[tuple[Impo
     Raises:
         SettingsError: it has no enabled direction.
     """
-    clusters = [cluster for cluster in re.split(r"\s*,\s*", values.get(_CLUSTERS, "").strip()) if cluster]
+    clusters = [cluster for cluster in re.split(r"\s*,\s*", values.get(CLUSTERS, "").strip()) if cluster]
     if not clusters:
-        raise SettingsError([f"{name}: clusters: missing: the names of the clusters, as in: clusters = A, B"])
+        raise SettingsError([f"{name}: clusters: missing: expected clusters = A, B, or a MirrorSourceConnector"])
     directions = [_Direction(*pair) for pair in permutations(dict.fromkeys(clusters), 2)]
     enabled = [direction for direction in directions if _is_true(values.get(f"{direction.prefix}enabled", ""))]
     if not enabled:
@@ -90,8 +95,8 @@ class _Reading:
         """The link of this direction."""
         folder = Translation(Verdict.CARRIED, f"the folder {self._link.built().folder}")
         self._ledger.note(f"{self._direction.prefix}enabled", folder)
-        self._ledger.note(_CLUSTERS, Translation(Verdict.CARRIED, "the links' clusters"))
-        self._client(Side.SOURCE, self._direction.source, "source", "consumer", CONSUMER)
+        self._ledger.note(CLUSTERS, Translation(Verdict.CARRIED, "the links' clusters"))
+        self._client(Side.SOURCE, self._direction.source, "source", "consumer", _CONSUMER)
         self._client(Side.DESTINATION, self._direction.target, "target", "producer", PRODUCER)
         for key, rule in CONNECTOR.items():
             self._apply(key, self._of_this_link(key, rule), self._connector_keys(key), DEFAULTS.get(key))
@@ -103,9 +108,10 @@ class _Reading:
         """The rule for a key, which may depend on other keys."""
         if key in GROUPS and not self._any_true("sync.group.offsets.enabled", "emit.checkpoints.enabled"):
             return left(_NO_GROUPS)
-        if key == ACLS and self._link.built().variables.get("REPLICA_TOPICS_NAMING") == TopicNaming.IDENTICAL:
+        identical = self._link.built().variables.get("REPLICA_TOPICS_NAMING") == TopicNaming.IDENTICAL
+        if key == ACLS and identical:
             return left(_OWN_READERS)
-        return rule
+        return (lambda value: replace(rule(value), withheld=())) if key in NAMES and identical else rule
 
     def _client(self, side: Side, alias: str, end: str, role: str, of_role: Mapping[str, Rule]) -> None:
         """Apply the rules for the clients of one cluster; the ``role`` of the client decides which keys count."""
@@ -126,7 +132,9 @@ class _Reading:
     def _connector_keys(self, key: str) -> list[str]:
         """The keys of the file for a key of the connectors, the most important first; old names count last."""
         names = [key, *(old for old, new in OLD_NAMES.items() if new == key)]
-        return [prefix + name for name in names for prefix in (self._direction.prefix, "")]
+        found = [prefix + name for name in names for prefix in (self._direction.prefix, "")]
+        ends = {"source.cluster.alias": self._direction.source, "target.cluster.alias": self._direction.target}
+        return [found[0], f"{ends[key]}.alias", *found[1:]] if key in ends else found
 
     def _any_true(self, *keys: str) -> bool:
         found = (next((k for k in self._connector_keys(key) if k in self._values), None) for key in keys)

@@ -6,10 +6,11 @@ They are those of Kafka 2.4 to 4.3. ``MirrorMakerConfig`` of Kafka says which of
 from collections.abc import Mapping
 
 from appliance.imports.model.expressions import alternation
-from appliance.imports.model.verdict import Rule, Translation, Verdict, by_value, carried, left, needless, yes_or_no
+from appliance.imports.model.verdict import Rule, Translation, by_value, carried, left, needless, yes_or_no
 
 _TOPICS = "REPLICA_TOPICS_SOURCE_REGEX"
 _GROUPS = "REPLICA_GROUPS_REGEX"
+_NAMING = "REPLICA_TOPICS_NAMING"
 _POLICIES = "org.apache.kafka.connect.mirror."
 _ALWAYS_SEARCHED = "new topics and partitions are found every DISCOVERY_SECONDS"
 _OWN_TOPICS = "the link's own topics get REPLICATION_FACTOR, as its copies do"
@@ -25,13 +26,10 @@ _FORMATS = by_value(
 
 def _policy(value: str) -> Translation:
     naming = {f"{_POLICIES}DefaultReplicationPolicy": "prefix", f"{_POLICIES}IdentityReplicationPolicy": "identical"}
+    naming["io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"] = "identical"
     if value.strip() in naming:
-        return carried("REPLICA_TOPICS_NAMING")(naming[value.strip()])
-    return Translation(
-        Verdict.LEFT,
-        "a policy of your own; choose REPLICA_TOPICS_NAMING, so that copies keep their names",
-        withheld=("REPLICA_TOPICS_NAMING",),
-    )
+        return carried(_NAMING)(naming[value.strip()])
+    return left("a policy of your own; choose REPLICA_TOPICS_NAMING, so that copies keep their names", _NAMING)(value)
 
 
 def _own(what: str, standard: str, *withheld: str) -> Rule:
@@ -41,6 +39,14 @@ def _own(what: str, standard: str, *withheld: str) -> Rule:
     )
 
 
+def _alias(variable: str) -> Rule:
+    no_prefix = left("it is empty; if the separator is too, copies have REPLICA_TOPICS_NAMING=identical", _NAMING)
+    return by_value({"": no_prefix}, carried(variable, withholds=_NAMING))
+
+
+NAMES = ("source.cluster.alias", "target.cluster.alias", "replication.policy.separator")
+"""The keys of which names of copies consist, unless they are identical."""
+
 CONNECTOR: Mapping[str, Rule] = {
     "topics": carried(_TOPICS, alternation),
     "topics.exclude": carried("REPLICA_TOPICS_EXCLUDE_REGEX", alternation, withholds=_TOPICS),
@@ -48,7 +54,9 @@ CONNECTOR: Mapping[str, Rule] = {
     "groups.exclude": carried("REPLICA_GROUPS_EXCLUDE_REGEX", alternation, withholds=_GROUPS),
     "config.properties.exclude": carried("CONFIGS_EXCLUDE_REGEX", alternation),
     "replication.policy.class": _policy,
-    "replication.policy.separator": carried("REPLICA_TOPICS_SEPARATOR"),
+    "source.cluster.alias": _alias("SOURCE_CLUSTER_ID"),
+    "target.cluster.alias": _alias("DESTINATION_CLUSTER_ID"),
+    "replication.policy.separator": carried("REPLICA_TOPICS_SEPARATOR", withholds=_NAMING),
     "replication.policy.internal.topic.separator.enabled": by_value(
         {"true": needless("internal topics have the separator")},
         left("MirrorMaker's own topics are named with REPLICA_TOPICS_SEPARATOR, as by clients since Kafka 3.1"),

@@ -3,13 +3,17 @@
 Law: of a key that is given twice, the last value counts, as in Java. The earlier ones are named, not lost in silence.
 """
 
+import codecs
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import javaproperties
 
 from appliance.errors import SettingsError
+
+_STRIMZI = re.compile(rb"""^[\s{]*["']?kind["']?\s*:\s*["']?KafkaMirrorMaker2\b""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ def read_connector(name: str, content: bytes) -> Properties:
     Raises:
         SettingsError: it is neither.
     """
+    if _STRIMZI.search(content):
+        how = "give what its Connect answers to GET /connectors/A->B.MirrorSourceConnector (docs/migrating.md)"
+        raise SettingsError([f"{name}: a KafkaMirrorMaker2 of Strimzi, which is not read: {how}"])
+    content = content.removeprefix(codecs.BOM_UTF8)
     if not content.lstrip().startswith(b"{"):
         return read_properties(name, content)
     try:
@@ -46,9 +54,8 @@ def read_connector(name: str, content: bytes) -> Properties:
     except ValueError as error:
         raise SettingsError([f"{name}: expected JSON: {error}"]) from error
     inner = dict(pairs).get("config")
-    if isinstance(inner, list):
-        outer = [pair for pair in pairs if pair[0] != "config"]
-        pairs = [*outer, *inner] if all(isinstance(pair, tuple) for pair in inner) else pairs
+    if isinstance(inner, list) and all(isinstance(pair, tuple) for pair in inner):
+        pairs = [*(pair for pair in pairs if pair[0] == "name" and "name" not in dict(inner)), *inner]
     return _properties([(key, _text(name, key, value)) for key, value in pairs])
 
 

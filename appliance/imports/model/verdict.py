@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from appliance.settings.shell_lines import check_one_line
 from appliance.settings.variables import BY_NAME
 
-_LOOKED_UP = re.compile(r"\$\{[^}:]*:[^}]*\}")
-"""A value that a config provider of Kafka looks up: ``${file:/path:key}``."""
+_PLACEHOLDER = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
+"""What a config provider of Kafka or a template replaces: ``${file:/path:key}``, ``${NAME}``, ``{{ name }}``."""
 
 
 class Verdict(enum.StrEnum):
@@ -85,7 +85,7 @@ def check_not_looked_up(value: str) -> None:
     """Check that the value stands in the file itself.
 
     Raises:
-        ValueError: a config provider looks it up.
+        ValueError: a config provider looks it up, or a template has it.
     """
-    if _LOOKED_UP.search(value):
-        raise ValueError("a config provider looks it up; give the value itself")
+    if _PLACEHOLDER.search(value):
+        raise ValueError("a config provider or a template fills it in; give the value itself")

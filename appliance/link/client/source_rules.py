@@ -1,6 +1,6 @@
 """Source topics that a link of shared copies, exact or identical names must not copy, as the source knows them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from appliance.kafka.client.configs import POLICY, try_describe
@@ -28,13 +28,13 @@ class SourceRules:
     def __post_init__(self) -> None:
         self._registry = Registry(self.source, self.naming.replicator, api_key="SOURCE_API_KEY")
 
-    async def unfit(self, topics: Iterable[Topic]) -> dict[str, str]:
-        """The reasons not to copy, by topic.
+    async def unfit(self, topics: Mapping[str, Topic]) -> dict[str, str]:
+        """The reasons not to copy, by topic of the cluster.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
-        wanted = [topic for topic in topics if self.naming.copies(topic.name, topic.internal)]
+        wanted = self.naming.copied(topics)
         compacted = await self._compacted(wanted) if self.naming.shared and not self.one_writer else {}
         return compacted | await self.circles(wanted)
 

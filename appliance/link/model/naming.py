@@ -1,9 +1,10 @@
 """Names of copies, positions and transactional ids; and the choice of the topics that are copied."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
+from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.link_topics import LinkTopics
 from appliance.settings.transform import OnTransformError
 from appliance.settings.values import Settings, TopicNaming
@@ -196,27 +197,31 @@ class Naming:
     def _from_source(self, topic: str) -> str:
         return self.source + self.separator + topic
 
-    def copies(self, topic: str, internal: bool) -> bool:
-        """True when a source topic is copied; ``internal`` says that it is one of Kafka's own."""
-        return self._is_wanted(topic) and not self._reason_against(topic, internal)
+    def copies(self, topic: str, internal: bool, others: Container[str] = ()) -> bool:
+        """True when a source topic is copied, beside ``others``; ``internal`` says that it is one of Kafka's own."""
+        return self._is_wanted(topic, others) and not self._reason_against(topic, internal, others)
 
-    def left_out(self, topic: str, internal: bool) -> str:
+    def copied(self, topics: Mapping[str, Topic]) -> list[Topic]:
+        """Those of the source's topics that are copied."""
+        return [topic for topic in topics.values() if self.copies(topic.name, topic.internal, topics)]
+
+    def left_out(self, topic: str, internal: bool, others: Container[str] = ()) -> str:
         """The reason that a source topic is not copied though its name matches; empty if there is none."""
-        return self._reason_against(topic, internal) if self._is_wanted(topic) else ""
+        return self._reason_against(topic, internal, others) if self._is_wanted(topic, others) else ""
 
-    def _is_wanted(self, topic: str) -> bool:
-        return self.included.fullmatch(topic) is not None or self._tells_of_further_clusters(topic)
+    def _is_wanted(self, topic: str, others: Container[str]) -> bool:
+        return self.included.fullmatch(topic) is not None or self._tells_of_further_clusters(topic, others)
 
-    def _reason_against(self, topic: str, internal: bool) -> str:
+    def _reason_against(self, topic: str, internal: bool, others: Container[str]) -> str:
         if internal:
             return "Kafka's own topic"
         if self._is_a_replicators(topic):
             return "a topic in which a replicator keeps its state"
-        if self._travels_back(topic):
+        if self._travels_back(topic, others):
             return f"a copy from {self.target or 'the destination'}"
         if self.excluded.fullmatch(topic):
             return "REPLICA_TOPICS_EXCLUDE_REGEX matches it"
-        if self.internal.fullmatch(topic) and not self._tells_of_further_clusters(topic):
+        if self.internal.fullmatch(topic) and not self._tells_of_further_clusters(topic, others):
             return "REPLICA_TOPICS_INTERNAL_REGEX matches it"
         return ""
 
@@ -251,23 +256,29 @@ class Naming:
             topic == HEARTBEATS and prefixed and self.mirror_formats
         )
 
-    def _tells_of_further_clusters(self, topic: str) -> bool:
-        """True for heartbeats that came to the source: MirrorMaker 2's client counts hops by them."""
-        prefixed = self.kind is TopicNaming.PREFIX and topic.endswith(self.separator + HEARTBEATS)
-        return prefixed and self.mirror_formats
+    def _tells_of_further_clusters(self, topic: str, others: Container[str]) -> bool:
+        """True for MirrorMaker 2's heartbeats that came to the source: its client counts hops by them.
 
-    def _travels_back(self, topic: str) -> bool:
+        Beside them are checkpoints from the same cluster, or our positions; other topics may have such names.
+        """
+        prefixed = self.kind is TopicNaming.PREFIX and topic.endswith(self.separator + HEARTBEATS)
+        if not (prefixed and self.mirror_formats):
+            return False
+        further = replace(self, replicator=_REPLICATOR + topic.split(self.separator)[0])
+        return further.checkpoints_topic in others or further.positions_topic in others
+
+    def _travels_back(self, topic: str, others: Container[str]) -> bool:
         """True for copies of an opposite link with the same kind of names, to avoid circles.
 
-        With suffixes, both links have the same one. With prefixes, the destination's name precedes the topic's, first
-        or after those of more clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``. Exact and
-        identical names do not show it.
+        With suffixes, both links have the same one, or what this link has made of one of the ``others`` has come back
+        with further ones. With prefixes, the destination's name precedes the topic's, first or after those of more
+        clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``. Other names do not show it.
         """
         match self.kind:
-            case TopicNaming.SUFFIX:
-                return topic.endswith(self.separator + self.suffix)
-            case TopicNaming.GLOBAL:
-                return topic.endswith(_GLOBAL)
+            case TopicNaming.SUFFIX | TopicNaming.GLOBAL:
+                end = self.destination("")
+                names = (topic[: at.start()] for at in re.finditer(re.escape(end) + "(?=[._-])", topic))
+                return topic.endswith(end) or any(name in others and self.copies(name, False) for name in names)
             case TopicNaming.PREFIX:
                 return self.target in topic.split(self.separator)[:-1]
             case _:

@@ -69,10 +69,10 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
     unfit: dict[str, str] = {}
     excluded: dict[str, str] = {}
     for topic in sorted(source.topics.values(), key=lambda topic: topic.name):
-        if not naming.copies(topic.name, topic.internal):
+        if not naming.copies(topic.name, topic.internal, source.topics):
             if naming.takes_for_a_replicators(topic.name, source.topics):
                 unfit[topic.name] = f"topic {topic.name} is named like a replicator's own: rename or exclude it"
-            elif reason := naming.left_out(topic.name, topic.internal):
+            elif reason := naming.left_out(topic.name, topic.internal, source.topics):
                 excluded[topic.name] = reason
             continue
         copy = destination.topics.get(naming.destination(topic.name))

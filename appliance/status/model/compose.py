@@ -82,7 +82,7 @@ class _Composer:
         naming = Naming.of(self.settings)
         topics = self.source.now.metadata.topics if self.source.now else {}
         for name in sorted(topics):
-            if reason := naming.left_out(name, topics[name].internal):
+            if reason := naming.left_out(name, topics[name].internal, topics):
                 yield name, reason
 
     def _sql(self) -> SqlChange | None:
@@ -151,8 +151,8 @@ class _Composer:
 
     def _active(self, naming: Naming) -> dict[str, int]:
         """The source topics with matching names, and their numbers of partitions."""
-        topics = self.source.facts.metadata.topics.values() if self.source.facts else ()
-        return {topic.name: len(topic.leaders) for topic in topics if naming.copies(topic.name, topic.internal)}
+        topics = self.source.facts.metadata.topics if self.source.facts else {}
+        return {topic.name: len(topic.leaders) for topic in naming.copied(topics)}
 
     def _remembered(self) -> dict[str, int]:
         """The topics with a position or a gap, with their known number of partitions."""

@@ -32,7 +32,7 @@ public class MirrorChoices {
                 // The connectors read their settings without blanks at the ends.
                 if (Boolean.parseBoolean(((String) given.get("enabled")).trim())) {
                     String of = arguments[i] + "\t" + pair.source() + "\t" + pair.target() + "\t";
-                    say(of, pair.source(), given, Arrays.asList(arguments).subList(0, dash));
+                    say(of, ((String) given.get("source.cluster.alias")).trim(), given, Arrays.asList(arguments).subList(0, dash));
                 }
             }
         }

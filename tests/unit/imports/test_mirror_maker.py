@@ -1,5 +1,6 @@
 """The settings of MirrorMaker 2 as links. Its sources (Kafka 2.4 to 4.3) say which key counts where."""
 
+import json
 import re
 
 import pytest
@@ -7,9 +8,10 @@ import pytest
 from appliance.errors import SettingsError
 from appliance.imports.model.ledger import Outcome
 from appliance.imports.model.link import ImportedLink
-from appliance.imports.model.mirror_maker import mirror_maker_links
-from appliance.imports.model.properties import read_properties
+from appliance.imports.model.mirror_maker_connector import links_of_either
+from appliance.imports.model.properties import read_connector, read_properties
 from appliance.imports.model.verdict import Verdict
+from appliance.link.model.naming import Naming
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import TopicNaming
@@ -22,7 +24,7 @@ NO_FORMATS = "emit.heartbeats.enabled=false\nemit.checkpoints.enabled=false\n"
 
 
 def links(text: str) -> tuple[tuple[ImportedLink, ...], dict[str, Outcome]]:
-    found, outcomes = mirror_maker_links("f", read_properties("f", text.encode()).values)
+    found, outcomes = links_of_either("f", read_connector("f", text.encode()).values)
     return found, {outcome.key: outcome for outcome in outcomes}
 
 
@@ -212,7 +214,7 @@ def test_logins_are_those_of_the_consumer_at_the_source_and_of_the_producer_at_t
         ("A.ssl.truststore.location = /a.jks", "A.ssl.truststore.location", "convert the authorities to PEM"),
         ("A.ssl.keystore.location = /a.jks", "A.ssl.keystore.location", "convert key and certificate to PEM"),
         ("A.sasl.mechanism = GSSAPI", "A.sasl.mechanism", "expected one of"),
-        ("A.sasl.jaas.config = ${file:/f:k}", "A.sasl.jaas.config", "a config provider looks it up"),
+        ("A.sasl.jaas.config = ${file:/f:k}", "A.sasl.jaas.config", "a config provider or a template fills it in"),
         ("refresh.topics.interval.seconds = 86400", "refresh.topics.interval.seconds", "expected seconds from"),
         ("refresh.topics.enabled = false", "refresh.topics.enabled", "found every DISCOVERY_SECONDS"),
         ("emit.heartbeats.interval.seconds = 5", "emit.heartbeats.interval.seconds", "each second"),
@@ -253,12 +255,120 @@ def test_where_a_policy_of_names_is_left_the_user_has_to_choose_one() -> None:
     assert not {"REPLICA_TOPICS_NAMING", "REPLICA_TOPICS_DEST_SUFFIX"} & found.keys()
 
 
+@pytest.mark.parametrize("package", ["org.apache", "io.strimzi"])
 @pytest.mark.parametrize("acls", ["", "sync.topic.acls.enabled = true\n"])
-def test_names_stay_identical_and_then_acls_do_not_follow(acls: str) -> None:
-    text = acls + "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+def test_names_stay_identical_and_then_acls_do_not_follow(acls: str, package: str) -> None:
+    text = acls + f"replication.policy.class = {package}.kafka.connect.mirror.IdentityReplicationPolicy"
     assert parse(variables(text), Role.REPLICATOR).topics.naming is TopicNaming.IDENTICAL
     key = "sync.topic.acls.enabled" if acls else "(by default) sync.topic.acls.enabled"
     assert outcome(text, key).verdict is Verdict.LEFT
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "source"),
+    [
+        ("A->B.source.cluster.alias = legacy\n", "A->B.source.cluster.alias", "legacy"),
+        ("A.alias = legacy\nsource.cluster.alias = old\n", "A.alias", "legacy"),
+        ("source.cluster.alias = old \n", "source.cluster.alias", "old"),
+    ],
+)
+def test_case_860_the_alias_of_a_cluster_names_its_copies_and_is_no_tuning(text: str, key: str, source: str) -> None:
+    settings = parse(variables(text), Role.REPLICATOR)
+    assert Naming.of(settings).destination("orders") == f"{source}.orders"
+    assert outcome(text, key).variables == ("SOURCE_CLUSTER_ID",)
+    assert links(ONE + text)[0][0].folder == "kafka-cloud-replicator-A-B"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A->B.source.cluster.alias =\n",
+        "A->B.source.cluster.alias = ${env:SOURCE}\n",
+        "A->B.target.cluster.alias = a b\n",
+        "replication.policy.separator =\n",
+        "replication.policy.separator = x\n",
+        "replication.policy.separator = ${env:SEPARATOR}\n",
+    ],
+)
+def test_case_861_where_a_part_of_the_copies_names_is_left_the_user_has_to_choose_them(text: str) -> None:
+    with pytest.raises(SettingsError, match="REPLICA_TOPICS_DEST_SUFFIX: missing"):
+        parse(variables(text), Role.REPLICATOR)
+    identity = text + "replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    assert parse(variables(identity), Role.REPLICATOR).topics.naming is TopicNaming.IDENTICAL
+
+
+@pytest.mark.parametrize("value", ["${file:/f:k}", "${env:NAME}", "x${NAME}", "{{ name }}"])
+@pytest.mark.parametrize(
+    ("key", "variable"),
+    [
+        ("B.bootstrap.servers", "DESTINATION_BROKER_SERVERS"),
+        ("topics", "REPLICA_TOPICS_SOURCE_REGEX"),
+        ("topics.exclude", "REPLICA_TOPICS_SOURCE_REGEX"),
+        ("B.ssl.key.password", "DESTINATION_SSL_KEY_PASSWORD"),
+    ],
+)
+def test_case_862_what_stands_for_a_value_is_never_carried_over(key: str, variable: str, value: str) -> None:
+    text = f"{key} = {value}\n"
+    assert variable not in variables(text)
+    assert "fills it in; give the value itself" in outcome(text, key).reason
+
+
+def test_case_865_latest_is_carried_over_and_said_to_have_been_ignored_by_older_versions() -> None:
+    key = "A.consumer.auto.offset.reset"
+    assert "before Kafka 3.6.2 ignored latest" in outcome(f"{key} = latest\n", key).reason
+    assert outcome(f"{key} = earliest\n", key).reason == ""
+
+
+CONFIG = """{"connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector", "name": "A->B",
+  "tasks.max": "4",
+  "source.cluster.alias": "A", "target.cluster.alias": "B", "topics": "orders.*", "replication.policy.separator": "_",
+  "source.cluster.bootstrap.servers": "a.example:9092", "target.cluster.bootstrap.servers": "b.example:9092",
+  "source.consumer.auto.offset.reset": "latest"}"""
+NAMED = f'{{"name": "A->B", "config": {CONFIG}}}'
+ANSWER = f'{{"name": "A->B", "config": {CONFIG}, "tasks": [{{"connector": "A->B", "task": 0}}], "type": "source"}}'
+
+
+@pytest.mark.parametrize("text", [CONFIG, NAMED, ANSWER, "\ufeff" + ANSWER])
+def test_case_863_a_source_connector_is_a_link_as_connect_takes_it_and_as_connect_answers(text: str) -> None:
+    (link,), outcomes = links(text)
+    assert link.folder == "kafka-cloud-replicator-A-B"
+    assert parse(link.variables, Role.REPLICATOR)
+    assert (
+        link.variables.items()
+        >= {
+            "SOURCE_BROKER_SERVERS": "a.example:9092",
+            "DESTINATION_BROKER_SERVERS": "b.example:9092",
+            "REPLICA_TOPICS_SOURCE_REGEX": "orders.*",
+            "REPLICA_TOPICS_NAMING": "prefix",
+            "REPLICA_TOPICS_SEPARATOR": "_",
+            "REPLICA_TOPICS_START": "latest",
+            "TASKS": "4",
+        }.items()
+    )
+    assert "MM2_FORMATS" not in link.variables
+    assert {key for key in outcomes if not key.startswith("(")} == json.loads(CONFIG).keys()
+
+
+def test_a_connector_that_copies_no_records_is_refused() -> None:
+    with pytest.raises(SettingsError, match="expected the connector that copies records, MirrorSourceConnector"):
+        links(CONFIG.replace("MirrorSource", "MirrorCheckpoint"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: kafka.strimzi.io/v1beta2\nkind: KafkaMirrorMaker2\nspec:\n  version: 4.3.1\n",
+        '{\n  "apiVersion": "kafka.strimzi.io/v1",\n  "kind": "KafkaMirrorMaker2",\n  "spec": {}}',
+        '{"kind": "KafkaMirrorMaker2", "spec": {}}',
+    ],
+)
+def test_case_864_a_resource_of_strimzi_is_named_with_what_to_give_instead(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"a KafkaMirrorMaker2 of Strimzi, .* GET /connectors/A->B.MirrorSource"):
+        links(text)
+
+
+def test_case_863_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
+    assert links("\ufeff" + ONE)[0] == links(ONE)[0]
 
 
 def test_groups_do_not_follow_where_they_did_not() -> None:

@@ -156,13 +156,81 @@ def test_by_prefix_no_record_passes_a_ring_of_three_clusters_twice() -> None:
 
 def test_with_mirror_makers_formats_heartbeats_of_further_clusters_go_on_whatever_the_regex() -> None:
     told = replace(PREFIX, included=re.compile("orders"), mirror_formats=True)
-    assert told.copies("lime.heartbeats", internal=False)
-    assert not told.copies("heartbeats", internal=False)  # the link itself writes those of its own source
-    assert not told.copies("grape.heartbeats", internal=False)
-    assert not replace(told, excluded=re.compile("lime.*")).copies("lime.heartbeats", internal=False)
-    assert not replace(told, mirror_formats=False).copies("lime.heartbeats", internal=False)
-    assert not replace(told, kind=TopicNaming.SUFFIX).copies("lime.heartbeats", internal=False)
+    others = {f"{name}.checkpoints.internal" for name in ("lime", "grape")}
+    assert told.copies("lime.heartbeats", False, others)
+    assert told.copies("lime.plum.heartbeats", False, others)
+    assert told.copies("lime.heartbeats", False, {"replicator-lime.positions"})
+    assert not told.copies("heartbeats", False, others)  # the link itself writes those of its own source
+    assert not told.copies("grape.heartbeats", False, others)
+    assert not replace(told, excluded=re.compile("lime.*")).copies("lime.heartbeats", False, others)
+    assert not replace(told, mirror_formats=False).copies("lime.heartbeats", False, others)
+    assert not replace(told, kind=TopicNaming.SUFFIX).copies("lime.heartbeats", False, others)
     assert replace(PREFIX, mirror_formats=False).copies("heartbeats", internal=False)
+
+
+@pytest.mark.parametrize("name", ["device.heartbeats", "app.device.heartbeats", "device.lime.heartbeats"])
+def test_case_866_a_topic_that_merely_ends_like_heartbeats_is_copied_only_if_the_regex_says_so(name: str) -> None:
+    told = replace(PREFIX, included=re.compile("orders"), mirror_formats=True)
+    others = {name, "orders", "heartbeats", "lime.heartbeats", "lime.checkpoints.internal"}
+    assert not told.copies(name, False, others)
+    assert replace(told, included=re.compile(".*heartbeats")).copies(name, False, others)
+
+
+def circulated(links: Mapping[tuple[str, str], Naming], topics: Mapping[str, set[str]]) -> Mapping[str, set[str]]:
+    """The topics of each cluster when no link makes another copy."""
+    while True:
+        copies = {
+            (target, link.destination(name))
+            for (source, target), link in links.items()
+            for name in topics[source]
+            if link.copies(name, False, topics[source])
+        }
+        known = {cluster: names | {name for at, name in copies if at == cluster} for cluster, names in topics.items()}
+        assert max(len(name) for names in known.values() for name in names) < 100, "the copies grow for ever"
+        if known == topics:
+            return known
+        topics = known
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "separators"), [("ab", ".."), ("ab", ".-"), ("aa", "._"), ("abc", "..."), ("abc", ".-_")]
+)
+def test_case_867_links_with_suffixes_of_their_own_end_their_circles(suffixes: str, separators: str) -> None:
+    ring = list(zip(range(len(suffixes)), suffixes, separators, strict=True))
+    links = {
+        (str(n), str((n + 1) % len(ring))): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix=suffix, separator=separator)
+        for n, suffix, separator in ring
+    }
+    found = circulated(links, {source: {f"own{source}", "same"} for source, _ in links})
+    assert len(found["0"]) == 2 + 2 * len(ring)
+
+
+def test_case_867_a_suffix_and_global_names_end_their_circles() -> None:
+    links = {
+        ("0", "1"): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy"),
+        ("1", "0"): replace(PREFIX, kind=TopicNaming.GLOBAL),
+    }
+    assert circulated(links, {"0": {"x"}, "1": {"y"}}) == {
+        "0": {"x", "y-global", "x.copy-global"},
+        "1": {"y", "x.copy", "y-global.copy"},
+    }
+
+
+def test_a_suffix_and_a_prefix_end_their_circles_after_two_rounds_at_most() -> None:
+    links = {
+        ("orange", "grape"): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy"),
+        ("grape", "orange"): replace(PREFIX, replicator="replicator-grape", target="orange"),
+    }
+    assert circulated(links, {"orange": {"x"}, "grape": {"y"}}) == {
+        "orange": {"x", "grape.x.copy", "grape.y", "grape.grape.y.copy"},
+        "grape": {"y", "x.copy", "grape.y.copy"},
+    }
+
+
+def test_a_topic_of_users_with_the_suffix_in_its_name_is_copied() -> None:
+    link = replace(SUFFIX, included=ALL, suffix="eu")
+    assert link.copies("sales.eu.orders", False, {"sales.eu.orders", "orders"})
+    assert link.copies("sales.eu.orders", False, {"sales.eu.orders", "sales"}) is False  # as if made of sales
 
 
 @pytest.mark.parametrize(("variables", "separator"), [({}, "."), ({"REPLICA_TOPICS_SEPARATOR": "__"}, "__")])
