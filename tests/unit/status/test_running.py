@@ -16,7 +16,9 @@ from tests.support.facts import NOW, first, snapshot, with_logs, with_position
 OLD, NEW = NOW - PERSISTS_MS, NOW - 1000
 
 
-@pytest.mark.parametrize("subject", ["payments-0", "lane 0", "lane 1 admission", "spark", "discovery", "destination", "lanes-0"])
+@pytest.mark.parametrize(
+    "subject", ["payments-0", "lane 0", "lane 1 admission", "spark", "discovery", "destination", "lanes-0"]
+)
 def test_case_873_what_is_tried_in_vain_for_a_minute_is_no_copying(subject: str) -> None:
     # One line of the log had it; the state was "copying", the exit code 0, and no alert could fire.
     status = with_running(snapshot(), Running({subject: Fault("no right", OLD)}))
