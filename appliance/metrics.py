@@ -87,6 +87,12 @@ REPLICATOR = (
     ),
     Metric(
         Kind.GAUGE,
+        "kafka_replicator_stuck",
+        "1 while nothing is copied though there is something, for two minutes, else 0.",
+        _PARTITION,
+    ),
+    Metric(
+        Kind.GAUGE,
         "kafka_replicator_held_seconds",
         "Time for which an open transaction at the source has held the partition; 0 if there is none.",
         _PARTITION,

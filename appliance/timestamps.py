@@ -14,4 +14,7 @@ def milliseconds(text: str) -> int:
     Raises:
         ValueError, TypeError: it is none.
     """
-    return round(datetime.fromisoformat(text).timestamp() * 1000)
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None or not 1970 <= found.year < 9999:
+        raise ValueError(f"expected a time in UTC: {text}")
+    return round(found.timestamp() * 1000)

@@ -28,7 +28,10 @@ async def page_at(at: Target, path: str, session: aiohttp.ClientSession) -> tupl
         Unreachable: it does not answer, or with too much.
     """
     try:
-        async with asyncio.timeout(_SECONDS), session.get(f"http://{dialled(at)}{path}") as answer:
+        async with (
+            asyncio.timeout(_SECONDS),
+            session.get(f"http://{dialled(at)}{path}", allow_redirects=False) as answer,
+        ):
             return answer.status, await whole_body(answer, _BYTES_MAX)
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
         raise Unreachable(str(error) or f"no answer within {_SECONDS:g} s") from error

@@ -5,6 +5,8 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping
 
+from kio.schema.errors import ErrorCode
+
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
@@ -70,8 +72,9 @@ class SourceFactsCollector:
         """The copied partitions whose topics are not listed, but are there: without Describe, no list has them."""
         missing = {topic for topic, _ in positions} - metadata.topics.keys()
         there = (await self._cluster.metadata(sorted(missing))).topics if missing else {}
-        reasons = {name: f"{topic.error.name.upper()}: grant SOURCE_API_KEY Describe" for name, topic in there.items()}
-        return {key: f"topic {key[0]}: {reasons[key[0]]}" for key in positions if key[0] in reasons}
+        refused = {name: topic.error.name.upper() for name, topic in there.items() if topic.error is not ErrorCode.none}
+        remedy = "grant SOURCE_API_KEY Describe on it, or `rm-topic` if it is no more"
+        return {key: f"topic {key[0]}: {refused[key[0]]}: {remedy}" for key in positions if key[0] in refused}
 
     async def _written(self, metadata: Metadata) -> dict[Partition, int] | None:
         """The records that links wrote at the source, by partition, as their positions there count them."""

@@ -5,7 +5,10 @@ import aiohttp
 from appliance.errors import Unreachable
 from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.values import Settings
+from appliance.status.collect import now
+from appliance.status.model.document import STALE_SECONDS
 from appliance.status.model.running import Running, running
+from appliance.timestamps import milliseconds
 
 
 async def ask_running(settings: Settings, session: aiohttp.ClientSession) -> Running:
@@ -16,16 +19,15 @@ async def ask_running(settings: Settings, session: aiohttp.ClientSession) -> Run
     where = f"CONSOLE_LISTEN={dialled(at)}"
     try:
         status, body = await page_at(at, "/status", session)
-    except Unreachable:
-        return Running(
-            unknown=f"no replicator answers on {where}: none runs on this VM, or another program has the port"
-        )
+    except Unreachable as error:
+        return Running(unknown=f"no replicator of this VM answers on {where}: {error}")
     document = json_object(body)
     if status == 503 and "state" in document:
         return Running(unknown=f"the replicator at {where} has not looked at both clusters yet")
     try:
         if document["replicator"] == settings.replicator:
-            return running(document)
-    except (ValueError, KeyError, TypeError, AttributeError):
+            old = now() - milliseconds(document["at"]) > STALE_SECONDS * 1000
+            return Running(unknown=f"the replicator at {where} is stuck") if old else running(document)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return Running(unknown=f"what answers on {where} is no replicator of this release")
     return Running(unknown=f"what answers on {where} is another link's replicator")

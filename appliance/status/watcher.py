@@ -45,6 +45,7 @@ class Watcher:
         """
         naming = Naming.of(settings)
         self.snapshot: Snapshot | None = None
+        self._composed: Snapshot | None = None
         self._settings = settings
         self._bound = bound
         self._audit = audit
@@ -73,7 +74,8 @@ class Watcher:
         else:
             both = await asyncio.gather(source, self._observe_destination())
             self._source_observed, self._destination_observed = both
-        snapshot = compose(self._settings, self._source_observed, self._destination_observed, self.snapshot, now())
+        observed = self._source_observed, self._destination_observed
+        snapshot = self._composed = compose(self._settings, *observed, self._composed, now())
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
         if self._audit is not None and self._audit.path:

@@ -91,6 +91,14 @@ REPLICATOR_ALERTS = (
         f"{_STATUS} shows what is tried in vain, since when and why, and what to change.",
     ),
     Alert(
+        "KafkaReplicatorStuck",
+        Severity.CRITICAL,
+        "sum without (partition) (max_over_time(kafka_replicator_stuck[90s])) > 0",
+        "2m",
+        f"Nothing is copied of partitions of the topic {{{{ $labels.topic }}}}: {{{{ $value }}}}, link {_LINK}.",
+        f"{_STATUS} shows since when, and the problem that the replicator has.",
+    ),
+    Alert(
         "KafkaReplicatorPartitionUnknown",
         Severity.CRITICAL,
         "sum without (partition) (kafka_replicator_unknown) > 0 and on (job, instance) "

@@ -91,6 +91,14 @@ CASES = (
         state="stopped",
     ),
     _case(
+        "KafkaReplicatorStuck",
+        {f'kafka_replicator_stuck{{topic="orders",partition="0",{REPLICATOR}}}': "0x9 1 0 1 0 1 0 1 0 1 0"},
+        11,
+        12,
+        f"Nothing is copied of partitions of the topic orders: 1, link {ON_REPLICATOR}.",
+        topic="orders",
+    ),
+    _case(
         "KafkaReplicatorPartitionUnknown",
         {
             f'kafka_replicator_unknown{{topic="orders",partition="0",{REPLICATOR}}}': "0x9 1x30",

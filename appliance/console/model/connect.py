@@ -84,6 +84,8 @@ def task_states(snapshot: Snapshot | None, connector: str, why: str) -> list[Jso
             if fault := each.stopped or topic.stopped:
                 said = f"{each.name}: stopped since {utc(fault.since)}: {fault.reason}"
                 stopped.setdefault(each.lane, []).append(said)
+    for each, since in snapshot.stuck.items() if snapshot else ():
+        stopped.setdefault(each.lane, []).append(f"{each.name}: nothing is copied since {utc(since)}")
     return [
         _task(lane.lane, _worker(lane), stopped.get(lane.lane, []), connector, why)
         for lane in (snapshot.lanes if snapshot else ())

@@ -5,7 +5,8 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from appliance.errors import BrokerRefused, ProducersLost
+from appliance.errors import ApplianceError, BrokerRefused, ProducersLost
+from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -40,6 +41,7 @@ class Origins:
     topic_id: uuid.UUID | None = None
     producers: Producers = field(default_factory=lambda: Producers(""))
     _read_to: int = -1
+    _failed: tuple[float, ApplianceError] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -72,9 +74,19 @@ class Origins:
                 await asyncio.sleep(pause)
 
     async def refresh(self) -> None:
-        """Read the names written by now; a cluster without such a topic has none."""
+        """Read the names written by now; a cluster without such a topic has none.
+
+        Of many at once, those that wait for a read that fails share its error.
+        """
+        asked = loop_seconds()
         async with self._lock:
-            await self._refresh()
+            if self._failed is not None and self._failed[0] > asked:
+                raise self._failed[1]
+            try:
+                await self._refresh()
+            except ApplianceError as error:
+                self._failed = loop_seconds(), error
+                raise
 
     async def _refresh(self) -> None:
         metadata = await self.cluster.metadata([PRODUCERS])

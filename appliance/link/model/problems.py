@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_BESIDE = frozenset({"heartbeats", "lanes", "maps", "tasks"})
 _GROUPS, _GAP = "groups ", " gap"
 PERSISTS_MS = 60_000
-"""Age from which a problem does not pass by itself, as a new leader or a restarted broker would have it."""
+"""Age from which the search for topics does not pass by itself, as a new leader or a restarted broker would have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +25,6 @@ def has_a_view(subject: str) -> bool:
     return subject.startswith(_GROUPS) or subject.endswith(_GAP)
 
 
-def hampers(subject: str) -> bool:
-    """True if such a problem can keep records from being copied."""
-    return subject not in _BESIDE and not has_a_view(subject)
-
-
 def persistent(problems: Problems, now: int) -> Problems:
-    """The problems that keep records from being copied, and that do not pass by themselves."""
-    return {s: fault for s, fault in problems.items() if hampers(s) and now - fault.since >= PERSISTS_MS}
+    """The problems that matter though nothing is behind: without a look for topics, nobody knows of new ones."""
+    return {s: fault for s, fault in problems.items() if s == "discovery" and now - fault.since >= PERSISTS_MS}

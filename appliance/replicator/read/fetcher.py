@@ -108,6 +108,8 @@ class Fetcher:
             self._news.clear()
             self._ask_for_pending()
             if len(self._pending) == len(self._buffers):
+                if not self._buffers:
+                    self._problems.over(self._subject)  # other brokers lead what it has led
                 await self._news.wait()
                 continue
             try:

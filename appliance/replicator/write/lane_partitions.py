@@ -101,6 +101,7 @@ class LanePartitions:
             self._held_back.went_well(replica)  # a change of its state restarts the lane
             due.remove(replica)
         if not due:
+            self.problems.over(f"lane {self.lane.index} admission")
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in due})
         if self.have_changed(metadata):
@@ -162,9 +163,10 @@ class LanePartitions:
             else:
                 self._read(replica)
             self.taken_in.add(replica)
-            well = replica not in self._unwritable and self._held_back.went_well(replica)
-            if well and not self.position(replica).stopped:
-                self.problems.over(replica.name)
+            if replica not in self._unwritable:
+                self._held_back.went_well(replica)
+                if not self.position(replica).stopped:
+                    self.problems.over(replica.name)
 
     def leave_out(self, replica: Replica, error: ApplianceError) -> None:
         """Pause copying of a partition; the others continue."""

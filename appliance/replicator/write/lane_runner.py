@@ -115,6 +115,7 @@ class LaneRunner:
             await self._copy(stopping)
         finally:
             self._running = False
+            self._problems.keep("", {})  # whoever takes the lane next has its own
             await self._partitions.close()
 
     async def _copy(self, stopping: asyncio.Event) -> None:

@@ -28,9 +28,9 @@ from appliance.status.model.snapshot import (
 )
 
 _LOOKED_FOR_MS = 10_000
-"""Time after the first snapshot from which on the age of a lag is at least known to be that long."""
+"""Time after the first look from which on the age of a lag is at least known to be that long."""
 
-_REACHED_MAX = 32
+_REACHED_MAX = 64
 
 
 def compose(
@@ -70,12 +70,7 @@ class _Composer:
             states=tuple(states[topic] for topic in sorted(states)),
             excluded=tuple(self._excluded()),
             sql=self._sql(),
-            first_at=self._first_at,
         )
-
-    @property
-    def _first_at(self) -> int:
-        return self.previous.first_at if self.previous else self.now
 
     def _excluded(self) -> Iterator[tuple[str, str]]:
         """The source topics that are not copied though their names match, with the reasons."""
@@ -133,7 +128,8 @@ class _Composer:
         unfit = self._unfit(naming)
         remembered = self._remembered()
         layout = self._layout()
-        hidden = {topic for topic, _ in self.source.facts.unanswered} if self.source.facts else set()
+        unanswered = {topic for topic, _ in self.source.facts.unanswered} if self.source.facts else set()
+        hidden = {topic for topic in unanswered if effective(self._states(), topic).follows}
         for name in sorted({*active, *remembered}):
             numbers = range(max(active.get(name, 0), remembered.get(name, 0)))
             known = before.get(name)
@@ -202,9 +198,10 @@ class _Composer:
         copied = (position.records if position else 0) if destination else None
         found = self._agreement(key, position, log)
         lag = self._lag(key, log) if position is None else found.uncopied
-        ends = before.reached if before else ()
+        ends, looked_at = (before.reached, before.looked_at) if before else ((), None)
         if log and lag is not None:
             ends = reached(ends, log.stable_end, log.stable_end - lag, self.now)
+            looked_at = looked_at or self.now
         stopped = self._fault(found.lost, before.stopped if before else None)
         if position and position.stopped:
             stopped = Fault(position.stopped, position.stopped_at)
@@ -220,7 +217,9 @@ class _Composer:
             rate=self._rate(copied, before),
             lag_records=lag,
             reached=ends,
-            lag_seconds=self._lag_seconds(lag, ends),
+            looked_at=looked_at,
+            committed_at=destination.committed_at.get(key) if destination else None,
+            lag_seconds=self._lag_seconds(lag, ends, looked_at),
             latency_ms=self._latency(key, position, before),
             stopped=stopped if active else None,
             unknown=self._fault(
@@ -277,14 +276,14 @@ class _Composer:
         begin = start_place(*key, source_id, topic.checkpoints[0].starts)
         return log.start if begin is None else begin.offset
 
-    def _lag_seconds(self, lag: int | None, ends: Sequence[Reached]) -> float | None:
-        """The time since the first of the ends; unknown while it may well have been there long before this process."""
+    def _lag_seconds(self, lag: int | None, ends: Sequence[Reached], looked_at: int | None) -> float | None:
+        """The time since the first of the ends; unknown while it may have been there long before the first look."""
         if lag == 0:
             return 0.0
         if lag is None or not ends:
             return None
-        since, at_first = ends[0].at, ends[0].at == self._first_at
-        return None if at_first and self.now - since < _LOOKED_FOR_MS else max(0, self.now - since) / 1000
+        since = ends[0].at
+        return None if since == looked_at and self.now - since < _LOOKED_FOR_MS else max(0, self.now - since) / 1000
 
     def _latency(self, key: Partition, position: Position | None, before: PartitionStatus | None) -> int | None:
         committed = self.destination.now.committed_at.get(key) if self.destination.now else None
@@ -303,9 +302,12 @@ class _Composer:
 def reached(before: Sequence[Reached], end: int, position: int, now: int) -> tuple[Reached, ...]:
     """The ends of a source partition above a position, after its log was seen to end at ``end`` now.
 
-    The first stays as long as it is above; of the others, every second one is dropped when there are many.
+    Of many, the one is dropped without which the ages of those around it differ least: each age is right to a quarter.
     """
-    above = [each for each in before if position < each.end <= end]
+    above = [Reached(each.end, min(each.at, now)) for each in before if position < each.end <= end]
     if end > position and (not above or above[-1].end < end):
         above.append(Reached(end, now))
-    return tuple(above if len(above) <= _REACHED_MAX else above[::2])
+    if len(above) > _REACHED_MAX:
+        ages = [now - each.at + 1 for each in above]
+        del above[min(range(1, len(above) - 1), key=lambda at: ages[at - 1] / ages[at + 1])]
+    return tuple(above)

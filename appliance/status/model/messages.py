@@ -7,7 +7,7 @@ from appliance.failover.model.newest_groups import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
-from appliance.link.model.problems import Fault
+from appliance.link.model.problems import Fault, has_a_view
 from appliance.listing import some
 from appliance.status.model.snapshot import (
     BlockingTransaction,
@@ -57,10 +57,22 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
                 yield partition, _fault(partition, LinkState.UNKNOWN, partition.unknown)
             if partition.stopped:
                 yield partition, _fault(partition, LinkState.STOPPED, partition.stopped)
+    for partition, began in snapshot.stuck.items():
+        yield partition, _fault(partition, LinkState.FAILING, Fault(_why(partition, snapshot), began))
     for subject, fault in snapshot.failing.items():
         yield snapshot, f"{subject}: {LinkState.FAILING} since {utc(fault.since)}: {fault.reason}"
     if snapshot.state is LinkState.NOTHING_MATCHES:
         yield snapshot, f"{snapshot.replicator}: {_NOTHING_MATCHES}"
+
+
+def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:
+    """The most likely reason that nothing is copied."""
+    known = snapshot.problems
+    near = (partition.name, f"lane {partition.lane}", f"lane {partition.lane} admission", "executors", "spark")
+    others = [subject for subject in known if not has_a_view(subject)]
+    subject = next((each for each in (*near, *others) if each in known), "")
+    reason = f"{subject}: {known[subject].reason}" if subject else snapshot.problems_unknown or "for no known reason"
+    return f"nothing is copied of {partition.lag_records} offsets: {reason}"
 
 
 def _fault(partition: PartitionStatus, state: LinkState, fault: Fault) -> str:

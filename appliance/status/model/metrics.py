@@ -32,6 +32,7 @@ _OF_PARTITIONS: dict[str, Value] = {
     "kafka_replicator_latency_seconds": lambda p, _: None if p.latency_ms is None else p.latency_ms / 1000,
     "kafka_replicator_stopped": lambda p, _: None if p.copied is None else p.stopped is not None,
     "kafka_replicator_unknown": lambda p, _: p.unknown is not None,
+    "kafka_replicator_stuck": lambda p, s: None if p.lag_records is None else p in s.stuck,
     "kafka_replicator_held_seconds": _held_seconds,
 }
 

@@ -48,8 +48,8 @@ def with_running(snapshot: Snapshot, known: Running) -> Snapshot:
 
 
 def _topic(topic: TopicStatus, known: Running, at: int) -> TopicStatus:
-    stopped = topic.stopped
-    if topic.active and topic.state is CopyState.ACTIVE:
+    stopped, begun = topic.stopped, any(each.next_offset is not None for each in topic.partitions)
+    if topic.active and topic.state is CopyState.ACTIVE and not begun:
         stopped = stopped or known.problems.get(f"topic {topic.name}")
     partitions = tuple(
         _partition(each, known.behind.get((each.topic, each.partition)), at) for each in topic.partitions
@@ -58,7 +58,7 @@ def _topic(topic: TopicStatus, known: Running, at: int) -> TopicStatus:
 
 
 def _partition(partition: PartitionStatus, since: int | None, at: int) -> PartitionStatus:
-    if since is None or not partition.reached:
+    if since is None or not partition.reached or not partition.lag_records:
         return partition
     first, *later = partition.reached
     reached = Reached(first.end, min(first.at, since))

@@ -20,7 +20,7 @@ _Number = TypeVar("_Number", int, float)
 class LinkState(enum.StrEnum):
     """The state of a link; the first of these that matches.
 
-    It fails while the running replicator tries something again and again that copying needs. It is inactive when
+    It fails while nothing is copied of a partition though there is something, for two minutes. It is inactive when
     operators have paused or promoted every topic: then nothing is copied, as requested.
     """
 
@@ -47,6 +47,10 @@ class BlockingTransaction:
     waiting: int
 
 
+STUCK_MS = 120_000
+_SEEN_MS = 30_000
+
+
 class Reached(NamedTuple):
     """An end of a source partition, and the time at which it was first seen, in milliseconds."""
 
@@ -60,9 +64,10 @@ class PartitionStatus:
 
     ``copied`` counts records and ``bytes`` their size, ever; ``rate`` is in records a second. ``lag_records`` counts
     source offsets up to the last stable one: transaction markers and what compaction took are among them.
-    ``reached`` are the source's ends above the position, the lowest first. ``latency_ms`` is the time from the
-    newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before. ``gaps``
-    are None when not known.
+    ``reached`` are the source's ends above the position, the lowest first; ``looked_at`` is the time of the first look
+    that found the lag, ``committed_at`` that of the position by the destination's clock. ``latency_ms`` is the time
+    from the newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before.
+    ``gaps`` are None when not known.
     With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
     source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
     ``filtered`` counts the records that SQL in flight has left out, and ``dead_letters`` those that it failed on.
@@ -79,6 +84,8 @@ class PartitionStatus:
     rate: float | None
     lag_records: int | None
     reached: tuple[Reached, ...]
+    looked_at: int | None
+    committed_at: int | None
     lag_seconds: float | None
     latency_ms: int | None
     stopped: Fault | None
@@ -100,6 +107,18 @@ class PartitionStatus:
     def behind_since(self) -> int | None:
         """The time at which the position could have been newer for the first time; None if it could not."""
         return self.reached[0].at if self.reached else None
+
+    def stuck_since(self, at: int) -> int | None:
+        """The time since which there is something to copy and nothing is copied; None unless for two minutes.
+
+        A lag that was there at the first look may be as old as the position: known after half a minute.
+        """
+        since, still = self.behind_since, self.committed_at or self.looked_at
+        if not self.lag_records or since is None or still is None or self.stopped or self.unknown:
+            return None
+        if since != self.looked_at or at - since < _SEEN_MS:
+            still = max(since, still)
+        return still if at - still >= STUCK_MS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +206,6 @@ class Snapshot:
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
-    ``first_at`` is the time of the first snapshot of this process.
     """
 
     replicator: str
@@ -208,12 +226,23 @@ class Snapshot:
     audit: AuditStatus | None = None
     problems: Problems = field(default_factory=dict)
     problems_unknown: str = ""
-    first_at: int = 0
 
     @property
     def failing(self) -> Problems:
-        """The lasting problems of copying that no topic and no partition shows as a stop."""
-        return persistent(self._untold, self.at)
+        """The lasting problems that matter though nothing is behind."""
+        return persistent(self.problems, self.at)
+
+    @property
+    def stuck(self) -> dict[PartitionStatus, int]:
+        """The partitions of which nothing is copied though there is something, with the time since when.
+
+        Within a bound of bytes, a partition may wait for others.
+        """
+        growing = (each for each in self.topics if each.active and each.state is CopyState.ACTIVE and not each.stopped)
+        parts = [partition for topic in growing for partition in topic.partitions]
+        if self.max_bytes_per_second and any(self.at - (each.committed_at or 0) < STUCK_MS for each in parts):
+            return {}
+        return {each: since for each in parts if (since := each.stuck_since(self.at)) is not None}
 
     @property
     def passing(self) -> Problems:
@@ -244,12 +273,14 @@ class Snapshot:
         growing = [topic for topic in self.topics if topic.state is CopyState.ACTIVE]
         if any(topic.stopped or any(p.stopped for p in topic.partitions) for topic in growing):
             return LinkState.STOPPED
-        if self.failing:
+        if self.failing or self.stuck:
             return LinkState.FAILING
         if self.topics and not growing:
             return LinkState.INACTIVE
-        if not any(topic.active for topic in growing):
+        if not any(topic.active for topic in self.topics):
             return LinkState.NOTHING_MATCHES
+        if not any(topic.active for topic in growing):
+            return LinkState.INACTIVE
         if any(p.lag_records != 0 for topic in growing if topic.active for p in topic.partitions):
             return LinkState.COPYING
         return LinkState.COPIED

@@ -55,7 +55,8 @@ def test_a_lane_with_a_stopped_partition_is_a_failed_task_with_the_reason_as_its
 
 def test_case_876_the_lanes_of_a_topic_that_cannot_be_copied_have_failed() -> None:
     # They were RUNNING.
-    taken = with_running(snapshot(), Running({"topic payments": Fault("INVALID_REPLICATION_FACTOR", NOW)}))
+    never = snapshot(destination=replace(DESTINATION, positions={}, copies={}))
+    taken = with_running(never, Running({"topic payments": Fault("INVALID_REPLICATION_FACTOR", NOW)}))
     failed = [task for task in connect.status(NAME, taken, "")["tasks"] if task["state"] == "FAILED"]
     assert {task["id"] for task in failed} == {each.lane for each in taken.partitions}
     assert all("INVALID_REPLICATION_FACTOR" in task["trace"] for task in failed)
@@ -64,7 +65,7 @@ def test_case_876_the_lanes_of_a_topic_that_cannot_be_copied_have_failed() -> No
 @pytest.mark.parametrize(
     ("taken", "trace"),
     [
-        (with_running(snapshot(), Running({"lane 0": Fault("no right", NOW - PERSISTS_MS)})), "lane 0: failing since"),
+        (with_running(snapshot(), Running({"discovery": Fault("no right", NOW - PERSISTS_MS)})), "discovery: failing"),
         (snapshot(SourceFacts(metadata())), "matches no topic"),
         (snapshot(SourceFacts(metadata(), {}, dict.fromkeys(ENDS_AT_100, "grant it Describe"))), "grant it Describe"),
     ],

@@ -75,11 +75,15 @@ def test_the_age_of_a_lag_that_was_there_at_first_is_unknown_until_it_is_known_t
 
 def test_of_many_ends_the_first_above_the_position_is_kept() -> None:
     ends: tuple[Reached, ...] = ()
-    for second in range(1000):
-        ends = reached(ends, 100 + second, 100, NOW + second)
-    assert ends[0] == Reached(101, NOW + 1)
-    assert len(ends) <= 32
-    assert reached(ends, 1099, 1099, NOW) == ()
+    for look in range(1200):  # an hour, every three seconds
+        ends = reached(ends, 101 + look, 100, NOW + 3000 * look)
+    assert (ends[0], len(ends)) == (Reached(101, NOW), 64)
+    now = NOW + 3000 * 1200
+    for position in range(101, 1300):  # it is copied on: an age is right to a quarter of itself
+        ends = reached(ends, 1301, position, now)
+        age = now - (NOW + 3000 * (position - 100))
+        assert 0.75 * age - 3000 <= now - ends[0].at <= age + 3000
+    assert reached(ends, 1301, 1301, now) == ()
 
 
 def test_what_a_truncated_source_has_lost_was_not_reached() -> None:

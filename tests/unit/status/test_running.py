@@ -9,30 +9,75 @@ from appliance.link.model.problems import PERSISTS_MS, Fault
 from appliance.status.model.document import document, health
 from appliance.status.model.facts import Log
 from appliance.status.model.messages import problems, remarks
+from appliance.status.model.metrics import exposition
 from appliance.status.model.running import Running, running, with_running
-from appliance.status.model.snapshot import LinkState
-from tests.support.facts import NOW, first, snapshot, with_logs, with_position
+from appliance.status.model.snapshot import LinkState, Snapshot
+from tests.support.facts import DESTINATION, NOW, first, snapshot, with_logs, with_position
 
 OLD, NEW = NOW - PERSISTS_MS, NOW - 1000
+NOT_COPIED = replace(DESTINATION, positions={}, copies={})
 
 
-@pytest.mark.parametrize(
-    "subject", ["payments-0", "lane 0", "lane 1 admission", "spark", "discovery", "destination", "lanes-0"]
-)
-def test_case_873_what_is_tried_in_vain_for_a_minute_is_no_copying(subject: str) -> None:
+BEHIND = with_logs({("payments", 0): Log(-1, 130, 130)})
+
+
+def after(minutes: float, committed_at: int | None = NOW - 1000, **changed: str) -> Snapshot:
+    """A snapshot so long after the source had more, of a position that was committed then."""
+    destination = replace(DESTINATION, committed_at={("payments", 0): committed_at} if committed_at else {})
+    earlier = snapshot(destination=destination, previous=snapshot(now=NOW - 3000), **changed)
+    seen = snapshot(BEHIND, destination, earlier, **changed)
+    return snapshot(BEHIND, destination, seen, NOW + int(minutes * 60_000), **changed)
+
+
+@pytest.mark.parametrize("subject", ["payments-0", "lane 0", "lane 0 admission", "executors", "source broker 3"])
+def test_case_873_what_is_not_copied_for_two_minutes_is_failing_and_no_copying(subject: str) -> None:
     # One line of the log had it; the state was "copying", the exit code 0, and no alert could fire.
-    status = with_running(snapshot(), Running({subject: Fault("no right", OLD)}))
-    assert (status.state, status.state.well, health(status, NOW)[0]) == (LinkState.FAILING, False, False)
-    assert problems(status) == [f"{subject}: failing since 2027-01-15T07:59:00.000Z: no right"]
-    assert remarks(status) == []
+    status = with_running(after(3), Running({subject: Fault("no right", OLD)}))
+    assert (status.state, status.state.well, health(status, status.at)[0]) == (LinkState.FAILING, False, False)
+    (problem,) = problems(status)
+    told = f"payments-0: failing since 2027-01-15T08:00:00.000Z: nothing is copied of 30 offsets: {subject}: no right"
+    assert problem == told
+    assert b'kafka_replicator_stuck{partition="0",topic="payments"} 1.0' in exposition(status, fresh=True)
 
 
-@pytest.mark.parametrize("subject", ["payments-0", "heartbeats", "maps"])
-def test_a_new_problem_and_one_beside_the_copying_are_remarks(subject: str) -> None:
-    since = NEW if subject == "payments-0" else OLD
-    status = with_running(snapshot(), Running({subject: Fault("no leader", since)}))
+def test_a_short_wait_and_one_within_a_bound_are_no_failure() -> None:
+    assert after(1.9).state is LinkState.COPYING
+    assert after(3, NOW + 170_000).state is LinkState.COPYING
+    assert after(3).state is LinkState.FAILING
+    assert after(3, MAX_BYTES_PER_SECOND="5000").state is LinkState.FAILING
+    other = replace(DESTINATION, committed_at={("payments", 0): NOW, ("payments", 1): NOW + 170_000})
+    bounded = snapshot(
+        BEHIND, other, after(2.5, MAX_BYTES_PER_SECOND="5000"), NOW + 180_000, MAX_BYTES_PER_SECOND="5000"
+    )
+    assert bounded.state is LinkState.COPYING
+
+
+def test_case_879_a_replicator_that_restarts_again_and_again_copies_nothing_and_is_failing() -> None:
+    # Each of its processes ended within a minute, before it knew of any lasting problem.
+    destination = replace(DESTINATION, committed_at={("payments", 0): NOW - 3_600_000})
+    first_look = snapshot(BEHIND, destination)
+    assert first_look.state is LinkState.COPYING
+    assert snapshot(BEHIND, destination, first_look, NOW + 31_000).state is LinkState.FAILING
+
+
+@pytest.mark.parametrize("subject", ["payments-0", "lane 0", "heartbeats", "source broker 3"])
+def test_a_problem_of_what_is_copied_is_a_remark(subject: str) -> None:
+    status = with_running(snapshot(), Running({subject: Fault("no leader", OLD)}))
     assert (status.state, problems(status)) == (LinkState.COPIED, [])
     assert [subject in remark and "no leader" in remark for remark in remarks(status)] == [True]
+
+
+def test_a_look_for_topics_that_fails_for_a_minute_is_failing_though_all_that_is_known_is_copied() -> None:
+    status = with_running(snapshot(), Running({"discovery": Fault("no right", OLD)}))
+    assert (status.state, len(problems(status))) == (LinkState.FAILING, 1)
+    assert with_running(snapshot(), Running({"discovery": Fault("no right", NEW)})).state is LinkState.COPIED
+
+
+def test_beside_a_stopped_partition_another_that_is_stuck_is_told() -> None:
+    stopped = with_position(1, stopped="too large", stopped_at=NOW)
+    status = snapshot(BEHIND, replace(stopped, committed_at={("payments", 0): NOW}), after(1), NOW + 180_000)
+    assert (status.state, [each.partition for each in status.stuck]) == (LinkState.STOPPED, [0])
+    assert len(problems(status)) == 2
 
 
 def test_groups_and_recorded_gaps_are_shown_where_they_belong() -> None:
@@ -44,10 +89,13 @@ def test_groups_and_recorded_gaps_are_shown_where_they_belong() -> None:
 
 def test_case_874_a_topic_whose_copy_cannot_be_made_is_stopped() -> None:
     known = Running({"topic payments": Fault("INVALID_REPLICATION_FACTOR", NEW)})
-    status = with_running(snapshot(), known)
+    status = with_running(snapshot(destination=NOT_COPIED), known)
     assert (status.state, status.topics[0].stopped) == (LinkState.STOPPED, Fault("INVALID_REPLICATION_FACTOR", NEW))
     assert len(problems(status)) == 1
-    paused = replace(snapshot(), topics=(replace(snapshot().topics[0], state=CopyState.PAUSED),))
+    begun = with_running(snapshot(), known)
+    assert (begun.topics[0].stopped, begun.state) == (None, LinkState.COPIED)
+    never = snapshot(destination=NOT_COPIED)
+    paused = replace(never, topics=(replace(never.topics[0], state=CopyState.PAUSED),))
     assert with_running(paused, known).topics[0].stopped is None
 
 
@@ -64,7 +112,6 @@ def test_the_page_of_a_running_replicator_tells_the_same_to_other_processes() ->
     assert running(page) == Running(known.problems, {("payments", 0): NEW})
     status = with_running(snapshot(behind), running(page))
     assert first(status).lag_seconds == 1
-    assert status.state is LinkState.FAILING
 
 
 def test_that_the_running_replicators_problems_are_unknown_is_said() -> None:
