@@ -37,7 +37,8 @@ async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopt
     """
     if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
         return _where_adopted(source, destination, adopted)
-    if 0 < asked_from >= source.log.start and (asked := await _where_asked(source, destination, asked_from)):
+    is_known = 0 < asked_from >= source.log.start and not destination.log.start
+    if is_known and (asked := await _where_asked(source, destination, asked_from)):
         return asked
     if not await source.more():
         return await _of_an_empty_source(source, destination)
@@ -72,10 +73,10 @@ def _where_adopted(source: Side, destination: Side, adopted: Adopted) -> Beginni
 
 
 async def _where_asked(source: Side, destination: Side, asked_from: int) -> Beginning | None:
-    """The beginning at the first record that the link was asked for; None if the copy begins with another."""
+    """The beginning at the first record that the link was asked for; None if the copy begins with another one."""
     source.restart(asked_from)
     is_due, is_there = await source.more(), await destination.more()
-    if not destination.log.start and (not is_there or (is_due and await _begin_alike(source, destination))):
+    if not is_there or (is_due and (await source.anchor()).begins_like(await destination.anchor())):
         return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(asked_from)}: {_LATEST}", holds_nothing_due=not is_due)
     source.restart(source.log.start)
     destination.restart(destination.log.start)
@@ -130,7 +131,7 @@ async def _source_begins_later(source: Side, destination: Side, found: int) -> B
 
 async def _destination_begins_later(source: Side, destination: Side, found: int, asked_from: int) -> Beginning:
     first, deleted = max(asked_from, source.log.start), destination.log.start
-    lost = await source.count_between(first, found)
+    lost = await source.count_between(first, found) if found - first > deleted else 0
     if lost > deleted:
         most = f": of {counted(lost, 'record')}, its retention can have taken {deleted}" if deleted else ""
         return Beginning(CopyState.DIFFERS, _missing(found) + most, first)
@@ -141,7 +142,3 @@ async def _destination_begins_later(source: Side, destination: Side, found: int,
 
 def _missing(found: int) -> str:
     return f"source records before offset {found} are not at the destination"
-
-
-async def _begin_alike(source: Side, destination: Side) -> bool:
-    return (await source.anchor()).begins_like(await destination.anchor())

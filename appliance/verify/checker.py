@@ -35,11 +35,7 @@ class Checker:
     """
 
     def __init__(
-        self,
-        source: KafkaCluster,
-        destination: KafkaCluster,
-        naming: Naming,
-        sql: CopiedBySql | None = None,
+        self, source: KafkaCluster, destination: KafkaCluster, naming: Naming, sql: CopiedBySql | None = None
     ) -> None:
         self._source = source
         self._destination = destination

@@ -63,7 +63,7 @@ async def run_verify(settings: Settings, wishes: Wishes, stopping: asyncio.Event
     """Verify and print; the exit code is 0 when every partition is equal.
 
     Raises:
-        ApplianceError: it was stopped before its end, or as ``Verification.run``.
+        ApplianceError: it was stopped before its end, or as ``Verification.plan``.
     """
     report = await unless_stopped(stopping, _verify(settings, wishes))
     if report is None:
@@ -83,7 +83,7 @@ async def _verify(settings: Settings, wishes: Wishes) -> VerificationReport:
     deadline = clock() + wishes.wait
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         with _progress() as progress:
-            run = verification.Verification(source, destination, Naming.of(settings), progress)
+            run = verification.Verification(source, destination, Naming.of(settings))
             plan = await run.plan(wishes.topics)
             sql = await run.sql(plan)
             file, tally = ResumeFile(wishes.resume, header), Tally(plan.jobs, progress)

@@ -17,12 +17,7 @@ _PAUSE = 0.2
 
 
 async def verify_newest_records(
-    job: Job,
-    source: Reader,
-    destination: Reader,
-    deadline: float,
-    reached: Reached,
-    sql: CopiedBySql | None = None,
+    job: Job, source: Reader, destination: Reader, deadline: float, reached: Reached, sql: CopiedBySql | None = None
 ) -> PartitionResult:
     """Compare the newest record of each key, where the source's lies before the end of the job's span.
 

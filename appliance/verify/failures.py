@@ -6,50 +6,47 @@ from dataclasses import replace
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import DEAD_LETTERS
+from appliance.link.model.position import Position
 from appliance.verify.model.report import CopyState, PartitionResult, counted
 from appliance.verify.reader import Choose, Reader, spans
 from appliance.verify.side import Side
 
-
-def with_failures(results: Iterable[PartitionResult], lanes: Sequence[LaneCheckpoint]) -> list[PartitionResult]:
-    """The results, without the good ones whose link stands at a record on which its SQL fails, or has skipped some."""
-    return [each if each.failed_at is None or not each.state.well else _with_failure(each, lanes) for each in results]
+Lanes = Sequence[LaneCheckpoint]
 
 
-def _with_failure(result: PartitionResult, lanes: Iterable[LaneCheckpoint]) -> PartitionResult:
-    assert result.source is not None
-    assert result.failed_at is not None
-    fails, key = f"the SQL fails on the record at source offset {result.failed_at}", (result.topic, result.partition)
-    held = next((position for lane in lanes for of, position in lane.positions.items() if of == key), None)
-    if held is None or held.next_offset < min(result.failed_at + 1, result.source.end):
+def with_failure(result: PartitionResult, lanes: Lanes) -> PartitionResult:
+    """The result, unless its link stands at a record on which its SQL fails, or has skipped one."""
+    at, span, held = result.failed_at, result.source, _position(result, lanes)
+    if at is None or span is None or not result.state.well:
+        return result
+    fails = f"the SQL fails on the record at source offset {at}"
+    if held is None or held.next_offset < min(at + 1, span.end):
         why = (held and held.stopped) or "the link has not passed it"
         detail = f"{fails}, which is neither copied nor a dead letter: {why}"
         return replace(result, state=CopyState.BEHIND, detail=detail, behind=1)
-    for gap in (gap for lane in lanes for gap in lane.gaps.values() if gap.partition == key):
-        if gap.source_id == held.source_id and gap.first < result.source.end and gap.next > result.source.start:
+    for gap in (gap for lane in lanes for gap in lane.gaps.values()):
+        is_its = (gap.partition, gap.source_id) == ((result.topic, result.partition), held.source_id)
+        if is_its and gap.first < span.end and gap.next > span.start:
             detail = f"{fails}; source offsets {gap.first} to {gap.next} were skipped: {gap.cause}"
             return replace(result, state=CopyState.DIFFERS, detail=detail, differs_at=gap.first)
     return result
 
 
 async def with_letters(
-    results: Iterable[PartitionResult],
-    lanes: Iterable[LaneCheckpoint],
-    destination: KafkaCluster,
-    choose: Choose | None,
+    results: Iterable[PartitionResult], lanes: Lanes, destination: KafkaCluster, choose: Choose | None
 ) -> list[PartitionResult]:
     """The results, without the good ones of which more dead letters are lost than retention can have taken.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
     """
-    positions = {key: position for lane in lanes for key, position in lane.positions.items()}
     found = []
     for each in results:
-        at = positions.get((each.topic, each.partition or 0))
-        lost = at and each.state.well and at.dead_letters - await _letters(destination, choose, each)
-        detail = f"the destination lacks {counted(lost or 0, 'dead letter')} of {at and at.dead_letters}"
-        found.append(replace(each, state=CopyState.DIFFERS, detail=detail) if lost and lost > 0 else each)
+        held = _position(each, lanes)
+        written = held.dead_letters if held and each.state.well else 0
+        lost = written - await _letters(destination, choose, each) if written else 0
+        detail = f"the destination lacks {counted(lost, 'dead letter')} of {written}"
+        found.append(replace(each, state=CopyState.DIFFERS, detail=detail) if lost > 0 else each)
     return found
 
 
@@ -62,3 +59,8 @@ async def _letters(destination: KafkaCluster, choose: Choose | None, result: Par
     span = (await spans(destination, metadata, [partition]))[partition]
     side = Side(Reader(destination, partition, "verify-dead-letters", span.start, choose), span)
     return span.start + await side.count_between(span.start, span.end)
+
+
+def _position(result: PartitionResult, lanes: Lanes) -> Position | None:
+    key = result.topic, result.partition or 0
+    return next((lane.positions[key] for lane in lanes if key in lane.positions), None)

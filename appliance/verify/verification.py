@@ -21,8 +21,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.verify.brought_back import brought_back
 from appliance.verify.checker import Checker
-from appliance.verify.collecting import Progress, Tally
-from appliance.verify.failures import with_failures, with_letters
+from appliance.verify.failures import with_failure, with_letters
 from appliance.verify.model.report import CopyState, PartitionResult, counted
 from appliance.verify.partition import verdict_on
 from appliance.verify.partition_sql import PartitionSql, sql_of
@@ -44,16 +43,11 @@ class Plan:
 
 @dataclass(slots=True)
 class Verification:
-    """One run over all copied partitions of the settings, or those of some topics.
-
-    ``evaluate`` is for records that have passed the link's SQL.
-    """
+    """One run over all copied partitions of the settings, or those of some topics: their plan, and its results."""
 
     source: KafkaCluster
     destination: KafkaCluster
     naming: Naming
-    progress: Progress
-    evaluate: Evaluate | None = None
     _sql_changes: Sequence[SqlChange] = ()
     _lanes: Sequence[LaneCheckpoint] = ()
     _newest: NewestStates = field(init=False)
@@ -63,36 +57,17 @@ class Verification:
         self._newest = NewestStates(self.destination, self.naming)
         self._registry = Registry(self.destination, self.naming.replicator, shares=self.naming.shared)
 
-    async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
-        """Verify the source topics, all when none is named, as they are now.
-
-        The destination gets ``wait`` seconds to catch up with the source's present end.
-
-        Raises:
-            SettingsError: a named topic is not copied, or no existing topic matches the settings.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
-        """
-        deadline = time.monotonic() + wait
-        plan = await self.plan(topics)
-        tally, results = Tally(plan.jobs, self.progress), list[PartitionResult]()
-
-        def found(job: Job, result: PartitionResult) -> None:
-            results.append(result)
-            tally.reached(job, job.source.end)
-
-        checker = self.checker(await self.sql(plan), self.evaluate)
-        await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
-        return await self.ended(plan, results, deadline)
-
     async def ended(self, plan: Plan, results: Sequence[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
 
         Until the deadline, in time.monotonic(), the link may pass the records on which its SQL fails.
 
         Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
-        while (judged := with_failures(results, self._lanes)) != list(results) and time.monotonic() < deadline:
+        while (judged := [with_failure(each, self._lanes) for each in results]) != [*results]:
+            if time.monotonic() > deadline:
+                break
             await asyncio.sleep(_PAUSE)
             await self._look()
         if any(map(is_doubtful, judged)):
@@ -106,7 +81,8 @@ class Verification:
         """Look at both clusters, and say what has to be read.
 
         Raises:
-            SettingsError, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+            SettingsError: a named topic is not copied, or no existing topic matches the settings.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``ended``.
         """
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
         await self._look()
@@ -130,7 +106,7 @@ class Verification:
         """The SQL of those partitions of a plan whose records have passed any.
 
         Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``ended``.
         """
         replicas = [job.replica for job in plan.jobs]
         if not sql_of(self._sql_changes, replicas, {}):
