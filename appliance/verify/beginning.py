@@ -37,6 +37,7 @@ async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopt
     """
     if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
         return _where_adopted(source, destination, adopted)
+    asked_from = max(asked_from, adopted.source if adopted else 0)
     is_known = 0 < asked_from >= source.log.start and not destination.log.start
     if is_known and (asked := await _where_asked(source, destination, asked_from)):
         return asked

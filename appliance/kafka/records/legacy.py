@@ -11,6 +11,7 @@ that is not LZ4's (KAFKA-3160), and that consumers of Java and librdkafka ignore
 
 import contextlib
 import struct
+from collections.abc import Iterator
 
 from aiokafka import codec
 from aiokafka.errors import KafkaError
@@ -18,11 +19,11 @@ from aiokafka.record.legacy_records import LegacyRecordBatch
 from cramjam import DecompressionError
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.records.batch import CODEC_MASK, Batch, split
+from appliance.kafka.records.batch import CODEC_MASK, LOG_OVERHEAD, Batch
 from appliance.kafka.records.records import Record, body, placed, unpack
 
 _LZ4 = 3
-_ATTRIBUTES_AT, _KEY_SIZE_AT = 17, 18
+_MAGIC_AT, _ATTRIBUTES_AT, _KEY_SIZE_AT = 16, 17, 18
 _FRAME_HAS_SIZE = 0x08
 
 
@@ -44,24 +45,28 @@ def _messages(data: memoryview, offset: int, magic: int) -> list[Record]:
         if not entry.validate_crc():
             raise BatchCorrupt(f"the CRC of the message at offset {offset} does not fit its bytes")
         if magic == 0 and data[_ATTRIBUTES_AT] & CODEC_MASK == _LZ4:
-            return [record for each in split(_without_lz4(data, offset), _inside) for record in unpack(each, 0)]
+            return [record for each in _entries(_without_lz4(data)) for record in unpack(each, 0)]
         return [Record(r.offset, -1 if r.timestamp is None else r.timestamp, body(r.key, r.value)) for r in entry]
     except (KafkaError, ValueError, IndexError, struct.error, AssertionError) as error:
         raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {error!r}") from error
 
 
-def _without_lz4(data: memoryview, offset: int) -> bytes:
+def _without_lz4(data: memoryview) -> memoryview:
     """The message set in a message of magic 0; the right checksum of the frame's header is the one that is accepted."""
     key_size = max(0, int.from_bytes(data[_KEY_SIZE_AT : _KEY_SIZE_AT + 4], "big", signed=True))
     frame = bytes(data[_KEY_SIZE_AT + 4 + key_size + 4 :])
     at = 14 if frame[4] & _FRAME_HAS_SIZE else 6
     for checksum in range(256):
         with contextlib.suppress(DecompressionError):
-            return bytes(codec.lz4_decode(frame[:at] + bytes((checksum,)) + frame[at + 1 :]))
-    raise BatchCorrupt(f"the message at offset {offset} does not decompress")
+            return memoryview(codec.lz4_decode(frame[:at] + bytes((checksum,)) + frame[at + 1 :]))
+    raise ValueError("a damaged LZ4 frame")
 
 
-def _inside(data: memoryview, offset: int, magic: int) -> Batch:
-    if data[_ATTRIBUTES_AT] & CODEC_MASK:
-        raise BatchCorrupt(f"the message at offset {offset} is compressed twice")
-    return convert(data, offset, magic)
+def _entries(inside: memoryview) -> Iterator[Batch]:
+    """Each message of a set that was in another, as a batch; a cut one has a wrong CRC."""
+    while inside:
+        end = LOG_OVERHEAD + int.from_bytes(inside[8:LOG_OVERHEAD], "big")
+        if inside[_ATTRIBUTES_AT] & CODEC_MASK:
+            raise ValueError("compressed twice")
+        yield convert(inside[:end], int.from_bytes(inside[:8], "big"), inside[_MAGIC_AT])
+        inside = inside[end:]

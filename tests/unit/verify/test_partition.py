@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records.batch import Batch
+from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
 from appliance.verify.model.report import CopyState, PartitionResult, Span
 from appliance.verify.partition import verify_every_record
@@ -27,12 +28,13 @@ async def verdict(
     asked_from: int = 0,
     source_end: int | None = None,
     copy_end: int | None = None,
+    adopted: Adopted | None = None,
 ) -> PartitionResult:
     """The verdict for logs with these beginnings and ends; the destination has no time to catch up."""
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
     return await verify_every_record(
-        Job(REPLICA, ours, theirs, compacted=False, asked_from=asked_from),
+        Job(REPLICA, ours, theirs, compacted=False, adopted=adopted, asked_from=asked_from),
         Side(LogReader.of(source, ours), ours),
         Side(LogReader(copy, copy_start, max(copy_start, end(copy))), theirs, deadline=0.0),
         lambda _: None,
@@ -150,6 +152,13 @@ async def test_case_832_the_link_excuses_only_records_from_before_its_beginning(
     assert (behind.state, behind.behind) == (CopyState.BEHIND, 37)
     surplus = await verdict(source, log(rows(3, 200)), asked_from=100)
     assert surplus.state is CopyState.DIFFERS
+
+
+async def test_case_831_what_another_program_did_not_copy_before_the_link_is_not_due() -> None:
+    source, adopted = log(rows(100), 10), Adopted(0, 60, 3)
+    for first, state in ((70, CopyState.EQUAL_IN_PART), (75, CopyState.DIFFERS)):
+        copy = log(rows(100 - first, first), 10, first=12)
+        assert (await verdict(source, copy, copy_start=12, adopted=adopted)).state is state
 
 
 async def test_case_832_of_records_that_are_all_the_same_the_link_tells_where_it_began() -> None:
