@@ -89,17 +89,16 @@ def _outcome(tally: Tally, job: Job, source_start: int, *, lacks_keys: bool) -> 
     taken = tally.absent <= deleted and (tally.first_equal is None or tally.last_absent < tally.first_equal)
     absent = 0 if taken else tally.absent
     left_out = tally.not_due + tally.absent - absent
-    alone = f"{counted(tally.unknown, 'key')}, from its offset {tally.unknown_at} on"
+    alone = f"the destination alone has {counted(tally.unknown, 'key')}, from its offset {tally.unknown_at} on"
     no_source = tally.unknown <= source_start and (tally.first_copy is None or tally.last_unknown < tally.first_copy)
     if not no_source and not lacks_keys:
-        return CopyState.DIFFERS, f"the destination alone has {alone}"
+        return CopyState.DIFFERS, alone
     amid = [first for first in (tally.first_changed, tally.first_absent if absent else None) if first is not None]
     if min(amid, default=tally.last_equal) < tally.last_equal:
         return CopyState.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
     if tally.unknown and lacks_keys:
-        cause = "compaction may have taken their records from the source"
-        cause += ", where the SQL leaves newer ones out or gives them other keys"
-        return CopyState.NOT_COMPARED, f"the destination alone has {alone}: {cause}"
+        cause = "compaction may have taken them from the source, where the SQL leaves newer ones out or changes keys"
+        return CopyState.NOT_COMPARED, f"{alone}: {cause}"
     if tally.changed or absent:
         return CopyState.BEHIND, ""
     if not tally.equal and (tally.unknown or source_start > max(job.asked_from, deleted)):

@@ -57,7 +57,7 @@ class Verification:
         self._newest = NewestStates(self.destination, self.naming)
         self._registry = Registry(self.destination, self.naming.replicator, shares=self.naming.shared)
 
-    async def ended(self, plan: Plan, results: Sequence[PartitionResult], deadline: float) -> list[PartitionResult]:
+    async def ended(self, plan: Plan, results: list[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
 
         Until the deadline, in time.monotonic(), the link may pass the records on which its SQL fails.
@@ -65,7 +65,7 @@ class Verification:
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
-        while (judged := [with_failure(each, self._lanes) for each in results]) != [*results]:
+        while (judged := [with_failure(each, self._lanes) for each in results]) != results:
             if time.monotonic() > deadline:
                 break
             await asyncio.sleep(_PAUSE)
@@ -169,6 +169,8 @@ class Verification:
         # The destination first: its records are all in the source's log when that is queried.
         copies = await spans(self.destination, destination, [replica.copy for replica in replicas])
         originals = await spans(self.source, source, [replica.source for replica in replicas])
+        starts = self._lanes[0].starts if self._lanes else {}
+        places = {replica: start_place(*replica.source, replica.source_id, starts) for replica in replicas}
         compacted = await _compacted(self.source, {replica.source_topic for replica in replicas})
         compacted |= await _compacted(self.destination, {replica.destination_topic for replica in replicas})
         return [
@@ -178,19 +180,13 @@ class Verification:
                 copies[replica.copy],
                 not compacted.isdisjoint((replica.source_topic, replica.destination_topic)),
                 self._adopted(replica),
-                asked_from=self._asked_from(replica),
+                asked_from=place.offset if (place := places[replica]) else 0,
             )
             for replica in replicas
         ]
 
     async def _look(self) -> None:
         self._lanes = await retry_while_busy(self._newest.checkpoints)
-
-    def _asked_from(self, replica: Replica) -> int:
-        """The source offset from which on the link was made to copy, whatever the settings say now."""
-        starts = self._lanes[0].starts if self._lanes else {}
-        place = start_place(*replica.source, replica.source_id, starts)
-        return place.offset if place else 0
 
     def _adopted(self, replica: Replica) -> Adopted | None:
         claim = self._registry.claims.get((replica.destination_topic, replica.destination_id))
