@@ -230,8 +230,8 @@ class _Building:
         reader = Reader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
         copy = Side(reader, missing.copy)
         if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
-            beginning = await begin(source, copy, latest=True)
-            if not beginning.state.well:
+            beginning = await begin(source, copy, asked_from=missing.source.end)
+            if not beginning.state.well and await source.more():
                 raise PartitionStopped(beginning.detail)
         filling = MapFilling(source.stream.start, copy.stream.start, SEGMENT_BYTES)
         await _pair(source, copy, hole, filling)

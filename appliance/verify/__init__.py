@@ -10,6 +10,7 @@
 - ``partition_sql``, ``brought_back``: the SQL that has copied a partition, and the records that have passed none.
 - ``sql``: the source's records as the link's SQL has made them.
 - ``sql_service``, ``sql_jobs``: the evaluation of it by Spark, in a process that verifies, and in the driver.
+- ``failures``: the records on which that SQL fails, and their dead letters.
 - ``sql_changes``: the changes of that SQL during a verification.
 - ``partition``, ``compacted``: one partition, every record of it or the newest of each key.
 - ``reader``, ``side``, ``beginning``: the batches of one side, and the first offset to compare.

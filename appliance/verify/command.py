@@ -21,7 +21,7 @@ from appliance.link.model.naming import Naming
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, seconds, with_settings
 from appliance.settings.role import Role
-from appliance.settings.values import Settings, Start
+from appliance.settings.values import Settings
 from appliance.verify import verification
 from appliance.verify.checker import Checker
 from appliance.verify.collecting import Collector, Tally
@@ -63,7 +63,7 @@ async def run_verify(settings: Settings, wishes: Wishes, stopping: asyncio.Event
     """Verify and print; the exit code is 0 when every partition is equal.
 
     Raises:
-        ApplianceError: it was stopped before its end, or as ``Verification.run``.
+        ApplianceError: it was stopped before its end, or as ``Verification.plan``.
     """
     report = await unless_stopped(stopping, _verify(settings, wishes))
     if report is None:
@@ -82,9 +82,8 @@ async def _verify(settings: Settings, wishes: Wishes) -> VerificationReport:
     clock = asyncio.get_running_loop().time
     deadline = clock() + wishes.wait
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        latest = settings.topics.start is Start.LATEST
         with _progress() as progress:
-            run = verification.Verification(source, destination, Naming.of(settings), latest, progress)
+            run = verification.Verification(source, destination, Naming.of(settings))
             plan = await run.plan(wishes.topics)
             sql = await run.sql(plan)
             file, tally = ResumeFile(wishes.resume, header), Tally(plan.jobs, progress)
@@ -96,7 +95,7 @@ async def _verify(settings: Settings, wishes: Wishes) -> VerificationReport:
                 else:
                     await collector.divide(checker)
                     await spark.check(collector.begin(), deadline - clock(), collector.found)
-            results = await run.ended(plan, collector.results)
+            results = await run.ended(plan, collector.results, deadline)
             file.end()
     return VerificationReport(ids["source"], ids["destination"], file.began, _now(), results)
 

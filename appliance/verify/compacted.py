@@ -3,30 +3,27 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from appliance.kafka.records.records import Record, unpack
-from appliance.link.model.replicas import Replica
 from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
 from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span, counted
-from appliance.verify.partition import Reached, Terms
+from appliance.verify.partition import Reached, verdict_on
 from appliance.verify.reader import Reader
+from appliance.verify.sql import CopiedBySql
+from appliance.verify.work import Job
 
 _PAUSE = 0.2
 
 
 async def verify_newest_records(
-    replica: Replica,
-    source: Reader,
-    destination: Reader,
-    due: int,
-    terms: Terms,
-    reached: Reached,
-    may_lack_keys: Callable[[], bool] = lambda: False,
+    job: Job, source: Reader, destination: Reader, deadline: float, reached: Reached, sql: CopiedBySql | None = None
 ) -> PartitionResult:
-    """Compare the newest record of each key, where the source's lies before offset ``due``.
+    """Compare the newest record of each key, where the source's lies before the end of the job's span.
 
-    Both readers stand at the start of their logs. ``may_lack_keys`` is true if the link's SQL has left out some of the
-    records read, or changed their keys: then compaction may have taken the only one of a key that was copied.
+    Until ``deadline``, in time.monotonic(), the destination may catch up with these. Both readers stand at the start of
+    their logs. If the link's ``sql`` has left out some of the records read, or changed their keys, compaction may have
+    taken the only one of a key that was copied.
 
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
@@ -36,19 +33,17 @@ async def verify_newest_records(
     while low < ALL_KEYS:
         ours, theirs = source.at(source.position), destination.at(destination.position)
         share = NewestRecords(low, ALL_KEYS)
-        tally += await _compare(share, ours, theirs, due, terms, reached)
+        tally += await _compare(share, ours, theirs, job, deadline, reached)
         low = share.high
-    state, detail = _outcome(tally, source.position, destination.position, terms.latest, may_lack_keys())
+    state, detail = _outcome(
+        tally, job, source.position, lacks_keys=sql is not None and sql.may_lack_keys(job.replica.source)
+    )
     differences = [offset for offset in (tally.first_changed, tally.first_absent) if offset is not None]
-    return PartitionResult(
-        replica.source_topic,
-        replica.destination_topic,
-        replica.partition,
-        state,
-        detail,
+    return replace(
+        verdict_on(job.replica, state, detail),
         compared=NEWEST_RECORDS,
         records=tally.equal,
-        source=Span(source.position, due),
+        source=Span(source.position, job.source.end),
         destination=Span(destination.position, theirs.position),
         digest=f"{tally.digest:032x}",
         behind=tally.changed + tally.absent if state is CopyState.BEHIND else 0,
@@ -57,17 +52,17 @@ async def verify_newest_records(
 
 
 async def _compare(
-    share: NewestRecords, source: Reader, destination: Reader, due: int, terms: Terms, reached: Reached
+    share: NewestRecords, source: Reader, destination: Reader, job: Job, deadline: float, reached: Reached
 ) -> Tally:
     """The tally of a share, when it shows no difference or the deadline has passed.
 
     The destination is read first, each time: whatever it has, the source then has, or has had.
     """
     while True:
-        late = time.monotonic() > terms.deadline
+        late = time.monotonic() > deadline
         await _read_to_end(destination, share.add_destination, lambda _: None)
         await _read_to_end(source, share.add_source, reached)
-        tally = share.tally(due)
+        tally = share.tally(job.source.end, job.asked_from)
         if late or not (tally.changed or tally.absent or tally.unknown):
             return tally
         await asyncio.sleep(_PAUSE)
@@ -83,40 +78,36 @@ async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], 
         end = reader.stable_end if end is None else end
 
 
-def _outcome(
-    tally: Tally, source_start: int, destination_start: int, latest: bool, lacks_keys: bool
-) -> tuple[CopyState, str]:
-    """The state and its detail; the starts are the offsets at which the logs begin.
+def _outcome(tally: Tally, job: Job, source_start: int, *, lacks_keys: bool) -> tuple[CopyState, str]:
+    """The state and its detail.
 
     The destination copies in the source's order. So it is behind if all differing records are newer than all equal
-    ones; otherwise it differs. Keys that it has no record of may be older than its log, or than its link.
+    ones; otherwise it differs. Retention takes the oldest of that order on each side, and no more than its log has
+    lost: a key of one side alone is excused only if it is older than every equal one.
     """
-    unasked = tally.absent > 0 and (destination_start > 0 or latest)
-    absent = 0 if unasked and tally.last_absent < tally.last_equal else tally.absent
-    changed_amid = tally.first_changed is not None and tally.first_changed < tally.last_equal
-    absent_amid = tally.first_absent is not None and tally.first_absent < tally.last_equal and not unasked
-    alone = counted(tally.unknown, "key")
-    if tally.unknown and not source_start and not lacks_keys:
-        return CopyState.DIFFERS, f"the destination alone has {alone}, from its offset {tally.unknown_at} on"
-    if changed_amid or absent_amid:
+    deleted = job.destination.start
+    taken = tally.absent <= deleted and (tally.first_equal is None or tally.last_absent < tally.first_equal)
+    absent = 0 if taken else tally.absent
+    left_out = tally.not_due + tally.absent - absent
+    alone = f"the destination alone has {counted(tally.unknown, 'key')}, from its offset {tally.unknown_at} on"
+    no_source = tally.unknown <= source_start and (tally.first_copy is None or tally.last_unknown < tally.first_copy)
+    if not no_source and not lacks_keys:
+        return CopyState.DIFFERS, alone
+    amid = [first for first in (tally.first_changed, tally.first_absent if absent else None) if first is not None]
+    if min(amid, default=tally.last_equal) < tally.last_equal:
         return CopyState.DIFFERS, f"the destination lacks the newest record of {counted(tally.changed + absent, 'key')}"
     if tally.unknown and lacks_keys:
-        cause = "compaction may have taken their records from the source"
-        cause += ", where the SQL leaves newer ones out or gives them other keys"
-        return (
-            CopyState.NOT_COMPARED,
-            f"the destination alone has {alone}, from its offset {tally.unknown_at} on: {cause}",
-        )
-    if unasked and not tally.equal and not tally.changed:
-        return (
-            CopyState.NOT_COMPARED,
-            "the destination has none of the source's keys: it is behind, or was asked for none",
-        )
+        cause = "compaction may have taken them from the source, where the SQL leaves newer ones out or changes keys"
+        return CopyState.NOT_COMPARED, f"{alone}: {cause}"
     if tally.changed or absent:
         return CopyState.BEHIND, ""
-    if tally.absent:
-        cause = "its retention" if destination_start else "REPLICA_TOPICS_START=latest"
-        return CopyState.EQUAL_IN_PART, f"{cause} has left {counted(tally.absent, 'key')} out of the destination"
+    if not tally.equal and (tally.unknown or source_start > max(job.asked_from, deleted)):
+        left = f"{counted(tally.unknown, 'key')} of the destination have no source any more"
+        return CopyState.NOT_COMPARED, f"{left}: the source's log begins at {source_start} now"
+    if left_out:
+        state = CopyState.EQUAL_IN_PART if tally.equal or not deleted else CopyState.NOT_COMPARED
+        cause = "its retention" if deleted else "REPLICA_TOPICS_START=latest"
+        return state, f"{cause} has left {counted(left_out, 'key')} out of the destination"
     if tally.unknown:
-        return CopyState.EQUAL, f"{alone} of the destination may be older than the source's log"
+        return CopyState.EQUAL, f"{counted(tally.unknown, 'key')} of the destination may be older than the source's log"
     return CopyState.EQUAL, ""

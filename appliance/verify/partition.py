@@ -1,7 +1,7 @@
 """The verification of one partition, every record of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
@@ -14,21 +14,7 @@ Reached = Callable[[int], None]
 """Receives the source offset up to which a partition has been compared."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The terms of a verification, for all its partitions.
-
-    ``latest`` is true when the link began at the end of the topics. Until ``deadline``, in time.monotonic(), the
-    destination may catch up with the source's records at the beginning of the verification.
-    """
-
-    latest: bool
-    deadline: float
-
-
-async def verify_every_record(
-    job: Job, source: Side, destination: Side, terms: Terms, reached: Reached
-) -> PartitionResult:
+async def verify_every_record(job: Job, source: Side, destination: Side, reached: Reached) -> PartitionResult:
     """Compare the partition from the offset where both logs meet, or where the link has adopted it; or a part of it.
 
     The destination's log was measured before the source's, so all its records must be in the source's log.
@@ -36,15 +22,16 @@ async def verify_every_record(
     Raises:
         PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
     """
-    beginning = await begin(source, destination, terms.latest, job.adopted) if job.first else Beginning()
+    beginning = await begin(source, destination, job.asked_from, job.adopted) if job.first else Beginning()
     if beginning.state is CopyState.BEHIND:
-        return replace(_verdict(job.replica, CopyState.BEHIND, beginning.detail), behind=await source.count())
+        return replace(verdict_on(job.replica, CopyState.BEHIND, beginning.detail), behind=await source.count())
     if not beginning.state.well:
-        return replace(_verdict(job.replica, beginning.state, beginning.detail), differs_at=beginning.differs_at)
+        return replace(verdict_on(job.replica, beginning.state, beginning.detail), differs_at=beginning.differs_at)
     return await _Run(job, source, destination, beginning).verdict(reached)
 
 
-def _verdict(replica: Replica, state: CopyState, detail: str) -> PartitionResult:
+def verdict_on(replica: Replica, state: CopyState, detail: str) -> PartitionResult:
+    """The result of a partition of which nothing is compared yet."""
     return PartitionResult(replica.source_topic, replica.destination_topic, replica.partition, state, detail)
 
 
@@ -76,7 +63,7 @@ class _Run:
         if surplus:
             detail = f"the destination has {counted(surplus, 'record')} more at its end, from its offset {first} on"
             return replace(verdict, state=CopyState.DIFFERS, detail=detail, differs_at=self._source.log.end)
-        if verdict.state is CopyState.EQUAL_IN_PART and not verdict.records and not self._beginning.adopted:
+        if verdict.state is CopyState.EQUAL_IN_PART and not verdict.records and not self._beginning.holds_nothing_due:
             return replace(verdict, state=CopyState.NOT_COMPARED)
         return verdict
 
@@ -93,7 +80,7 @@ class _Run:
         ours, theirs = self._started
         blocks = self._comparison.blocks
         return replace(
-            _verdict(self._job.replica, state, detail),
+            verdict_on(self._job.replica, state, detail),
             records=self._comparison.records,
             source=Span(ours, self._source.stream.position),
             destination=Span(theirs, self._destination.stream.position),

@@ -1,21 +1,23 @@
 """Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from appliance.errors import BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits
-from appliance.kafka.client.offsets import offsets_at
+from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
+from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.naming import Naming
+from appliance.verify.model.report import Span
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _DELETED = "OFFSET_OUT_OF_RANGE"
@@ -45,6 +47,13 @@ class Written:
         await self._at_destination.learn([each.header for each in batches])
         ours = self._at_destination.producers.of_link(self._link)
         return [each for each in batches if each.header.producer_id in ours]
+
+
+async def spans(cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition]) -> dict[Partition, Span]:
+    """The spans of the logs, from the start of each to its last stable offset."""
+    starts = await list_offsets(cluster, metadata, partitions, Bound.START)
+    ends = await list_offsets(cluster, metadata, partitions, Bound.STABLE_END)
+    return {partition: Span(starts[partition], max(starts[partition], ends[partition])) for partition in partitions}
 
 
 @dataclass(slots=True)
@@ -78,7 +87,7 @@ class Reader:
         for ``wait`` seconds.
 
         Raises:
-            PartitionStopped: the log no longer holds the position, or holds messages of magic 0 or 1.
+            PartitionStopped: the log no longer holds the position.
             BatchCorrupt: a batch is damaged.
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; transient errors only after half a minute.
         """
@@ -126,7 +135,7 @@ class Reader:
 
     def _batches(self, answer: Fetched) -> tuple[list[Batch], int]:
         """The committed batches, and the offset that follows all batches."""
-        batches = [each for each in batch.split(answer.records) if each.header.last_offset >= self.position]
+        batches = [each for each in batch.split(answer.records, convert) if each.header.last_offset >= self.position]
         self.stable_end = answer.stable_end
         self.aborted = []
         if not batches:

@@ -66,14 +66,20 @@ class Side:
         return self._reader.position > before
 
     async def count(self) -> int:
-        """Number of records left up to the log's end, including the stream's; all of them are discarded.
+        """Number of records left up to the log's end, including the stream's.
 
         Raises:
             PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
         """
-        records = self.stream.count_to(self.log.end)
-        while self._reader.position < self.log.end:
-            records += sum(batch.header.records for batch in self._within(await self._reader.read(_WAIT)))
+        return await self.count_between(self.stream.position, self.log.end)
+
+    async def count_between(self, first: int, end: int) -> int:
+        """Number of records in a range of offsets; raises as ``count``."""
+        reader, records = self._reader.at(first), 0
+        while reader.position < end:
+            for batch in self._within(await reader.read(_WAIT), end):
+                whole = batch.header.base_offset >= first
+                records += batch.header.records if whole else len(unpack(batch, first))
         return records
 
     async def anchor(self) -> Anchor:

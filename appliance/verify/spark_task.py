@@ -10,7 +10,7 @@ from appliance.errors import PeerError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
 from appliance.replicator.spark.worker import own_settings
-from appliance.settings.values import Settings, Start
+from appliance.settings.values import Settings
 from appliance.verify.checker import Checker
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.partition_sql import ServedSql, decode_served_sql
@@ -42,7 +42,7 @@ def verify_in_task(given: dict[str, Any]) -> list[dict[str, Any]]:
 async def _verify(settings: Settings, jobs: Sequence[Job], wait: float, sql: ServedSql | None) -> list[PartitionResult]:
     results: dict[int, PartitionResult] = {}
     async with source_cluster(settings) as source, destination_cluster(settings) as destination, _made(sql) as made:
-        checker = Checker(source, destination, Naming.of(settings), settings.topics.start is Start.LATEST, made)
+        checker = Checker(source, destination, Naming.of(settings), made)
         await checker.check(
             jobs, wait, lambda job, result: results.__setitem__(id(job), result), lambda _job, _offset: None
         )

@@ -32,6 +32,8 @@ class CopiedBySql:
         self._partitions = partitions
         self._evaluate = evaluate
         self._lacking: set[Partition] = set()
+        self.failed_at: dict[Partition, int] = {}
+        """The last offset that was read so far at which a partition's SQL fails."""
 
     def may_lack_keys(self, partition: Partition) -> bool:
         """True if some of a partition's records that were read so far are left out, failed, or have another key.
@@ -82,6 +84,9 @@ class CopiedBySql:
         outcome = await self._evaluate(statement, each)
         if outcome.stop is not None:
             raise BatchCorrupt(outcome.stop.reason)
+        if outcome.failures:
+            last = outcome.failures[-1].offset
+            self.failed_at[each.partition] = max(last, self.failed_at.get(each.partition, last))
         return columns_of(outcome.batches)
 
 

@@ -3,28 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.checkpoint_log import peek_checkpoints
-from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.link_sql import SqlChange, history
-from appliance.link.model.naming import Naming
 from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult
 
 _DOUBTFUL = frozenset({CopyState.BEHIND, CopyState.DIFFERS})
 _CHANGED = "the link's SQL was changed while this was compared: run this again"
 
 
-async def sql_changes(destination: KafkaCluster, naming: Naming) -> list[SqlChange]:
-    """All changes of the link's SQL, as the positions topic has them now.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
-    """
-    name = naming.positions_topic
-    topic = (await destination.metadata([name])).topics.get(name)
-    lanes = len(topic.leaders) if topic else 0
-    checkpoints = await retry_while_busy(lambda: peek_checkpoints(destination, name, lanes))
+def sql_changes(checkpoints: Iterable[LaneCheckpoint]) -> list[SqlChange]:
+    """All changes of the link's SQL."""
     return [change for checkpoint in checkpoints for change in checkpoint.sql.values()]
 
 

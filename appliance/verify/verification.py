@@ -1,5 +1,6 @@
 """The whole verification: the partitions, shared among a few workers, with a verdict for each."""
 
+import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,25 +8,29 @@ from dataclasses import dataclass, field
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
-from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import LaneCheckpoint, start_place
 from appliance.link.model.claims import Adopted
 from appliance.link.model.copy_states import CopyState as State
-from appliance.link.model.copy_states import States, effective
+from appliance.link.model.copy_states import effective
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.verify.brought_back import brought_back
-from appliance.verify.checker import Checker, not_compared
-from appliance.verify.collecting import Progress, Tally
-from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
+from appliance.verify.checker import Checker
+from appliance.verify.failures import with_failure, with_letters
+from appliance.verify.model.report import CopyState, PartitionResult, counted
+from appliance.verify.partition import verdict_on
 from appliance.verify.partition_sql import PartitionSql, sql_of
+from appliance.verify.reader import Written, spans
 from appliance.verify.sql import CopiedBySql, Evaluate
 from appliance.verify.sql_changes import is_doubtful, sql_changes, without_doubtful
 from appliance.verify.work import Job
+
+_PAUSE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,65 +43,52 @@ class Plan:
 
 @dataclass(slots=True)
 class Verification:
-    """One run over all copied partitions of the settings, or those of some topics.
-
-    ``evaluate`` is for records that have passed the link's SQL.
-    """
+    """One run over all copied partitions of the settings, or those of some topics: their plan, and its results."""
 
     source: KafkaCluster
     destination: KafkaCluster
     naming: Naming
-    latest: bool
-    progress: Progress
-    evaluate: Evaluate | None = None
     _sql_changes: Sequence[SqlChange] = ()
+    _lanes: Sequence[LaneCheckpoint] = ()
+    _newest: NewestStates = field(init=False)
     _registry: Registry = field(init=False)
 
     def __post_init__(self) -> None:
+        self._newest = NewestStates(self.destination, self.naming)
         self._registry = Registry(self.destination, self.naming.replicator, shares=self.naming.shared)
 
-    async def run(self, topics: Collection[str], wait: float) -> list[PartitionResult]:
-        """Verify the source topics, all when none is named, as they are now.
-
-        The destination gets ``wait`` seconds to catch up with the source's present end.
-
-        Raises:
-            SettingsError: a named topic is not copied, or no existing topic matches the settings.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
-        """
-        deadline = time.monotonic() + wait
-        plan = await self.plan(topics)
-        tally, results = Tally(plan.jobs, self.progress), list[PartitionResult]()
-
-        def found(job: Job, result: PartitionResult) -> None:
-            results.append(result)
-            tally.reached(job, job.source.end)
-
-        checker = self.checker(await self.sql(plan), self.evaluate)
-        await checker.check(plan.jobs, deadline - time.monotonic(), found, tally.reached)
-        return await self.ended(plan, results)
-
-    async def ended(self, plan: Plan, results: Sequence[PartitionResult]) -> list[PartitionResult]:
+    async def ended(self, plan: Plan, results: list[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
 
+        Until the deadline, in time.monotonic(), the link may pass the records on which its SQL fails.
+
         Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
-        if any(map(is_doubtful, results)):
-            now = await sql_changes(self.destination, self.naming)
-            results = without_doubtful(results, self._sql_changes, now)
+        while (judged := [with_failure(each, self._lanes) for each in results]) != results:
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(_PAUSE)
+            await self._look()
+        if any(map(is_doubtful, judged)):
+            await self._look()
+            judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
+        written = Written(self.source, self.destination, self.naming)
+        results = await with_letters(judged, self._lanes, self.destination, written.in_copy)
         return sorted([*plan.known, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
         """Look at both clusters, and say what has to be read.
 
         Raises:
-            SettingsError, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+            SettingsError: a named topic is not copied, or no existing topic matches the settings.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``ended``.
         """
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        states = await retry_while_busy(NewestStates(self.destination, self.naming).read)
+        await self._look()
+        self._sql_changes = sql_changes(self._lanes)
         await retry_while_busy(self._registry.refresh)
-        wanted = self._wanted(source, topics, states)
+        wanted = self._wanted(source, topics)
         found = discover(source, destination, self.naming)
         verdicts = [self._no_copy(topic.name) for topic in found.missing if topic.name in wanted]
         verdicts += [self._unfit(topic, why) for topic, why in found.unfit.items() if topic in wanted]
@@ -114,10 +106,9 @@ class Verification:
         """The SQL of those partitions of a plan whose records have passed any.
 
         Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``run``.
+            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``ended``.
         """
         replicas = [job.replica for job in plan.jobs]
-        self._sql_changes = await sql_changes(self.destination, self.naming)
         if not sql_of(self._sql_changes, replicas, {}):
             return {}
         return sql_of(self._sql_changes, replicas, await brought_back(self.source, self.naming, replicas))
@@ -131,9 +122,9 @@ class Verification:
         if sql and evaluate is None:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
         made = CopiedBySql(sql, evaluate) if evaluate else None
-        return Checker(self.source, self.destination, self.naming, self.latest, made)
+        return Checker(self.source, self.destination, self.naming, made)
 
-    def _wanted(self, source: Metadata, topics: Collection[str], states: States) -> set[str]:
+    def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""
         copied = {topic.name for topic in self.naming.copied(source.topics)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
@@ -141,6 +132,7 @@ class Verification:
             faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self.naming.included.pattern} matches no topic of the source"]
         if faults:
             raise SettingsError(faults)
+        states = self._lanes[0].states if self._lanes else {}
         return set(topics) or {name for name in copied if effective(states, name) is not State.REMOVED}
 
     def _why_not(self, source: Metadata, topic: str) -> str:
@@ -166,42 +158,40 @@ class Verification:
             for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0
         ]
-        spans = await _spans(self.destination, destination, further)
+        found = await spans(self.destination, destination, further)
         return [
             PartitionResult(originals[copy], copy, number, CopyState.DIFFERS, "the source topic has no such partition")
-            for (copy, number), span in spans.items()
+            for (copy, number), span in found.items()
             if span
         ]
 
     async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[Job]:
         # The destination first: its records are all in the source's log when that is queried.
-        copies = await _spans(self.destination, destination, [_copy(replica) for replica in replicas])
-        originals = await _spans(self.source, source, [_original(replica) for replica in replicas])
+        copies = await spans(self.destination, destination, [replica.copy for replica in replicas])
+        originals = await spans(self.source, source, [replica.source for replica in replicas])
+        starts = self._lanes[0].starts if self._lanes else {}
+        places = {replica: start_place(*replica.source, replica.source_id, starts) for replica in replicas}
         compacted = await _compacted(self.source, {replica.source_topic for replica in replicas})
         compacted |= await _compacted(self.destination, {replica.destination_topic for replica in replicas})
         return [
             Job(
                 replica,
-                originals[_original(replica)],
-                copies[_copy(replica)],
+                originals[replica.source],
+                copies[replica.copy],
                 not compacted.isdisjoint((replica.source_topic, replica.destination_topic)),
                 self._adopted(replica),
+                asked_from=place.offset if (place := places[replica]) else 0,
             )
             for replica in replicas
         ]
+
+    async def _look(self) -> None:
+        self._lanes = await retry_while_busy(self._newest.checkpoints)
 
     def _adopted(self, replica: Replica) -> Adopted | None:
         claim = self._registry.claims.get((replica.destination_topic, replica.destination_id))
         ours = claim.adopted if claim and claim.link == self._registry.link else ()
         return next((each for each in ours if each.partition == replica.partition), None)
-
-
-def _original(replica: Replica) -> Partition:
-    return replica.source_topic, replica.partition
-
-
-def _copy(replica: Replica) -> Partition:
-    return replica.destination_topic, replica.partition
 
 
 def _no_partition(topic: Topic, copy: Topic, partition: int) -> PartitionResult:
@@ -210,20 +200,12 @@ def _no_partition(topic: Topic, copy: Topic, partition: int) -> PartitionResult:
 
 
 def _led(source: Metadata, destination: Metadata, replica: Replica) -> bool:
-    return source.leader(*_original(replica)) >= 0 and destination.leader(*_copy(replica)) >= 0
+    return source.leader(*replica.source) >= 0 and destination.leader(*replica.copy) >= 0
 
 
 def _leaderless(replica: Replica) -> PartitionResult:
-    return not_compared(replica, "the partition has no leader now, at the source or at the destination")
-
-
-async def _spans(
-    cluster: KafkaCluster, metadata: Metadata, partitions: Collection[Partition]
-) -> Mapping[Partition, Span]:
-    """The spans of the logs, from the start of each to its last stable offset."""
-    starts = await list_offsets(cluster, metadata, partitions, Bound.START)
-    ends = await list_offsets(cluster, metadata, partitions, Bound.STABLE_END)
-    return {partition: Span(starts[partition], max(starts[partition], ends[partition])) for partition in partitions}
+    why = "the partition has no leader now, at the source or at the destination"
+    return verdict_on(replica, CopyState.NOT_COMPARED, why)
 
 
 async def _compacted(cluster: KafkaCluster, topics: Collection[str]) -> set[str]:

@@ -30,7 +30,8 @@ class Job:
     """A partition with the spans of its logs, and whether a key may have lost older records on either side.
 
     ``adopted`` says where the link began, if another program has filled the copy before. A part is ``first`` if it
-    begins where the partition does, and ``last`` if it ends there; the spans of the others are exact on both sides.
+    begins where the partition does, and ``last`` if it ends there; the spans of the others are exact on both sides. The
+    link was made to copy from source offset ``asked_from`` on.
     """
 
     replica: Replica
@@ -40,6 +41,7 @@ class Job:
     adopted: Adopted | None = None
     first: bool = True
     last: bool = True
+    asked_from: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -90,6 +92,7 @@ def joined(results: Sequence[PartitionResult]) -> PartitionResult | None:
         source=Span(first.source.start, last.source.end),
         destination=Span(first.destination.start, last.destination.end),
         digest=digest(blocks),
+        failed_at=max((each.failed_at for each in results if each.failed_at is not None), default=None),
     )
 
 

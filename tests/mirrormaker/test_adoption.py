@@ -23,6 +23,7 @@ from tests.support.engine import Engine, Pair
 from tests.support.mirror_maker import adopted, running, when_stopped
 from tests.support.patience import PATIENCE
 from tests.support.rows import end, read_rows
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -109,8 +110,8 @@ def by_partition(report: AdoptionReport) -> dict[tuple[str, int], Beginning]:
 
 
 async def verified(engine: Engine, topic: str) -> list[tuple[CopyState, str]]:
-    run = Verification(engine.source, engine.destination, engine.pair.naming, False, lambda *_: None)
-    found = await run.run([topic], PATIENCE)
+    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    found = await results_of(run, [topic], PATIENCE)
     return [(each.state, each.words) for each in found]
 
 

@@ -93,7 +93,8 @@ async def compared(pair: Pair) -> list[tuple[str, int]]:
     for partition, made in enumerate((range(40), range(30), [*range(20), *range(21, 40)], range(45))):
         produce(pair, topic, partition, range(40))
         make(pair, topic, partition, made)
-    return [("equal", 188), ("behind", 178), ("differs", 168), ("differs", 188)]
+    # The first copy has all that the SQL makes, but no link has passed the number on which that fails.
+    return [("behind", 188), ("behind", 178), ("differs", 168), ("differs", 188)]
 
 
 async def test_the_tasks_of_spark_verify_what_different_sql_has_made(pair: Pair, tmp_path: Path) -> None:

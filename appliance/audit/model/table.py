@@ -1,7 +1,7 @@
 """The audit table's files as bytes: Parquet, with the audit's state in the metadata of each."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -49,14 +49,20 @@ def encode_rows(rows: Sequence[AuditRow], state: AuditState) -> bytes:
 
 
 def merged(files: Sequence[bytes]) -> bytes:
-    """The rows of several files as one, with the state of the last.
+    """The rows of several files as one, with the state of the last. A column that some lack is null in their rows.
 
     Raises:
         PeerError: a file is damaged.
     """
     tables = [_table(data) for data in files]
-    whole = pa.concat_tables([table.replace_schema_metadata() for table in tables], promote_options="default")
+    everywhere = set.intersection(*(set(table.column_names) for table in tables))
+    whole = pa.concat_tables([_nullable(table, everywhere) for table in tables], promote_options="default")
     return _encoded(whole.replace_schema_metadata(tables[-1].schema.metadata))
+
+
+def _nullable(table: pa.Table, but: Container[str]) -> pa.Table:
+    """The table without metadata, its columns nullable but for these."""
+    return table.cast(pa.schema(each if each.name in but else each.with_nullable(True) for each in table.schema))
 
 
 def state_of(data: bytes) -> AuditState:

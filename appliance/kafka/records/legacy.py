@@ -5,17 +5,26 @@ Big-endian, one entry of a message set; a compressed one holds a message set in 
     offset i64 | size i32 | crc u32 (CRC-32 of all that follows it) | magic i8 | attributes i8 |
     timestamp i64 (magic 1 alone) | key size i32, key | value size i32, value
 
-Such a message has no headers, and one of magic 0 has no time: -1.
+Such a message has no headers, and one of magic 0 has no time: -1. In magic 0 the header of an LZ4 frame has a checksum
+that is not LZ4's (KAFKA-3160), and that consumers of Java and librdkafka ignore.
 """
 
+import contextlib
 import struct
+from collections.abc import Iterator
 
+from aiokafka import codec
 from aiokafka.errors import KafkaError
 from aiokafka.record.legacy_records import LegacyRecordBatch
+from cramjam import DecompressionError
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.records.batch import Batch
-from appliance.kafka.records.records import Record, body, placed
+from appliance.kafka.records.batch import CODEC_MASK, LOG_OVERHEAD, Batch
+from appliance.kafka.records.records import Record, body, placed, unpack
+
+_LZ4 = 3
+_MAGIC_AT, _ATTRIBUTES_AT, _KEY_SIZE_AT = 16, 17, 18
+_FRAME_HAS_SIZE = 0x08
 
 
 def convert(data: memoryview, offset: int, magic: int) -> Batch:
@@ -35,6 +44,29 @@ def _messages(data: memoryview, offset: int, magic: int) -> list[Record]:
         entry = LegacyRecordBatch(bytearray(data), magic)
         if not entry.validate_crc():
             raise BatchCorrupt(f"the CRC of the message at offset {offset} does not fit its bytes")
+        if magic == 0 and data[_ATTRIBUTES_AT] & CODEC_MASK == _LZ4:
+            return [record for each in _entries(_without_lz4(data)) for record in unpack(each, 0)]
         return [Record(r.offset, -1 if r.timestamp is None else r.timestamp, body(r.key, r.value)) for r in entry]
-    except (KafkaError, ValueError, IndexError, struct.error) as error:
+    except (KafkaError, ValueError, IndexError, struct.error, AssertionError) as error:
         raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {error!r}") from error
+
+
+def _without_lz4(data: memoryview) -> memoryview:
+    """The message set in a message of magic 0; the right checksum of the frame's header is the one that is accepted."""
+    key_size = max(0, int.from_bytes(data[_KEY_SIZE_AT : _KEY_SIZE_AT + 4], "big", signed=True))
+    frame = bytes(data[_KEY_SIZE_AT + 4 + key_size + 4 :])
+    at = 14 if frame[4] & _FRAME_HAS_SIZE else 6
+    for checksum in range(256):
+        with contextlib.suppress(DecompressionError):
+            return memoryview(codec.lz4_decode(frame[:at] + bytes((checksum,)) + frame[at + 1 :]))
+    raise ValueError("a damaged LZ4 frame")
+
+
+def _entries(inside: memoryview) -> Iterator[Batch]:
+    """Each message of a set that was in another, as a batch; a cut one has a wrong CRC."""
+    while inside:
+        end = LOG_OVERHEAD + int.from_bytes(inside[8:LOG_OVERHEAD], "big")
+        if inside[_ATTRIBUTES_AT] & CODEC_MASK:
+            raise ValueError("compressed twice")
+        yield convert(inside[:end], int.from_bytes(inside[:8], "big"), inside[_MAGIC_AT])
+        inside = inside[end:]

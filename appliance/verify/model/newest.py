@@ -30,12 +30,14 @@ class _Newest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The counts of a share of the keys; offsets are the source's, but for ``unknown_at``.
+    """The counts of a share of the keys; offsets are the source's, but for those of ``unknown`` and ``first_copy``.
 
-    ``equal`` keys have the same newest record on both sides, the last of them at ``last_equal`` (-1: none), and
-    ``digest`` is the sum of those records' fingerprints. ``changed`` keys have another one at the destination, and
-    ``absent`` ones none, the first and the last of them where their names say. ``unknown`` keys have a record at the
-    destination alone, the first of them at its offset ``unknown_at``.
+    ``equal`` keys have the same newest record on both sides, the first of them at ``first_equal``, in the copy at
+    ``first_copy``, the last at ``last_equal`` (-1: none), and ``digest`` is the sum of those records' fingerprints.
+    ``changed`` keys have another one at the destination, and ``absent`` ones none, the first and the last of them where
+    their names say; ``not_due`` ones have none either, and their newest record lies before those that the copy must
+    hold. ``unknown`` keys have a record at the destination alone, the first of them at its offset ``unknown_at``, the
+    last at ``last_unknown``.
     """
 
     equal: int = 0
@@ -48,6 +50,10 @@ class Tally:
     last_absent: int = -1
     unknown: int = 0
     unknown_at: int | None = None
+    last_unknown: int = -1
+    first_equal: int | None = None
+    first_copy: int | None = None
+    not_due: int = 0
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(
@@ -61,6 +67,10 @@ class Tally:
             max(self.last_absent, other.last_absent),
             self.unknown + other.unknown,
             _first(self.unknown_at, other.unknown_at),
+            max(self.last_unknown, other.last_unknown),
+            _first(self.first_equal, other.first_equal),
+            _first(self.first_copy, other.first_copy),
+            self.not_due + other.not_due,
         )
 
 
@@ -87,13 +97,15 @@ class NewestRecords:
         """The next records of the destination."""
         self._add(self._destination, records)
 
-    def tally(self, end: int) -> Tally:
-        """The comparison; source records past offset ``end`` are not yet due."""
+    def tally(self, end: int, due_from: int = 0) -> Tally:
+        """The comparison; source records past offset ``end`` are not yet due, nor those before ``due_from``."""
         copies = self._destination
-        equal = [n for key, n in self._source.items() if n.print and key in copies and copies[key].print == n.print]
+        same = [(n, c) for key, n in self._source.items() if (c := copies.get(key)) and n.print == c.print and n.print]
+        equal = [newest for newest, _ in same]
         due = [(key, n) for key, n in self._source.items() if n.offset < end]
         changed = [n.offset for key, n in due if key in copies and copies[key].print != n.print]
-        absent = [n.offset for key, n in due if key not in copies and n.print]
+        missing = [n.offset for key, n in due if key not in copies and n.print]
+        absent = [offset for offset in missing if offset >= due_from]
         unknown = [n.offset for key, n in copies.items() if n.print and key not in self._source]
         return Tally(
             equal=len(equal),
@@ -106,6 +118,10 @@ class NewestRecords:
             last_absent=max(absent, default=-1),
             unknown=len(unknown),
             unknown_at=min(unknown, default=None),
+            last_unknown=max(unknown, default=-1),
+            first_equal=min((newest.offset for newest in equal), default=None),
+            first_copy=min((copy.offset for _, copy in same), default=None),
+            not_due=len(missing) - len(absent),
         )
 
     def _add(self, side: dict[int, _Newest], records: Iterable[Record]) -> None:

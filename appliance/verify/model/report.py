@@ -18,7 +18,7 @@ class CopyState(enum.StrEnum):
     EQUAL = "equal"
     """Every record that the source has is at the destination, in order, and nothing else in between."""
     EQUAL_IN_PART = "equal in part"
-    """Equal, except for older records that the destination was not asked to copy, or has deleted by its retention."""
+    """Equal, except for older records that the link was not asked to copy, or that the copy's retention has taken."""
     BEHIND = "behind"
     """Equal as far as the destination goes, which is not as far as the source."""
     DIFFERS = "differs"
@@ -50,6 +50,7 @@ class PartitionResult:
     ``records`` were compared and found equal; they lie within the spans, which are None when nothing was compared.
     ``behind`` counts the source's records past them, or its keys where ``compared`` is ``NEWEST_RECORDS``.
     ``differs_at`` is the source offset of the first difference, None also where only the destination has a record.
+    ``failed_at`` is that of the last source record on which the link's SQL fails.
     """
 
     topic: str
@@ -64,6 +65,7 @@ class PartitionResult:
     digest: str | None = None
     behind: int = 0
     differs_at: int | None = None
+    failed_at: int | None = None
 
     @property
     def words(self) -> str:

@@ -52,11 +52,6 @@ class Stream:
         """Bytes of the batches that wait."""
         return sum(len(batch.data) for batch in self._batches)
 
-    def count_to(self, end: int) -> int:
-        """The number of records left in batches that begin before offset ``end``."""
-        waiting = [batch.header.records for batch in self._batches if batch.header.base_offset < end]
-        return sum(waiting) - self._taken if waiting else 0
-
     @property
     def position(self) -> int:
         """The offset of the next record; past the last taken batch when none waits."""

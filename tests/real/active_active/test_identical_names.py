@@ -43,6 +43,7 @@ from tests.support.failing_back import failed_back, promoted, states
 from tests.support.forgetful import until_forgotten
 from tests.support.mesh import Mesh, begin, copy_all, value_of
 from tests.support.patience import PATIENCE
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -56,8 +57,8 @@ def require_audited(snapshot: Snapshot) -> None:
 
 async def require_equal(engine: Engine) -> None:
     """Require that the link's own records are equal on both sides."""
-    run = Verification(engine.source, engine.destination, engine.pair.naming, latest=False, progress=lambda *_: None)
-    results = await run.run([], PATIENCE)
+    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    results = await results_of(run, [], PATIENCE)
     assert {result.state for result in results} == {CopyState.EQUAL}, results
     assert sum(result.records for result in results) == sum(
         held.records for held in (await engine.positions()).values()

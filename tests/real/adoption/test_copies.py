@@ -26,6 +26,7 @@ from tests.support.failing_back import delete_records
 from tests.support.mirror_maker import BEGAN, Sent, adopted, commit_as_it_does, copies, numbered, send
 from tests.support.patience import PATIENCE
 from tests.support.rows import read_rows
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -66,8 +67,8 @@ async def planned(pair: Pair, allowed: Allowed | None = None, **choice: bool) ->
 
 
 async def verified(engine: Engine, topic: str) -> tuple[CopyState, str]:
-    run = Verification(engine.source, engine.destination, engine.pair.naming, False, lambda *_: None)
-    (found,) = await run.run([topic], PATIENCE)
+    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    (found,) = await results_of(run, [topic], PATIENCE)
     return found.state, found.words
 
 

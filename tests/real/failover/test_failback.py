@@ -33,6 +33,7 @@ from tests.support.failing_back import (
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -113,8 +114,8 @@ async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_
             raise AssertionError("nothing has to be evaluated")
 
         naming = pair.naming
-        verification = Verification(engine.source, engine.destination, naming, False, lambda *_: None, evaluate)
-        (verdict,) = await verification.run([topic], 1.0)
+        verification = Verification(engine.source, engine.destination, naming)
+        (verdict,) = await results_of(verification, [topic], 1.0, evaluate)
     assert (str(verdict.state), verdict.records, verdict.detail) == ("equal", 30, "")
 
 

@@ -31,6 +31,7 @@ from tests.support.administration import make_topic, topics
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -275,8 +276,8 @@ async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counte
         maps = OffsetMaps(engine.destination, pair.naming)
         assert not await maps.refresh()
         assert maps.translate((topic, 0), 3).offset is None
-        verification = Verification(engine.source, engine.destination, pair.naming, False, lambda *_: None)
-        assert {(each.topic, each.state.well) for each in await verification.run((), 0)} == {(other, True)}
+        verification = Verification(engine.source, engine.destination, pair.naming)
+        assert {(each.topic, each.state.well) for each in await results_of(verification, (), 0)} == {(other, True)}
         async with command(pair) as running:
             assert [
                 each.replica.source_topic for each in (await reset(running, Place.parse("", "0"), None)).changes

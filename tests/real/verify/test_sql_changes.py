@@ -14,6 +14,7 @@ from appliance.verify.verification import Plan, Verification
 from tests.real.verify.test_verify import produce
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -51,8 +52,8 @@ async def test_case_499_sql_that_is_turned_on_during_a_verification_makes_no_dif
     async with pair.engine() as engine:
         await engine.copy_all()
         produce(pair, topic, 5, 20)
-        run = Meanwhile(engine.source, engine.destination, pair.naming, False, lambda *_: None)
+        run = Meanwhile(engine.source, engine.destination, pair.naming)
         run.engine, run.topic = engine, topic
-        (found,) = await run.run([topic], 5.0)
+        (found,) = await results_of(run, [topic], 5.0)
     assert found.state is CopyState.NOT_COMPARED
     assert found.detail == "the link's SQL was changed while this was compared: run this again"

@@ -9,12 +9,14 @@ import pytest
 from appliance.errors import PartitionStopped, SettingsError
 from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
 from appliance.verify.reader import Reader
+from appliance.verify.sql import Evaluate
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from tests.support.administration import delete_before
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.rows import Row, end
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -38,14 +40,12 @@ def write(cluster: Cluster, topic: str, rows: Sequence[Row], pair: Pair) -> None
 
 
 async def verify(
-    engine: Engine, topics: Sequence[str] = (), wait: float = 0.0, latest: bool = False
+    engine: Engine, topics: Sequence[str] = (), wait: float = 0.0, evaluate: Evaluate | None = None
 ) -> dict[tuple[str, int | None], PartitionResult]:
     """The verdicts, by topic (without the test's tag) and partition."""
     steps: list[tuple[int, int]] = []
-    run = Verification(
-        engine.source, engine.destination, engine.pair.naming, latest, lambda done, total: steps.append((done, total))
-    )
-    verdicts = await run.run(topics, wait)
+    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    verdicts = await results_of(run, topics, wait, evaluate, lambda done, total: steps.append((done, total)))
     assert all(done <= total for done, total in steps)
     assert not steps or steps[-1][0] == steps[-1][1]
     return {(v.topic.removesuffix(f"-{engine.pair.tag}"), v.partition): v for v in verdicts}
@@ -166,8 +166,9 @@ async def test_what_the_sources_retention_took_is_named_and_the_rest_is_equal(pa
             assert "were not compared" in verdict.detail
         delete_before(pair.orange, f"raw-{pair.tag}", 0, 500)
         verdict = (await verify(engine))["raw", 0]
-        assert (verdict.state, verdict.records) == (CopyState.EQUAL, 0)
-        assert "the source's log begins at 500 now" in verdict.detail
+        assert (verdict.state, verdict.records) == (CopyState.NOT_COMPARED, 0)
+        assert "500 records of the destination" in verdict.detail
+        assert "have no source any more" in verdict.detail
 
 
 async def test_what_the_destinations_retention_took_is_named_and_the_rest_is_equal(pair: Pair) -> None:
@@ -181,17 +182,31 @@ async def test_what_the_destinations_retention_took_is_named_and_the_rest_is_equ
         assert "moved the start of its log to 321" in verdict.detail
 
 
-async def test_a_copy_without_its_beginning_is_told_by_what_the_link_was_asked_for(pair: Pair) -> None:
+async def test_case_832_a_copy_without_its_beginning_is_told_by_what_the_link_was_made_for(pair: Pair) -> None:
+    # Before, REPLICA_TOPICS_START of the settings said so: a loss was "equal" with latest, a right copy no more later.
     topic = pair.topic("late")
-    produce(pair, topic, 500)
-    pair.make_copy(topic, 1)
-    write(pair.grape, pair.naming.destination(topic), pair.rows(pair.orange, topic, 1)[0][200:], pair)
+    produce(pair, topic, 200)
     async with pair.engine() as engine:
-        asked = (await verify(engine, latest=True))["late", 0]
-        lost = (await verify(engine))["late", 0]
-    assert (asked.state, asked.words, asked.records) == (CopyState.EQUAL_IN_PART, "equal from source offset 200", 300)
-    assert (lost.state, lost.differs_at) == (CopyState.DIFFERS, 0)
-    assert "source records before offset 200 are not at the destination" in lost.detail
+        await engine.establish(REPLICA_TOPICS_START="latest")
+        await engine.assign()
+        asked = (await verify(engine))["late", 0]
+        assert (asked.state, asked.records) == (CopyState.EQUAL_IN_PART, 0)
+        produce(pair, topic, 300, 200)
+        await engine.copy_all()
+        asked = (await verify(engine))["late", 0]
+        assert (asked.words, asked.records) == ("equal from source offset 200", 300)
+    lost = pair.topic("lost")
+    produce(pair, lost, 500)
+    pair.make_copy(lost, 1)
+    write(pair.grape, pair.naming.destination(lost), pair.rows(pair.orange, lost, 1)[0][200:], pair)
+    for deleted, told in ((0, ""), (5, ": of 200 records, its retention can have taken 5")):
+        delete_before(pair.grape, pair.naming.destination(lost), 0, deleted)
+        async with pair.engine() as engine:
+            found = (await verify(engine, [lost]))["lost", 0]
+        assert (found.state, found.differs_at) == (CopyState.DIFFERS, 0)
+        assert found.detail == f"source records before offset {200 + deleted} are not at the destination{told}".replace(
+            "200 records", f"{200 + deleted} records"
+        )
 
 
 async def test_topics_and_partitions_without_a_counterpart_are_named(pair: Pair) -> None:

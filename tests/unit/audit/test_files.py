@@ -1,10 +1,13 @@
 """The audit table's files: which of them hold, which are merged, and which are removed."""
 
+import io
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
+from appliance.audit.log import AuditLog
 from appliance.audit.model.files import (
     CLAIMS_KEPT,
     FILES_A_MERGE,
@@ -15,6 +18,9 @@ from appliance.audit.model.files import (
     encode_claim,
     listing,
 )
+from appliance.audit.model.rows import AuditRow, Kind
+from appliance.audit.model.state import AuditState
+from appliance.audit.model.table import SCHEMA, encode_rows
 from appliance.audit.store import Folder
 from appliance.errors import PeerError, StorageFailed
 
@@ -80,6 +86,25 @@ def test_a_claim_is_read_as_it_was_written_and_a_newer_releases_is_refused() -> 
         decode_claim(17, encode_claim(claim).replace(b'"version": 1', b'"version": 2'))
     with pytest.raises(PeerError, match="claim 17 is damaged"):
         decode_claim(17, b"")
+
+
+def test_case_836_files_of_a_day_are_merged_after_a_column_was_added(tmp_path: Path) -> None:
+    # Before, the merge failed every time, so that the folder grew by a file a minute from the upgrade on.
+    counts = 1, 1, None, 0, 0, 0
+    row = AuditRow(Kind.COPIED, "run", 0, "orders", 0, "orders.copy", 0, 1, 0, 1, *counts, 1, 5, 1, 1, None, 7)
+    table = parquet.read_table(io.BytesIO(encode_rows([row], AuditState())))
+    older = io.BytesIO()
+    parquet.write_table(table.drop_columns(["dead_letters"]), older)
+    store = Folder(tmp_path)
+    for each in singles(1, 3):
+        store.replace(each.name, older.getvalue() if each.first < 2 else encode_rows([row], AuditState()))
+    AuditLog(store).tidy(DAY + timedelta(days=1), 7)
+    merged, last = listing(store.sizes()).holding
+    assert (merged.first, merged.last, last.first) == (1, 2, 3)
+    whole = parquet.read_table(io.BytesIO(store.read(merged.name)))
+    assert sorted(whole.column_names) == sorted(SCHEMA.names)
+    assert whole["dead_letters"].to_pylist() == [None, 0]
+    assert AuditLog(store).open().state == AuditState()
 
 
 def test_a_file_is_made_once_and_replaced_whole(tmp_path: Path) -> None:

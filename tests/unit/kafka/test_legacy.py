@@ -1,5 +1,7 @@
 import struct
+import zlib
 
+import cramjam
 import pytest
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
@@ -46,6 +48,39 @@ def test_old_messages_become_batches_record_for_record(magic: int, codec: int) -
     assert [record.timestamp for record in records] == ([-1] * 3 if magic == 0 else [NOW, NOW + 1, NOW + 2])
     assert [record.offset for record in records] == [100, 101, 102]
     assert sum(out.records for out in outgoing(batches, 0)) == 3
+
+
+def frame_of(inside: bytes, checksum_off_by: int = 0) -> bytes:
+    """The LZ4 frame of a message set, with another checksum of its header."""
+    frame = bytearray(bytes(cramjam.lz4.compress(inside)))
+    at = 14 if frame[4] & 0x08 else 6
+    frame[at] = (frame[at] + checksum_off_by) % 256
+    return bytes(frame)
+
+
+def message_of_magic_0(frame: bytes) -> bytes:
+    """A message of magic 0 at offset 102 with this LZ4 frame, as a client of Kafka 0.9 writes it."""
+    after_crc = struct.pack(">bbii", 0, 3, -1, len(frame)) + frame
+    return struct.pack(">qiI", 102, len(after_crc) + 4, zlib.crc32(after_crc)) + after_crc
+
+
+@pytest.mark.parametrize("checksum_off_by", [0, 1, 200])
+def test_case_835_lz4_of_magic_0_is_read_whatever_the_checksum_of_its_header(checksum_off_by: int) -> None:
+    # Before, a partition with a record of Kafka 0.9 in LZ4 stopped there for ever (KAFKA-3160).
+    (batch,) = split(message_of_magic_0(frame_of(message_set(0, 0), checksum_off_by)), convert)
+    records = unpack(batch, 0)
+    assert [(record.offset, record.timestamp) for record in records] == [(100, -1), (101, -1), (102, -1)]
+    assert [key_and_value(record.body)[1] for record in records] == [b"value 0", None, b"value 2"]
+
+
+def test_case_835_lz4_of_magic_0_that_is_damaged_is_never_forwarded() -> None:
+    twice = message_of_magic_0(frame_of(message_set(0, 0)))
+    for inside in (twice, message_set(0, 1), message_set(0, 0)[:-5], message_set(0, 0) + b"\0", b"", b"\0" * 40):
+        with pytest.raises(BatchCorrupt):
+            list(split(message_of_magic_0(frame_of(inside)), convert))
+    for frame in (b"no frame", b"", frame_of(message_set(0, 0))[:-20]):
+        with pytest.raises(BatchCorrupt):
+            list(split(message_of_magic_0(frame), convert))
 
 
 def test_an_old_message_whose_crc_is_wrong_is_never_forwarded() -> None:

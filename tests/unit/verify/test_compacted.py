@@ -2,10 +2,13 @@
 
 import uuid
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
+from appliance.replicator.transform.ranges import Outcome
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
-from appliance.verify.partition import Terms
+from appliance.verify.sql import CopiedBySql
+from appliance.verify.work import Job
 from tests.support.batches import Written
 from tests.support.logs import NOW, LogReader, end, log
 
@@ -18,19 +21,30 @@ async def verdict(
     copy: list[Written],
     source_start: int = 0,
     copy_start: int = 0,
-    latest: bool = False,
+    asked_from: int = 0,
     left_out: bool = False,
 ) -> PartitionResult:
     ours, theirs = log(source, 3, first=source_start), log(copy, 5, first=copy_start)
+    spans = Span(source_start, max(source_start, end(ours))), Span(copy_start, max(copy_start, end(theirs)))
     return await verify_newest_records(
-        REPLICA,
-        LogReader.of(ours, Span(source_start, max(source_start, end(ours)))),
-        LogReader.of(theirs, Span(copy_start, max(copy_start, end(theirs)))),
-        max(source_start, end(ours)),
-        Terms(latest, 0.0),
+        Job(REPLICA, *spans, compacted=True, asked_from=asked_from),
+        LogReader.of(ours, spans[0]),
+        LogReader.of(theirs, spans[1]),
+        0.0,
         lambda _: None,
-        lambda: left_out,
+        LeavesOut({}, unused) if left_out else None,
     )
+
+
+async def unused(*_: object) -> Outcome:
+    raise AssertionError
+
+
+class LeavesOut(CopiedBySql):
+    """SQL that has left out some of the records."""
+
+    def may_lack_keys(self, partition: Partition) -> bool:  # noqa: ARG002
+        return True
 
 
 async def test_sides_that_were_compacted_differently_are_equal() -> None:
@@ -64,6 +78,33 @@ async def test_a_key_that_only_the_destination_has_is_a_difference_unless_retent
     assert "1 key of the destination may be older" in found.detail
 
 
+async def test_case_834_a_key_of_one_side_alone_is_excused_only_if_it_is_older_than_all_that_are_equal() -> None:
+    # Before, a start of the copy's log but 0 excused any key that the copy lacks, and the source's any other.
+    another: Written = (NOW, b"another", b"v", [])
+    lost = HISTORY[:44] + HISTORY[45:]
+    more: Written = (NOW, b"more", b"v", [])
+    for source_start, copy, expected in (
+        (9, [*HISTORY[:30], another, *HISTORY[30:]], CopyState.EQUAL),
+        (9, [*HISTORY, another], CopyState.DIFFERS),
+        (2, [another, more, *HISTORY], CopyState.EQUAL),
+        (1, [another, more, *HISTORY], CopyState.DIFFERS),
+    ):
+        assert (await verdict(HISTORY, copy, source_start=source_start)).state is expected
+    few = [(NOW + n, b"once %d" % n, b"v", []) for n in range(20)]
+    for missing, start, expected in ((0, 9, CopyState.EQUAL_IN_PART), (10, 9, CopyState.DIFFERS)):
+        copy = few[:missing] + few[missing + 1 :]
+        assert (await verdict(few, copy, copy_start=start)).state is expected
+    assert (await verdict(few, few[10:], copy_start=9)).state is CopyState.DIFFERS
+    assert (await verdict(HISTORY, lost, copy_start=9)).state is CopyState.DIFFERS
+
+
+async def test_case_834_a_compacted_source_that_retention_has_emptied_excuses_nothing_in_the_copy() -> None:
+    found = await verdict([], HISTORY, source_start=50)
+    assert (found.state, found.detail[:7]) == (CopyState.NOT_COMPARED, "7 keys ")
+    assert (await verdict([], [], source_start=50)).state is CopyState.NOT_COMPARED
+    assert (await verdict([], [], source_start=50, copy_start=51)).state is CopyState.EQUAL
+
+
 async def test_case_479_a_key_whose_newest_record_the_sql_leaves_out_is_no_difference_and_not_called_equal() -> None:
     # Before, a right copy differed as soon as compaction had taken the older record from the source.
     copy = [(NOW, b"left out later", b"v", []), *HISTORY]
@@ -80,10 +121,13 @@ async def test_keys_that_the_destination_was_not_asked_for_or_has_let_go_are_nam
     found = await verdict(old + HISTORY, HISTORY, copy_start=1)
     assert (found.state, found.words) == (CopyState.EQUAL_IN_PART, "equal in part")
     assert "its retention has left 1 key out" in found.detail
-    found = await verdict(old + HISTORY, HISTORY, latest=True)
+    found = await verdict(old + HISTORY, HISTORY, asked_from=1)
+    assert found.state is CopyState.EQUAL_IN_PART
     assert "REPLICA_TOPICS_START=latest" in found.detail
-    found = await verdict(HISTORY, [], latest=True)
-    assert found.state is CopyState.NOT_COMPARED
+    assert (await verdict(HISTORY, [], asked_from=50)).state is CopyState.EQUAL_IN_PART
+    assert (await verdict(HISTORY, [], asked_from=49)).state is CopyState.BEHIND
+    lost = HISTORY[:45] + HISTORY[46:]
+    assert (await verdict(HISTORY, lost[43:], asked_from=43)).state is CopyState.DIFFERS
 
 
 async def test_empty_partitions_are_equal_with_no_records() -> None:

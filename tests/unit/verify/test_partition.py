@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records.batch import Batch
+from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
 from appliance.verify.model.report import CopyState, PartitionResult, Span
-from appliance.verify.partition import Terms, verify_every_record
+from appliance.verify.partition import verify_every_record
 from appliance.verify.side import Side
 from appliance.verify.work import Job
 from tests.support.batches import Written
@@ -24,18 +25,18 @@ async def verdict(
     copy: list[Batch],
     source_start: int = 0,
     copy_start: int = 0,
-    latest: bool = False,
+    asked_from: int = 0,
     source_end: int | None = None,
     copy_end: int | None = None,
+    adopted: Adopted | None = None,
 ) -> PartitionResult:
     """The verdict for logs with these beginnings and ends; the destination has no time to catch up."""
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
     return await verify_every_record(
-        Job(REPLICA, ours, theirs, compacted=False),
+        Job(REPLICA, ours, theirs, compacted=False, adopted=adopted, asked_from=asked_from),
         Side(LogReader.of(source, ours), ours),
         Side(LogReader(copy, copy_start, max(copy_start, end(copy))), theirs, deadline=0.0),
-        Terms(latest, deadline=0.0),
         lambda _: None,
     )
 
@@ -115,10 +116,65 @@ async def test_what_the_sources_retention_took_is_named_and_the_rest_is_equal() 
     assert "destination offsets 0 to 47, up to 47 records, were not compared" in found.detail
 
 
-async def test_a_source_that_retention_emptied_is_equal_and_says_what_was_not_compared() -> None:
-    found = await verdict([], log(rows(20)), source_start=20)
-    assert (found.state, found.records) == (CopyState.EQUAL, 0)
-    assert "destination offsets 0 to 20" in found.detail
+async def test_case_830_an_emptied_source_excuses_nothing_in_the_copy() -> None:
+    # Before, it was "equal", whatever the copy held, and with exit code 0.
+    for copied in (20, 7):
+        found = await verdict([], log(rows(copied)), source_start=20)
+        assert (found.state, found.records) == (CopyState.NOT_COMPARED, 0)
+        assert f"{copied} records of the destination, from its offset 0 to {copied}, have no source" in found.detail
+    found = await verdict([], [], source_start=20)
+    assert (found.state, found.detail.split(": ")[1][:10]) == (CopyState.NOT_COMPARED, "0 records ")
+    assert (await verdict([], [], source_start=20, copy_start=22)).state is CopyState.EQUAL
+
+
+async def test_case_831_the_copys_retention_excuses_no_more_records_than_its_log_has_lost() -> None:
+    # Before, any start of the copy's log but 0 excused everything before its first record.
+    source = log(rows(100), 10)
+    found = await verdict(source, log(rows(60, 40), 10, first=5), copy_start=5)
+    assert (found.state, found.differs_at) == (CopyState.DIFFERS, 0)
+    assert "of 40 records, its retention can have taken 5" in found.detail
+    for first in (40, 43):
+        found = await verdict(source, log(rows(60, 40), 10, first=first), copy_start=first)
+        assert (found.state, found.records) == (CopyState.EQUAL_IN_PART, 60)
+    assert (await verdict(source, log(rows(59, 41), 10, first=40), copy_start=40)).state is CopyState.DIFFERS
+
+
+async def test_case_832_the_link_excuses_only_records_from_before_its_beginning() -> None:
+    # Before, START=latest in today's settings excused any beginning, and START=earliest none.
+    source = log(rows(100), 10)
+    lost = await verdict(source, log(rows(37, 63), 10), asked_from=60)
+    assert (lost.state, lost.differs_at) == (CopyState.DIFFERS, 60)
+    more = await verdict(source, log(rows(47, 53), 10), asked_from=60)
+    assert (more.state, more.records) == (CopyState.EQUAL_IN_PART, 47)
+    nothing_due = await verdict(source, [], asked_from=100)
+    assert (nothing_due.state, nothing_due.records) == (CopyState.EQUAL_IN_PART, 0)
+    behind = await verdict(source, [], asked_from=63)
+    assert (behind.state, behind.behind) == (CopyState.BEHIND, 37)
+    surplus = await verdict(source, log(rows(3, 200)), asked_from=100)
+    assert surplus.state is CopyState.DIFFERS
+
+
+async def test_case_831_what_another_program_did_not_copy_before_the_link_is_not_due() -> None:
+    source, adopted = log(rows(100), 10), Adopted(0, 60, 3)
+    for first, state in ((70, CopyState.EQUAL_IN_PART), (75, CopyState.DIFFERS)):
+        copy = log(rows(100 - first, first), 10, first=12)
+        assert (await verdict(source, copy, copy_start=12, adopted=adopted)).state is state
+
+
+async def test_case_832_of_records_that_are_all_the_same_the_link_tells_where_it_began() -> None:
+    beats: list[Written] = [(NOW, b"", b"beat", [])] * 30
+    found = await verdict(log(beats, 10), log(beats[:17], 10), asked_from=13)
+    assert (found.state, found.records, found.source) == (CopyState.EQUAL_IN_PART, 17, Span(13, 30))
+    found = await verdict(log(beats, 10), log(beats[:16], 10), asked_from=13)
+    assert (found.state, found.behind) == (CopyState.BEHIND, 1)
+
+
+async def test_case_833_the_sources_retention_excuses_no_more_records_than_its_log_has_lost() -> None:
+    source = log(rows(50, 50), 10, first=50)
+    found = await verdict(source, raw_copy(log(rows(20) + rows(50) + rows(50, 50), 10)), source_start=50)
+    assert (found.state, found.differs_at) == (CopyState.DIFFERS, 50)
+    assert "70 records" in found.detail
+    assert "which has deleted 50 records at most" in found.detail
 
 
 async def test_retention_amid_one_and_the_same_record_again_and_again_is_no_false_alarm() -> None:
@@ -148,7 +204,7 @@ async def test_older_records_than_a_source_that_deleted_none_are_a_difference() 
 
 
 async def test_records_that_start_latest_left_out_are_named_and_the_rest_is_equal() -> None:
-    found = await verdict(log(rows(100), 10), log(rows(37, 63), 10), latest=True)
+    found = await verdict(log(rows(100), 10), log(rows(37, 63), 10), asked_from=63)
     assert (found.state, found.records, found.source) == (CopyState.EQUAL_IN_PART, 37, Span(63, 100))
     assert found.words == "equal from source offset 63"
     assert "REPLICA_TOPICS_START=latest" in found.detail
@@ -168,16 +224,13 @@ async def test_a_beginning_that_nothing_explains_is_lost() -> None:
 
 
 async def test_a_copy_in_part_can_be_behind_too() -> None:
-    found = await verdict(log(rows(100), 10), log(rows(20, 63), 10), latest=True)
+    found = await verdict(log(rows(100), 10), log(rows(20, 63), 10), asked_from=63)
     assert (found.state, found.behind, found.records) == (CopyState.BEHIND, 17, 20)
     assert "before offset 63" in found.detail
 
 
-@pytest.mark.parametrize(("copy_start", "latest"), [(5, False), (0, True)])
-async def test_an_empty_destination_that_may_have_a_reason_for_it_is_not_compared(
-    copy_start: int, latest: bool
-) -> None:
-    found = await verdict(log(rows(10)), [], copy_start=copy_start, latest=latest)
+async def test_a_destination_that_its_retention_has_emptied_is_not_compared() -> None:
+    found = await verdict(log(rows(10)), [], copy_start=5)
     assert (found.state, found.records) == (CopyState.NOT_COMPARED, 0)
     assert found.detail
 

@@ -18,7 +18,7 @@ from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
 from appliance.verify.model import comparison
 from appliance.verify.model.report import CopyState, PartitionResult, Span
-from appliance.verify.partition import Terms, verify_every_record
+from appliance.verify.partition import verify_every_record
 from appliance.verify.resume_file import ResumeFile
 from appliance.verify.side import Side
 from appliance.verify.work import (
@@ -52,7 +52,6 @@ async def result_of(job: Job, source: list[Batch], copy: list[Batch]) -> Partiti
         job,
         Side(LogReader(source, job.source.start, end(source)), job.source),
         Side(theirs, job.destination, deadline=0.0 if job.last else None),
-        Terms(latest=False, deadline=0.0),
         lambda _: None,
     )
 

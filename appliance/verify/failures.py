@@ -1,0 +1,66 @@
+"""The records on which the link's SQL fails: each is a dead letter that is still there, or the copy is not whole."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.model.checkpoint import LaneCheckpoint
+from appliance.link.model.naming import DEAD_LETTERS
+from appliance.link.model.position import Position
+from appliance.verify.model.report import CopyState, PartitionResult, counted
+from appliance.verify.reader import Choose, Reader, spans
+from appliance.verify.side import Side
+
+Lanes = Sequence[LaneCheckpoint]
+
+
+def with_failure(result: PartitionResult, lanes: Lanes) -> PartitionResult:
+    """The result, unless its link stands at a record on which its SQL fails, or has skipped one."""
+    at, span, held = result.failed_at, result.source, _position(result, lanes)
+    if at is None or span is None or not result.state.well:
+        return result
+    fails = f"the SQL fails on the record at source offset {at}"
+    if held is None or held.next_offset < min(at + 1, span.end):
+        why = (held and held.stopped) or "the link has not passed it"
+        detail = f"{fails}, which is neither copied nor a dead letter: {why}"
+        return replace(result, state=CopyState.BEHIND, detail=detail, behind=1)
+    for gap in (gap for lane in lanes for gap in lane.gaps.values()):
+        is_its = (gap.partition, gap.source_id) == ((result.topic, result.partition), held.source_id)
+        if is_its and gap.first < span.end and gap.next > span.start:
+            detail = f"{fails}; source offsets {gap.first} to {gap.next} were skipped: {gap.cause}"
+            return replace(result, state=CopyState.DIFFERS, detail=detail, differs_at=gap.first)
+    return result
+
+
+async def with_letters(
+    results: Iterable[PartitionResult], lanes: Lanes, destination: KafkaCluster, choose: Choose | None
+) -> list[PartitionResult]:
+    """The results, without the good ones of which more dead letters are lost than retention can have taken.
+
+    Raises:
+        PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+    """
+    found = []
+    for each in results:
+        held = _position(each, lanes)
+        written = held.dead_letters if held and each.state.well else 0
+        lost = written - await _letters(destination, choose, each) if written else 0
+        detail = f"the destination lacks {counted(lost, 'dead letter')} of {written}"
+        found.append(replace(each, state=CopyState.DIFFERS, detail=detail) if lost > 0 else each)
+    return found
+
+
+async def _letters(destination: KafkaCluster, choose: Choose | None, result: PartitionResult) -> int:
+    """Number of dead letters of a partition that are there, or that retention can have taken."""
+    partition = result.copy + DEAD_LETTERS, result.partition or 0
+    metadata = await destination.metadata([partition[0]])
+    if partition[0] not in metadata.topics:
+        return 0
+    span = (await spans(destination, metadata, [partition]))[partition]
+    side = Side(Reader(destination, partition, "verify-dead-letters", span.start, choose), span)
+    return span.start + await side.count_between(span.start, span.end)
+
+
+def _position(result: PartitionResult, lanes: Lanes) -> Position | None:
+    key = result.topic, result.partition or 0
+    return next((lane.positions[key] for lane in lanes if key in lane.positions), None)
