@@ -24,7 +24,6 @@ from appliance.kafka.client.config_filter import ConfigFilter, Made
 from appliance.kafka.client.configs import configs, write_limits
 from appliance.kafka.client.topics import NewTopic, hidden_topics
 from appliance.kafka.client.transactions import try_partitions
-from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import DEAD_LETTERS, PRODUCERS, REGISTRY, Naming
 from appliance.link.model.topic_configs import (
     mirror_topic,
@@ -86,7 +85,7 @@ class Destination:
             codes = await self._trial.at_coordinator(lambda connection: try_partitions(connection, producer, asked))
         except BrokerRefused as error:
             if error.code == _NO_SUCH_ID:
-                return skipped("cannot be asked without a transactional id: see the next step")
+                return skipped("cannot be asked without a transactional id: see the step transactions")
             raise
         refused = [name for name in names if codes.get((name, 0)) is ErrorCode.topic_authorization_failed]
         if refused:
@@ -142,14 +141,10 @@ class Destination:
             return failed(
                 f"{name} has {_POLICY}={policy}: its records would be deleted", f"make it compacted: {change}"
             )
-        return self._led(topic)
-
-    def _led(self, topic: Topic) -> Finding:
-        leaderless = sum(leader < 0 for leader in topic.leaders)
-        if leaderless:
-            detail = f"{leaderless} of {len(topic.leaders)} partitions of {topic.name} have no leader"
+        if leaderless := sum(leader < 0 for leader in topic.leaders):
+            detail = f"{leaderless} of {len(topic.leaders)} partitions of {name} have no leader"
             return failed(detail, "start the destination brokers that are down")
-        return passed(f"{topic.name} is compacted, {len(topic.leaders)} partitions")
+        return passed(f"{name} is compacted, {len(topic.leaders)} partitions")
 
     @property
     def _unknown(self) -> str:
@@ -157,8 +152,9 @@ class Destination:
 
     def _with(self, operation: AclOperation) -> list[str]:
         """The link's topics, existing or not, to which it needs a right."""
-        topics = self.topics()
-        return [name for right in RIGHTS if right.includes(operation) for name in topics.get(right.of, ())]
+        wanted, topics = operation.name.title().replace("_", ""), self.topics()
+        needing = (right.of for right in RIGHTS if wanted in right.operations.split(", "))
+        return [name for kind in needing for name in topics.get(kind, ())]
 
     def topics(self) -> Mapping[str, Collection[str]]:
         """The link's topics at the destination, by their names in ``RIGHTS``."""

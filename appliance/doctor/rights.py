@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from appliance.kafka.client.acls import AclOperation
-
 
 class Right(NamedTuple):
     """The beginnings of a row's cells, and the step that checks it; or of which topics at the destination it is."""
@@ -12,10 +10,6 @@ class Right(NamedTuple):
     resource: str
     operations: str
     of: str
-
-    def includes(self, operation: AclOperation) -> bool:
-        """True when the row has the operation."""
-        return operation.name.title().replace("_", "") in self.operations.split(", ")
 
 
 _TABLE = """

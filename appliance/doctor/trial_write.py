@@ -28,7 +28,6 @@ from appliance.settings.values import Settings
 _PAUSE_MAX = 0.1
 _REQUEST_SECONDS = 15.0
 _COMMITTED = FetchLimits(64 * 1024, wait=1.0)
-_TOO_FEW = "NOT_ENOUGH_REPLICAS"
 
 T = TypeVar("T")
 
@@ -70,14 +69,14 @@ class TrialWrite:
         try:  # without a transaction: none can end in a topic with too few replicas
             await append(self._cluster, metadata, partition, records)
         except BrokerBusy as error:
-            if error.code != _TOO_FEW:
+            if error.code != "NOT_ENOUGH_REPLICAS":
                 raise
             limits, _ = await write_limits(self._cluster, [name])
             least, replicas = limits[name].in_sync, metadata.topics[name].replicas[0]
             what = f"{some(like) or name}: {LEAST_IN_SYNC}={least}, replicas: {replicas}"
             remedy = f"set {LEAST_IN_SYNC}={replicas} for the destination's brokers, and for topics that have their own"
             other = f"or REPLICATION_FACTOR={least}, with as many brokers, before the topics are made"
-            return failed(f"{what}: {_TOO_FEW}, nothing can be written", f"{remedy}; {other}")
+            return failed(f"{what}: {error.code}, nothing can be written", f"{remedy}; {other}")
         writer = Writer(self._cluster, producer, partition, metadata, _REQUEST_SECONDS)
         await writer.write([], lambda *_: {partition: records})
         await self.producer(anew=True)  # once the marker is written

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.destination_side import STEPS
-from appliance.doctor.rights import RIGHTS, Right
+from appliance.doctor.rights import RIGHTS
 from appliance.doctor.source_topics import SourceTopics
-from appliance.kafka.client.acls import AclOperation
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.settings.env_file import read_settings
@@ -36,12 +35,6 @@ async def test_each_right_of_the_page_is_in_the_doctors_table_with_a_step_that_c
         assert resource.startswith(right.resource)
         assert operations.startswith(right.operations)
         assert right.of in checked
-
-
-def test_a_row_includes_the_operations_that_it_names_and_no_others() -> None:
-    row = Right("destination", "topics", "Read, DescribeConfigs, AlterConfigs", "copies")
-    included = {operation for operation in AclOperation if row.includes(operation)}
-    assert included == {AclOperation.READ, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
 
 
 async def test_topics_of_features_are_the_doctors_only_where_the_link_has_them(tmp_path: Path) -> None:
