@@ -120,10 +120,10 @@ class Destination:
         replicas = {name: topic.replicas[0] for name, topic in there.items() if topic.replicas}
         missing = [topic.name for topic in wanted if topic.name not in limits]
         finding = await self._trial.examine(self._settings.topics.replication_factor, "", missing)
-        for name in limits.keys() & replicas.keys():
-            least = limits[name].in_sync
-            if least > replicas[name] and finding.verdict is Verdict.PASSED:
-                finding = await self._trial.examine(replicas[name], str(least), [name])
+        kinds = {(replicas[name], limits[name].in_sync): name for name in limits.keys() & replicas.keys()}
+        for (count, least), name in kinds.items():
+            if least > count and finding.verdict is Verdict.PASSED:
+                finding = await self._trial.examine(count, str(least), [name])
         return finding
 
     async def positions(self) -> Finding:

@@ -16,7 +16,7 @@ from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.produce import append
 from appliance.kafka.client.topics import NewTopic, delete_topics, require_led
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata
 from appliance.kafka.records.batch import split
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.writer import Writer
@@ -28,6 +28,7 @@ from appliance.settings.values import Settings
 _PAUSE_MAX = 0.1
 _REQUEST_SECONDS = 15.0
 _COMMITTED = FetchLimits(64 * 1024, wait=1.0)
+_TOO_FEW = "NOT_ENOUGH_REPLICAS"
 
 T = TypeVar("T")
 
@@ -48,12 +49,13 @@ class TrialWrite:
         new = NewTopic(self._topic, 1, replicas, {LEAST_IN_SYNC: in_sync} if in_sync else {})
         try:
             await self._remove()  # that of a killed doctor; and without the right to remove one, none is made
-            raise_first((await ConfigFilter(self._cluster).make([new])).failures.values())
             try:
-                return await self._write(like)
+                return await self._write(await retry_while_busy(partial(self._make, new)), like)
             finally:
                 await self._remove()
         except (BrokerRefused, PartitionsUnavailable) as error:
+            if isinstance(error, BrokerBusy):
+                raise
             rights = f"CREATE, DESCRIBE, READ, WRITE, DESCRIBE_CONFIGS and DELETE on {self._topic}"
             return warning(f"no record was written: {error}", f"permit {self._key} {rights}, and topics to be deleted")
 
@@ -61,22 +63,26 @@ class TrialWrite:
         known = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
         await delete_topics(self._cluster, {self._topic: known.id if known else NOWHERE})
 
-    async def _write(self, like: Sequence[str]) -> Finding:
+    async def _make(self, new: NewTopic) -> Metadata:
+        """Make it, again while its predecessor is still being deleted."""
+        raise_first((await ConfigFilter(self._cluster).make([new])).failures.values())
+        return await require_led(self._cluster, {new.name: 1})
+
+    async def _write(self, metadata: Metadata, like: Sequence[str]) -> Finding:
         name, partition = self._topic, (self._topic, 0)
-        metadata = await retry_while_busy(partial(require_led, self._cluster, {name: 1}))
         producer = await self.producer()
         records = [encode_producer(metadata.cluster_id, producer, self._naming, now_ms())]
         try:  # without a transaction: none can end in a topic with too few replicas
             await append(self._cluster, metadata, partition, records)
-        except BrokerBusy as error:
-            if error.code != "NOT_ENOUGH_REPLICAS":
+        except PartitionsUnavailable as error:
+            if _TOO_FEW not in str(error):
                 raise
             limits, _ = await write_limits(self._cluster, [name])
             least, replicas = limits[name].in_sync, metadata.topics[name].replicas[0]
             what = f"{some(like) or name}: {LEAST_IN_SYNC}={least}, replicas: {replicas}"
             remedy = f"set {LEAST_IN_SYNC}={replicas} for the destination's brokers, and for topics that have their own"
             other = f"or REPLICATION_FACTOR={least}, with as many brokers, before the topics are made"
-            return failed(f"{what}: {error.code}, nothing can be written", f"{remedy}; {other}")
+            return failed(f"{what}: {_TOO_FEW}, nothing can be written", f"{remedy}; {other}")
         writer = Writer(self._cluster, producer, partition, metadata, _REQUEST_SECONDS)
         await writer.write([], lambda *_: {partition: records})
         await self.producer(anew=True)  # once the marker is written

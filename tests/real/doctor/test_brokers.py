@@ -132,5 +132,6 @@ def set_for_brokers(cluster: Cluster, name: str, value: str) -> None:
     """Change a setting of the cluster's only broker while it runs."""
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     broker = ConfigResource(ResourceType.BROKER, "0", incremental_configs=[entry])
-    for change in AdminClient(cluster.client_configuration()).incremental_alter_configs([broker]).values():
+    admin = AdminClient(cluster.client_configuration())
+    for change in admin.incremental_alter_configs([broker]).values():
         change.result(PATIENCE)
