@@ -48,7 +48,7 @@ class TrialWrite:
         """Write to a topic of so many replicas, and this min.insync.replicas if any, ``like`` those of the link."""
         new = NewTopic(self._topic, 1, replicas, {LEAST_IN_SYNC: in_sync} if in_sync else {})
         try:
-            await self._remove()  # that of a killed doctor; and without the right to remove one, none is made
+            await self._remove()  # that of a doctor that was killed, or lacked the right
             try:
                 return await self._write(await retry_while_busy(partial(self._make, new)), like)
             finally:
@@ -57,7 +57,10 @@ class TrialWrite:
             if isinstance(error, BrokerBusy):
                 raise
             rights = f"CREATE, DESCRIBE, READ, WRITE, DESCRIBE_CONFIGS and DELETE on {self._topic}"
-            return warning(f"no record was written: {error}", f"permit {self._key} {rights}, and topics to be deleted")
+            return warning(
+                f"whether records are acknowledged is not known: {error}",
+                f"permit {self._key} {rights}, and topics to be deleted",
+            )
 
     async def _remove(self) -> None:
         known = (await self._cluster.metadata([self._topic])).topics.get(self._topic)

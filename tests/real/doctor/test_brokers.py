@@ -122,7 +122,9 @@ async def test_case_820_a_destination_that_acknowledges_no_write_is_told_and_the
         assert (await look()).well
         make_topic(cluster, NewTopic(positions, 2, 1, config={"cleanup.policy": "compact", "min.insync.replicas": "2"}))
         report = await look()
-        assert_breaks_at(report, "destination: transactions", f"{positions}: min.insync.replicas=2", "of their own")
+        assert_breaks_at(
+            report, "destination: transactions", f"{positions}: min.insync.replicas=2", "topics that have their own"
+        )
         configure(cluster, positions, **{"min.insync.replicas": "1"})
         assert (await look()).well
         assert {name for name in topics(cluster) if not name.startswith("__")} == {positions}

@@ -24,7 +24,7 @@ from testbed.plan import ApiKey
 from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
 from tests.support.administration import denied, permit, permitted, topics
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
-from tests.support.groups import commit, committed
+from tests.support.groups import commit
 from tests.support.link import GRAPE, ORANGE, Link, faults, lines, link
 from tests.support.patience import PATIENCE
 from tests.support.rows import read_rows, until_rows
@@ -418,6 +418,8 @@ def faulty(report: Diagnosis) -> list[str]:
 
 async def test_case_823_rights_that_are_needed_later_are_named_and_break_nothing(path: Link) -> None:
     # Only the right to describe the settings was looked at, and of copies alone.
+    if there := path.topics(path.grape):
+        delete_topics(path.grape, there)
     path.make_topic(path.grape, "orders.copy", 2)
     try:
         for operation in (AclOperation.ALTER_CONFIGS, AclOperation.ALTER):
@@ -431,16 +433,20 @@ async def test_case_823_rights_that_are_needed_later_are_named_and_break_nothing
 
 
 @pytest.mark.parametrize("operation", [AclOperation.CREATE, AclOperation.WRITE, AclOperation.DELETE])
-async def test_without_the_right_to_a_topic_of_its_own_the_doctor_says_that_it_wrote_nothing(
+async def test_without_the_right_to_a_topic_of_its_own_the_doctor_says_that_it_does_not_know(
     path: Link, operation: AclOperation
 ) -> None:
+    before = path.topics(path.grape)
     with denied(path.grape, WRITER, ResourceType.TOPIC, TRIAL, operation):
         report = await examined(path)
     assert faulty(report) == ["destination: transactions"]
     told = finding(report, "destination: transactions")
-    assert told.detail.startswith("no record was written: ")
+    assert told.detail.startswith("whether records are acknowledged is not known: ")
     assert operation.name in told.remedy
-    assert path.topics(path.grape) == set()
+    # A broker does not tell of a missing topic that it must not be deleted; the next run with the right removes it.
+    assert path.topics(path.grape) - before == ({TRIAL} if operation is AclOperation.DELETE else set())
+    assert faulty(await examined(path)) == []
+    assert path.topics(path.grape) == before
 
 
 GROUP = "readers-of-orders"
@@ -463,7 +469,9 @@ async def test_case_824_rights_to_groups_are_tested_on_both_sides_and_no_offset_
             with permitted(path.grape, WRITER, (ResourceType.GROUP, "readers-", AclOperation.READ)):
                 report = await examined(path, **wanted)
                 assert faulty(report) == []
-    assert committed(path.grape, GROUP) == {}
+    admin = AdminClient(path.grape.client_configuration())
+    listed = admin.list_consumer_groups().result(PATIENCE)
+    assert GROUP not in [group.group_id for group in listed.valid]
 
 
 async def test_case_825_topics_of_dead_letters_and_the_sql_itself_are_tried(path: Link, tmp_path: Path) -> None:
