@@ -1,4 +1,4 @@
-"""The checks of every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions."""
+"""The checks of every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions, and its id."""
 
 import asyncio
 import datetime
@@ -23,6 +23,8 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Resolve, connect
 from appliance.kafka.client.login import Login, agree_versions
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import NOBODY
 from appliance.kafka.protocol.versions import NEEDED
 from appliance.listing import some
 from appliance.settings.target import Target
@@ -35,6 +37,10 @@ METADATA_SECONDS = 15.0
 AT_ONCE = 16
 """Brokers that are checked at the same time."""
 
+_OF_ANOTHER = "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"
+_LEADERS_MOVE = 0.0, 0.5, 1.0
+"""Pauses before each of the looks at the leaders, in seconds: some may move meanwhile."""
+_ADVERTISE = "give each broker a name or port of its own in advertised.listeners, that leads to this broker alone"
 _WRONG_NAME = 62
 _NOT_YET_VALID, _EXPIRED = 9, 10
 
@@ -150,6 +156,26 @@ class BrokerChecks:
         if self._lacks_certificate:
             return skipped("the brokers ask for a certificate, which this VM needs not have")
         return self._judged(faults, detail, self._login_remedies())
+
+    async def ids(self) -> Finding:
+        """Check that each broker answers at the address that it advertises: only its leader knows a partition's end."""
+        if not self.logs_in:
+            return skipped("a login is not set on this VM, which needs none")
+        for pause in _LEADERS_MOVE:
+            await asyncio.sleep(pause)
+            metadata = await self.cluster.metadata(None)
+            targets = list(metadata.brokers.values())
+            if shared := [f"{node} at {to}" for node, to in metadata.brokers.items() if targets.count(to) > 1]:
+                return failed(f"several brokers advertise one address: {some(shared)}", _ADVERTISE)
+            topics = metadata.topics.values()
+            led = {leader: (topic.name, number) for topic in topics for number, leader in enumerate(topic.leaders)}
+            led.pop(NOBODY, None)
+            _, failures = await try_offsets(self.cluster, metadata, led.values(), Bound.END)
+            wrong = [node for node, own in led.items() if getattr(failures.get(own), "code", "") in _OF_ANOTHER]
+            if not wrong:
+                return passed(f"{len(led)} of {len(targets)} lead partitions that are seen, and answer for them")
+        others = some([f"{metadata.brokers[node]}, which is that of broker {node}" for node in wrong])
+        return failed(f"another broker answers at {others}", _ADVERTISE)
 
     async def _listed(self) -> tuple[tuple[Target, ...], str]:
         """The brokers of live metadata and of the settings; the latter alone while the cluster does not answer."""

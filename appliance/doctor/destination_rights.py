@@ -1,45 +1,30 @@
-"""The rights at the destination: making topics, writing partitions, transactions, the positions topic.
+"""The rights at the destination: making topics, writing partitions, reading and altering, the positions topic.
 
-Only an abort marker is left behind, see ``appliance.doctor``:
+Nothing is left behind, see ``appliance.doctor``:
 
 - topics are made for validation only;
 - whether a partition may be written is asked by adding it to a transaction together with one of a topic that does not
   exist. The coordinator takes all or none, so it takes none, but says of each whether it may be written. Topics that
   are yet to be made can be asked for in the same way;
-- a transaction is begun on the positions topic, and aborted; where copies are shared, with a batch in the topic of
-  producers.
+- records are written to a topic of the doctor's own alone, see ``trial_write``.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from appliance.doctor.source_topics import SourceTopics, unreadable
-from appliance.doctor.step import Finding, failed, passed, skipped
+from appliance.doctor.rights import RIGHTS
+from appliance.doctor.source_topics import TOPICS_MAX, SourceTopics, unreadable
+from appliance.doctor.step import Finding, Verdict, failed, passed, skipped, warning
+from appliance.doctor.trial_write import TrialWrite
 from appliance.errors import ApplianceError, BrokerRefused
-from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.acls import AclOperation, permitted
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, Made
-from appliance.kafka.client.configs import configs
-from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.fetch import FetchLimits
-from appliance.kafka.client.partition_reader import fetch_partition
-from appliance.kafka.client.produce import Copy, check_produced, produce
+from appliance.kafka.client.configs import configs, write_limits
 from appliance.kafka.client.topics import NewTopic, hidden_topics
-from appliance.kafka.client.transactions import (
-    Producer,
-    add_partitions,
-    end_transaction,
-    init_producer_id,
-    try_partitions,
-)
-from appliance.kafka.protocol.metadata import Topic
-from appliance.kafka.records.batch import split
-from appliance.kafka.records.records import pack
-from appliance.link.client.retry import retry_while_busy
-from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
-from appliance.link.model.producers import encode_producer
+from appliance.kafka.client.transactions import try_partitions
+from appliance.link.model.naming import DEAD_LETTERS, PRODUCERS, REGISTRY, Naming
 from appliance.link.model.topic_configs import (
     mirror_topic,
     missed,
@@ -53,17 +38,9 @@ from appliance.link.model.topic_configs import (
 from appliance.listing import some
 from appliance.settings.values import Settings
 
-TOPICS_MAX = 1000
-"""Most topics checked."""
-
-_PAUSE_MAX = 0.1
-_REQUEST_SECONDS = 15.0
-_UNDECIDED = FetchLimits(64 * 1024, wait=1.0, committed=False)
 _POLICY = "cleanup.policy"
 _COMPACTED = "compact"
 _NO_SUCH_ID = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
-
-T = TypeVar("T")
 
 
 class Destination:
@@ -81,14 +58,10 @@ class Destination:
         self._sources = sources
         self._key = settings.destination.login or "DESTINATION_API_KEY"
         self._filter = ConfigFilter(cluster, self._naming.positions_topic)
-        self._producer: Producer | None = None
+        self._trial = TrialWrite(settings, cluster)
 
     async def create(self) -> Finding:
-        """Check that missing topics can be made, and that existing ones can be described.
-
-        Raises:
-            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
-        """
+        """Check that missing topics can be made, and that existing ones can be described."""
         there = (await self._cluster.metadata(None)).topics
         held = [copy for copy in self._copies() if copy in there]
         known = await self._filter.known()
@@ -98,31 +71,21 @@ class Destination:
             return failed(str(error), self._create_remedy(name, error))
         if hidden := await hidden_topics(self._cluster, made.there):
             return failed(f"{self._key} may not see {some(sorted(hidden))}", f"permit {self._key} DESCRIBE on them")
-        try:
-            await configs(self._cluster, held)
-        except BrokerRefused as error:
-            return failed(str(error), f"permit {self._key} DESCRIBE_CONFIGS and ALTER_CONFIGS on the copies")
         can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
         return passed(
             f"{len(held)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(made, known)}"
         )
 
     async def write(self) -> Finding:
-        """Check that every copy, the positions topic and the registry may be written.
-
-        Raises:
-            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
-        """
-        naming = self._naming
-        ours = naming.positions_topic, naming.offsets_topic, REGISTRY, *([PRODUCERS] if naming.shared else ())
-        names = [*self._copies(), *ours, *self._mirrors]
-        asked = [(name, 0) for name in (*names, naming.doctors_id)]
+        """Check that every copy, and every topic of the link's own, may be written."""
+        names = self._with(AclOperation.WRITE)
+        asked = [(name, 0) for name in (*names, self._naming.doctors_id)]
         try:
-            producer = await self._take()
-            codes = await self._at_coordinator(lambda connection: try_partitions(connection, producer, asked))
+            producer = await self._trial.producer()
+            codes = await self._trial.at_coordinator(lambda connection: try_partitions(connection, producer, asked))
         except BrokerRefused as error:
             if error.code == _NO_SUCH_ID:
-                return skipped("cannot be asked without a transactional id: see the next step")
+                return skipped("cannot be asked without a transactional id: see the step transactions")
             raise
         refused = [name for name in names if codes.get((name, 0)) is ErrorCode.topic_authorization_failed]
         if refused:
@@ -131,53 +94,40 @@ class Destination:
             )
         return passed(f"permitted on {some(names)}{self._unknown}")
 
-    async def transactions(self) -> Finding:
-        """Begin a transaction, and abort it; of shared copies, see that the cluster keeps its producer id in a batch.
+    async def others(self) -> Finding:
+        """Check that all topics may be read; and of those that exist, the rights to changes that are needed later."""
+        found = await permitted(self._cluster, self._with(AclOperation.DESCRIBE))
+        lacks = {AclOperation.READ: await unreadable(self._cluster, self._with(AclOperation.READ))} | {
+            operation: [name for name in self._with(operation) if operation not in found.get(name, {operation})]
+            for operation in (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS, AclOperation.ALTER)
+        }
+        told = "; ".join(f"{operation.name} on {some(names)}" for operation, names in lacks.items() if names)
+        if told:
+            judge = failed if lacks[AclOperation.READ] or lacks[AclOperation.DESCRIBE_CONFIGS] else warning
+            return judge(f"refused: {told}", f"permit {self._key} {told}")
+        return passed(f"all may be read, {len(found)} that exist may be altered{self._unknown}")
 
-        Raises:
-            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
-        """
-        name = self._naming.positions_topic
+    async def transactions(self) -> Finding:
+        """Commit a record to a topic as each of the link's is or will be, and read it back."""
         try:
-            producer = await self._take()
-            await self._at_coordinator(lambda _: self._cluster.coordinator(REGISTRY))
-            if name not in (await self._cluster.metadata([name])).topics:
-                return passed(f"{producer.transactional_id} is permitted; none can be begun before there is {name}")
-            await self._at_coordinator(lambda connection: add_partitions(connection, producer, [(name, 0)]))
-            kept = await self._producer_id_of_a_batch(producer)
-            await self._at_coordinator(
-                lambda connection: end_transaction(connection, producer, _REQUEST_SECONDS, committed=False)
-            )
+            await self._trial.producer()
+            await self._trial.at_coordinator(lambda _: self._cluster.coordinator(REGISTRY))
         except BrokerRefused as error:
             return failed(str(error), self._transaction_remedy(error))
-        if kept not in (None, producer.id):
-            what = f"a batch with producer id {producer.id} was stored with {kept}"
-            return failed(what, f"share no copies in this cluster: {self._naming.variable}, REPLICA_FAN_IN")
-        return passed(f"begun and aborted as {producer.transactional_id}{', its producer id is kept' if kept else ''}")
-
-    async def _producer_id_of_a_batch(self, producer: Producer) -> int | None:
-        """The producer id in the header of a batch that was written with this one; None if no copies are shared yet.
-
-        The batch is one of the topic of producers, in the open transaction.
-        """
-        partition = (PRODUCERS, 0)
-        metadata = await self._cluster.metadata([PRODUCERS])
-        if not self._naming.shared or PRODUCERS not in metadata.topics:
-            return None
-        await self._at_coordinator(lambda connection: add_partitions(connection, producer, [partition]))
-        record = encode_producer(metadata.cluster_id, producer, self._naming, now_ms())
-        leader = await self._cluster.broker(metadata.leader(*partition), "produce")
-        sent = await produce(leader, producer, [Copy(partition, memoryview(pack([record], 0)), 0)])
-        offset = check_produced(await sent)[partition]
-        fetched = await fetch_partition(self._cluster, metadata, partition, offset, "doctor", _UNDECIDED)
-        return next((each.header.producer_id for each in split(fetched.records)), None)
+        wanted = self._wanted(await self._filter.known())
+        there = (await self._cluster.metadata([topic.name for topic in wanted])).topics
+        limits, _ = await write_limits(self._cluster, there)
+        replicas = {name: topic.replicas[0] for name, topic in there.items() if topic.replicas}
+        missing = [topic.name for topic in wanted if topic.name not in limits]
+        finding = await self._trial.examine(self._settings.topics.replication_factor, "", missing)
+        kinds = {(replicas[name], limits[name].in_sync): name for name in limits.keys() & replicas.keys()}
+        for (count, least), name in kinds.items():
+            if least > count and finding.verdict is Verdict.PASSED:
+                finding = await self._trial.examine(count, str(least), [name])
+        return finding
 
     async def positions(self) -> Finding:
-        """Check that the positions topic is as the replicator needs it, or does not exist yet.
-
-        Raises:
-            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
-        """
+        """Check that the positions topic is as the replicator needs it, or does not exist yet."""
         name = self._naming.positions_topic
         metadata = await self._cluster.metadata([name])
         topic = metadata.topics.get(name)
@@ -191,20 +141,33 @@ class Destination:
             return failed(
                 f"{name} has {_POLICY}={policy}: its records would be deleted", f"make it compacted: {change}"
             )
-        if await unreadable(self._cluster, metadata, [topic]):
-            return failed(f"{name} may not be read", f"permit {self._key} READ on {name}")
-        return self._led(topic)
-
-    def _led(self, topic: Topic) -> Finding:
-        leaderless = sum(leader < 0 for leader in topic.leaders)
-        if leaderless:
-            detail = f"{leaderless} of {len(topic.leaders)} partitions of {topic.name} have no leader"
+        if leaderless := sum(leader < 0 for leader in topic.leaders):
+            detail = f"{leaderless} of {len(topic.leaders)} partitions of {name} have no leader"
             return failed(detail, "start the destination brokers that are down")
-        return passed(f"{topic.name} is compacted, {len(topic.leaders)} partitions")
+        return passed(f"{name} is compacted, {len(topic.leaders)} partitions")
 
     @property
     def _unknown(self) -> str:
         return "" if self._sources.matching else "; of the copies nothing is known, as the source's topics are not"
+
+    def _with(self, operation: AclOperation) -> list[str]:
+        """The link's topics, existing or not, to which it needs a right."""
+        wanted, topics = operation.name.title().replace("_", ""), self.topics()
+        needing = (right.of for right in RIGHTS if wanted in right.operations.split(", "))
+        return [name for kind in needing for name in topics.get(kind, ())]
+
+    def topics(self) -> Mapping[str, Collection[str]]:
+        """The link's topics at the destination, by their names in ``RIGHTS``."""
+        naming, copies = self._naming, self._copies()
+        return {
+            "copies": copies,
+            "own": [naming.positions_topic, naming.offsets_topic],
+            "dead": [copy + DEAD_LETTERS for copy in copies] if naming.dead_letters else [],
+            "groups": [naming.groups_topic] if self._settings.groups.wanted else [],
+            "registry": [REGISTRY],
+            "producers": [PRODUCERS] if naming.shared else [],
+            "mirrors": naming.mirror_topics,
+        }
 
     def _copies(self) -> list[str]:
         return [self._naming.destination(topic.name) for topic in self._sources.matching][:TOPICS_MAX]
@@ -215,14 +178,10 @@ class Destination:
         sources = self._sources.matching[:TOPICS_MAX]
         copies = new_copies(sources, self._configs_to_follow(), naming, factor, known, compacts=compacts)
         lanes = engine.lanes or engine.task_count
-        mirrors = [mirror_topic(name, factor) for name in self._mirrors]
+        own = self.topics()
+        mirrors = [mirror_topic(name, factor) for name in (*own["mirrors"], *own["groups"])]
         ours = [positions_topic(naming, lanes, factor), offsets_topic(naming, lanes, factor), registry_topic(factor)]
-        return [*copies, *ours, *mirrors]
-
-    @property
-    def _mirrors(self) -> list[str]:
-        groups = [self._naming.groups_topic] if self._settings.groups.wanted else []
-        return [*self._naming.mirror_topics, *groups]
+        return [*copies, *ours, *mirrors, *(NewTopic(name, 1, -1, {}) for name in own["dead"])]
 
     def _configs_to_follow(self) -> Mapping[str, Mapping[str, str]]:
         follow = self._settings.topics.configs_to_follow
@@ -253,20 +212,3 @@ class Destination:
             return "lower TRANSACTION_TIMEOUT_SECONDS to the brokers' transaction.max.timeout.ms"
         prefix = f"{self._settings.replicator}."
         return f"permit {self._key} WRITE and DESCRIBE on transactional ids that begin with {prefix}, and on {REGISTRY}"
-
-    async def _take(self) -> Producer:
-        """A producer under the doctor's own id; it fences other doctors only."""
-        if self._producer is None:
-            name, timeout = self._naming.doctors_id, self._settings.engine.transaction_timeout
-            self._producer = await self._at_coordinator(lambda connection: init_producer_id(connection, name, timeout))
-        return self._producer
-
-    async def _at_coordinator(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
-        """The answer of the transaction coordinator; it is asked again while it is not ready."""
-        name = self._naming.doctors_id
-
-        async def attempt() -> T:
-            self._cluster.forget_coordinator(name)
-            return await ask(await self._cluster.coordinator(name))
-
-        return await retry_while_busy(attempt, longest_pause=_PAUSE_MAX)

@@ -4,8 +4,11 @@ The source's brokers are found and dialled as the replicator does it: by the DNS
 ``appliance destination``. With SOURCE_ROUTE=direct there is neither.
 """
 
+import asyncio
 import ipaddress
 from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from appliance.dns.stub import StubResolver, system_addresses
@@ -13,9 +16,9 @@ from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities
 from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.made_up_names import examine_through
-from appliance.doctor.optional_rights import AclRights, FailbackRights
+from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRights
 from appliance.doctor.source_topics import SourceTopics
-from appliance.doctor.step import SETTINGS, Finding, Step, skipped
+from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
 from appliance.doctor.tunnel import TunnelChecks
 from appliance.errors import NameUnresolved, TargetRefused, Unreachable
 from appliance.gateway.model.brokers import why_refused
@@ -25,6 +28,7 @@ from appliance.link.model.naming import Naming
 from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings, Side
 from appliance.tls.identity import Identity
+from appliance.transform.model.statement import Statement
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
 
@@ -41,22 +45,23 @@ class DestinationVm:
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")
-        self._settings = settings.tunnel
+        self.settings = settings
         self._settings_file = settings_file
         self.by_ssh = settings.route is Route.TUNNEL and settings.tunnel.ssh is not None
         client_id = f"{settings.replicator}-doctor"
         source, destination = source_cluster(settings), destination_cluster(settings)
         check_authorities(settings.source, settings.destination)
-        self._probe = _probe(settings, timeouts) if settings.route is Route.TUNNEL else None
-        self.tunnel = TunnelChecks(settings.tunnel, self._probe, Side.DESTINATION) if self._probe else None
+        tunnel, end = settings.tunnel, Side.DESTINATION
+        self._probe = TlsProbe(tunnel, Identity.of(tunnel, end), timeouts) if settings.route is Route.TUNNEL else None
+        self.tunnel = TunnelChecks(tunnel, self._probe, end) if self._probe else None
         to_source = _through_the_tunnel(settings, self.tunnel) if self.tunnel else _at_home(source)
         self.source = BrokerChecks(source, to_source, client_id)
         self.destination = BrokerChecks(destination, _at_home(destination), client_id)
         self.topics = SourceTopics(source, Naming.of(settings))
         self.copies = Destination(settings, destination, self.topics)
-        self._follows_acls = settings.topics.follows_acls
         self.acls = AclRights(source, destination, Naming.of(settings))
-        self.failback = FailbackRights(source, self.topics, Naming.of(settings))
+        self.groups = GroupRights(source, destination, settings)
+        self.failback = FailbackRights(source, self.topics, self.groups, Naming.of(settings))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -65,9 +70,17 @@ class DestinationVm:
         if self._probe:
             await self._probe.close()
 
-    def follows_acls(self) -> bool:
-        """True with ACLS_SYNC=yes."""
-        return self._follows_acls
+    async def sql(self) -> Finding:
+        """Check the link's SQL as the replicator does when it starts."""
+        from appliance.replicator.spark.local_spark import local_spark
+        from appliance.transform.plan import check
+
+        statement, engine = Statement.of(self.settings.transform), replace(self.settings.engine, tasks=1)
+        assert statement
+        async with local_spark(engine, f"{self.settings.replicator}-doctor", self._settings_file.resolve()) as spark:
+            session = await asyncio.to_thread(spark.sql_session)
+            await asyncio.to_thread(check, session, statement, bool(self.settings.transform.salt))
+        return passed(f"{statement.name}: accepted")
 
     async def clock(self) -> Finding:
         """Check this VM's clock."""
@@ -95,11 +108,7 @@ class DestinationVm:
         """Let the source VM dial made-up names below the pattern."""
         if not self.tunnel:
             return skipped("SOURCE_ROUTE=direct")
-        return await examine_through(self._settings, self.tunnel.remote_dial)
-
-
-def _probe(settings: Settings, timeouts: Timeouts) -> TlsProbe:
-    return TlsProbe(settings.tunnel, Identity.of(settings.tunnel, Side.DESTINATION), timeouts)
+        return await examine_through(self.settings.tunnel, self.tunnel.remote_dial)
 
 
 def _at_home(cluster: KafkaCluster) -> BrokerPath:
@@ -143,6 +152,10 @@ def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> Brok
     )
 
 
+_KEY = "check DESTINATION_API_KEY and DESTINATION_API_SECRET"
+_ACLS = attrgetter("settings.topics.follows_acls")
+_GROUPS = attrgetter("settings.groups.wanted")
+_SQL = attrgetter("settings.transform.wanted")
 _ANSWER = "see what the brokers log, and which permission the API key lacks"
 
 STEPS: tuple[Step[DestinationVm], ...] = (
@@ -157,28 +170,23 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),
     Step("source: API versions", "source: SASL", lambda vm: vm.source.versions(), _ANSWER),
-    Step("source: read access", "source: API versions", lambda vm: vm.topics.examine(), _ANSWER),
-    Step("source: ACLs", "source: API versions", lambda vm: vm.acls.read(), _ANSWER, DestinationVm.follows_acls),
+    Step("source: broker ids", "source: API versions", lambda vm: vm.source.ids(), _ANSWER),
+    Step("source: read access", "source: broker ids", lambda vm: vm.topics.examine(), _ANSWER),
+    Step("source: groups", "source: broker ids", lambda vm: vm.groups.read(), _ANSWER, _GROUPS),
+    Step("source: ACLs", "source: broker ids", lambda vm: vm.acls.read(), _ANSWER, _ACLS),
     Step("source: failback", "source: read access", lambda vm: vm.failback.examine(), _ANSWER),
     Step("destination: DNS", SETTINGS, lambda vm: vm.destination.names(), "check DESTINATION_BROKER_SERVERS"),
     Step("destination: TCP", "destination: DNS", lambda vm: vm.destination.tcp(), "check DESTINATION_BROKER_SERVERS"),
     Step("destination: TLS", "destination: TCP", lambda vm: vm.destination.tls(), "check DESTINATION_CA_FILE"),
-    Step(
-        "destination: SASL",
-        "destination: TLS",
-        lambda vm: vm.destination.sasl(),
-        "check DESTINATION_API_KEY and DESTINATION_API_SECRET",
-    ),
+    Step("destination: SASL", "destination: TLS", lambda vm: vm.destination.sasl(), _KEY),
     Step("destination: API versions", "destination: SASL", lambda vm: vm.destination.versions(), _ANSWER),
-    Step("destination: create", "destination: API versions", lambda vm: vm.copies.create(), _ANSWER),
-    Step("destination: write", "destination: API versions", lambda vm: vm.copies.write(), _ANSWER),
-    Step("destination: transactions", "destination: write", lambda vm: vm.copies.transactions(), _ANSWER),
-    Step("destination: positions topic", "destination: API versions", lambda vm: vm.copies.positions(), _ANSWER),
-    Step(
-        "destination: ACLs",
-        "destination: API versions",
-        lambda vm: vm.acls.write(),
-        _ANSWER,
-        DestinationVm.follows_acls,
-    ),
+    Step("destination: broker ids", "destination: API versions", lambda vm: vm.destination.ids(), _ANSWER),
+    Step("destination: create", "destination: broker ids", lambda vm: vm.copies.create(), _ANSWER),
+    Step("destination: write", "destination: broker ids", lambda vm: vm.copies.write(), _ANSWER),
+    Step("destination: read and alter", "destination: broker ids", lambda vm: vm.copies.others(), _ANSWER),
+    Step("destination: transactions", "destination: create", lambda vm: vm.copies.transactions(), _ANSWER),
+    Step("destination: positions topic", "destination: broker ids", lambda vm: vm.copies.positions(), _ANSWER),
+    Step("destination: groups", "destination: broker ids", lambda vm: vm.groups.write(), _ANSWER, _GROUPS),
+    Step("destination: ACLs", "destination: broker ids", lambda vm: vm.acls.write(), _ANSWER, _ACLS),
+    Step("SQL", SETTINGS, DestinationVm.sql, "see what Java printed, and docs/transform.md", _SQL),
 )

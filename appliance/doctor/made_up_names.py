@@ -1,13 +1,12 @@
 """The reach of SOURCE_BROKER_PATTERN: made-up names below it are resolved or dialled."""
 
-from collections.abc import Sequence
 from secrets import token_hex
 
 from appliance.dns.invented import Resolve, known_names, labels, remedy
 from appliance.doctor.brokers import RemoteDial
 from appliance.doctor.step import Finding, passed, skipped, warning
 from appliance.errors import NameUnresolved, TargetRefused, Unreachable
-from appliance.settings.target import Target, TargetPattern
+from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 
 NO_PATTERN = skipped("SOURCE_BROKER_PATTERN is empty: the brokers that are named are all")
@@ -35,15 +34,10 @@ async def examine_through(settings: TunnelSettings, remote_dial: RemoteDial) -> 
         return NO_PATTERN
     asked = labels(_random_label(), [settings.server.host])
     for pattern in settings.allowed.patterns:
-        for target in _targets(pattern, asked, settings.allowed.exact):
-            if await _is_dialled(target, remote_dial):
+        for target in (Target(f"{label}.{pattern.domain}", pattern.port) for label in asked):
+            if target not in settings.allowed.exact and await _is_dialled(target, remote_dial):
                 return warning(f"{target} was made up just now, and the source VM dials it", remedy(pattern))
     return passed("no name that was made up is dialled by the source VM")
-
-
-def _targets(pattern: TargetPattern, asked: Sequence[str], given: Sequence[Target]) -> list[Target]:
-    targets = [Target(f"{label}.{pattern.domain}", pattern.port) for label in asked]
-    return [target for target in targets if target not in given]
 
 
 async def _is_dialled(target: Target, remote_dial: RemoteDial) -> bool:

@@ -1,16 +1,19 @@
-"""The rights for optional features of a link: the sync of ACLs, and failing back.
+"""The rights for optional features of a link: the sync of ACLs and of groups, and failing back.
 
-Nothing is left behind: ACLs are described, and a nonexistent one is removed. Metadata shows the right to write the
-source's topics. The right to a transactional id is tested as in ``appliance.doctor.destination_rights``, but for a
+Nothing is left behind: ACLs are described, and a nonexistent one is removed. An offset is committed for a topic that
+does not exist: the broker checks the right to the group first, and writes nothing. Metadata shows the right to write
+the source's topics. The right to a transactional id is tested as in ``appliance.doctor.destination_rights``, but for a
 producer that does not exist: the broker checks the rights, and a topic that does not exist, before it looks for the
 producer.
 """
 
+from collections.abc import Sequence
+
 from kio.schema.errors import ErrorCode
 
-from appliance.doctor.source_topics import SourceTopics
-from appliance.doctor.step import Finding, passed, skipped, warning
-from appliance.errors import BrokerRefused
+from appliance.doctor.source_topics import TOPICS_MAX, SourceTopics, whom
+from appliance.doctor.step import Finding, failed, passed, skipped, warning
+from appliance.errors import BrokerRefused, raise_first
 from appliance.kafka.client.acls import (
     AccessControlEntry,
     AclBinding,
@@ -23,14 +26,17 @@ from appliance.kafka.client.acls import (
 )
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.group_offsets import Commit, commit_offsets
+from appliance.kafka.client.groups import Group, list_groups
 from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.client.transactions import Producer, try_partitions
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.naming import Naming
 from appliance.link.model.topic_configs import offsets_topic, positions_topic
 from appliance.listing import some
+from appliance.settings.values import Settings
 
-_TOPICS_MAX = 1000
+_DENIED = "AUTHORIZATION_FAILED"
 
 
 class AclRights:
@@ -42,11 +48,7 @@ class AclRights:
         self._naming = naming
 
     async def read(self) -> Finding:
-        """Check that the source lists its ACLs.
-
-        Raises:
-            Unreachable, BrokerBusy: as everywhere.
-        """
+        """Check that the source lists its ACLs."""
         try:
             found = await topic_acls(self._source)
         except BrokerRefused as error:
@@ -54,11 +56,7 @@ class AclRights:
         return passed(f"{len(found)} ACLs of topics")
 
     async def write(self) -> Finding:
-        """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed.
-
-        Raises:
-            Unreachable, BrokerBusy: as everywhere.
-        """
+        """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed."""
         nobodys = principal_of(self._naming.doctors_id)
         entry = AccessControlEntry(AclPermission.DENY, nobodys, "*", AclOperation.ALTER_CONFIGS)
         binding = AclBinding(self._naming.doctors_id, PatternType.LITERAL, entry)
@@ -74,35 +72,67 @@ def _refused(error: Exception) -> Finding:
     return warning(str(error), "grant what it names, or set ACLS_SYNC=no: all else is copied")
 
 
+class GroupRights:
+    """The rights for REPLICA_GROUPS_REGEX, of which ``groups`` are the names that it matches at the source."""
+
+    def __init__(self, source: KafkaCluster, destination: KafkaCluster, settings: Settings) -> None:
+        self.groups: list[str] = []
+        self._source = source
+        self._destination = destination
+        self._settings = settings.groups
+        self._nobodys = Naming.of(settings).doctors_id
+
+    async def read(self) -> Finding:
+        """Find the matching groups: the source lists those that may be described."""
+        listed = await list_groups(self._source)
+        raise_first(listed.failures.values())
+        self.groups = sorted(filter(self._settings.takes, listed.groups))
+        remedy = f"check REPLICA_GROUPS_REGEX={self._settings.regex}, and permit {whom(self._source)} DESCRIBE on them"
+        told = f"{len(self.groups)} of {len(listed.groups)} groups that may be seen match: {some(self.groups)}"
+        return passed(told) if self.groups else warning(told, remedy)
+
+    async def write(self) -> Finding:
+        """Check that their offsets may be committed at the destination."""
+        if refused := await self.refused(self._destination):
+            return failed(f"refused: {some(refused)}", f"permit {whom(self._destination)} READ on these groups")
+        return passed(f"{len(self.groups)} may be committed") if self.groups else skipped("no group is known")
+
+    async def refused(self, cluster: KafkaCluster) -> list[str]:
+        """The groups whose offsets may not be committed in a cluster."""
+        node = next(iter((await cluster.metadata([])).brokers))
+        nowhere = {(self._nobodys, 0): Commit(0)}
+        failures = await commit_offsets(cluster, {Group(name, node): nowhere for name in self.groups})
+        return [name for name, error in failures.items() if getattr(error, "code", "") == f"GROUP_{_DENIED}"]
+
+
 class FailbackRights:
     """The rights at the source to fail back; elsewhere the source is only read."""
 
-    def __init__(self, source: KafkaCluster, topics: SourceTopics, naming: Naming) -> None:
+    def __init__(self, source: KafkaCluster, topics: SourceTopics, groups: GroupRights, naming: Naming) -> None:
         self._source = source
         self._topics = topics
-        self._naming = naming.failback
+        self._groups = groups
+        self._link, self._naming = naming, naming.failback
 
     async def examine(self) -> Finding:
-        """Name the rights that are missing; they may be granted later.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
-        """
-        names = [topic.name for topic in self._topics.matching[:_TOPICS_MAX]]
+        """Name the rights that are missing; they may be granted later."""
+        names = [topic.name for topic in self._topics.matching[:TOPICS_MAX]]
         found = await permitted(self._source, names)
         refused = [name for name in names if AclOperation.WRITE not in found.get(name, {AclOperation.WRITE})]
         lacks = [f"WRITE on {some(refused)}"] if refused else []
         lacks += await self._lacks_for_positions()
+        lacks += [f"READ on groups {some(groups)}"] if (groups := await self._groups.refused(self._source)) else []
+        diverged = [NewTopic(self._link.diverged(name), 1, -1, {}) for name in names[:1]]
+        lacks += [f"for --keep-diverged CREATE on {name}" for name in await self._forbidden(diverged)]
         if lacks:
-            whom = self._source.settings.login or "SOURCE_API_KEY"
-            return skipped(f"only to fail back {whom} lacks: {'; '.join(lacks)}")
+            return skipped(f"only to fail back {whom(self._source)} lacks: {'; '.join(lacks)}")
         return passed(f"permitted to {some(names)}")
 
     async def _lacks_for_positions(self) -> list[str]:
         """The rights that are missing for the topics of positions and maps, and for the transactional ids."""
         topics = positions_topic(self._naming, 1, -1), offsets_topic(self._naming, 1, -1)
         names = [topic.name for topic in topics]
-        missing = [topic.name for topic in topics if await self._is_not_permitted(topic)]
+        missing = await self._forbidden(topics)
         lacks = [f"CREATE and READ on topics {some(missing)}"] if missing else []
         asked = [*((name, 0) for name in names), (self._naming.doctors_id, 0)]
         lane = self._naming.transactional_id(0)
@@ -112,15 +142,11 @@ class FailbackRights:
         refused = [name for name in names if codes[name, 0] is ErrorCode.topic_authorization_failed]
         return [*lacks, f"WRITE on topics {some(refused)}"] if refused else lacks
 
-    async def _is_not_permitted(self, topic: NewTopic) -> bool:
-        """True of a topic that is missing, or invisible, and must not be made."""
-        known = (await self._source.metadata([topic.name])).topics.get(topic.name)
-        if known and known.error is ErrorCode.none:
-            return False
-        made = await ConfigFilter(self._source).fit([topic])
-        error = made.failures.get(topic.name)
-        if isinstance(error, BrokerRefused) and error.code.endswith("AUTHORIZATION_FAILED"):
-            return True
-        if error:
-            raise error
-        return False
+    async def _forbidden(self, topics: Sequence[NewTopic]) -> list[str]:
+        """Those of the topics that are missing, or invisible, and must not be made."""
+        known = (await self._source.metadata([topic.name for topic in topics])).topics
+        absent = [topic for topic in topics if topic.name not in known or known[topic.name].error is not ErrorCode.none]
+        failures = (await ConfigFilter(self._source).fit(absent)).failures
+        denied = [name for name, error in failures.items() if getattr(error, "code", "").endswith(_DENIED)]
+        raise_first(error for name, error in failures.items() if name not in denied)
+        return denied

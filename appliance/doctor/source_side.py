@@ -20,7 +20,7 @@ from appliance.gateway.source_side import broker_resolver
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
+from appliance.settings.values import ClusterSettings, Settings, Side
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_target, dialable
 from appliance.tunnel.model.timeouts import Timeouts
@@ -43,7 +43,8 @@ class SourceVm:
         self._timeouts = timeouts
         self._server = _from_here(settings.tunnel.listen)
         as_destination = replace(settings.tunnel, server=self._server, ssh=None)
-        self._probe = None if settings.tunnel.files else _probe(as_destination, timeouts)
+        identity = None if settings.tunnel.files else Identity.of(as_destination, Side.DESTINATION)
+        self._probe = TlsProbe(as_destination, identity, timeouts) if identity else None
         self._trial = TunnelChecks(as_destination, self._probe, Side.SOURCE) if self._probe else None
         source = _with_certificate_here(settings.source)
         check_authorities(source)
@@ -87,10 +88,6 @@ class SourceVm:
         return await self._topics.examine()
 
 
-def _probe(tunnel: TunnelSettings, timeouts: Timeouts) -> TlsProbe:
-    return TlsProbe(tunnel, Identity.of(tunnel, Side.DESTINATION), timeouts)
-
-
 def _with_certificate_here(cluster: ClusterSettings) -> ClusterSettings:
     """The cluster without our certificate if its file is on the other VM only."""
     own = cluster.certificate
@@ -107,6 +104,7 @@ def _from_here(listen: Target) -> Target:
 
 def _beside(settings: Settings) -> BrokerPath:
     tunnel = settings.tunnel
+    resolver = f"TUNNEL_RESOLVER={tunnel.resolver}" if tunnel.resolver else "this VM's resolver"
 
     def accept(target: Target, addresses: Sequence[str]) -> None:
         check_target(target, tunnel)
@@ -118,14 +116,10 @@ def _beside(settings: Settings) -> BrokerPath:
         accept=accept,
         names=(
             (TargetRefused, "allow it: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN, TUNNEL_BROKER_NETWORKS"),
-            *names_remedies(settings.source, _resolver(tunnel)),
+            *names_remedies(settings.source, resolver),
         ),
         near=((Unreachable, down),),
     )
-
-
-def _resolver(tunnel: TunnelSettings) -> str:
-    return f"TUNNEL_RESOLVER={tunnel.resolver}" if tunnel.resolver else "this VM's resolver"
 
 
 _LISTENING = "start `appliance source` on this VM"
@@ -141,5 +135,6 @@ STEPS: tuple[Step[SourceVm], ...] = (
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),
     Step("source: API versions", "source: SASL", lambda vm: vm.source.versions(), _ANSWER),
-    Step("source: read access", "source: API versions", SourceVm.read_access, _ANSWER),
+    Step("source: broker ids", "source: API versions", lambda vm: vm.source.ids(), _ANSWER),
+    Step("source: read access", "source: broker ids", SourceVm.read_access, _ANSWER),
 )

@@ -12,18 +12,15 @@ from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
-from appliance.kafka.protocol.metadata import NOBODY, Metadata, Topic
+from appliance.kafka.protocol.metadata import NOWHERE, Topic
 from appliance.link.model.naming import Naming
 from appliance.listing import some
 
+TOPICS_MAX = 1000
+"""Most topics whose copies, and rights to fail back, are checked."""
+
 _BEYOND_ALL_LOGS = 2**62
 _ONE_BYTE = 1
-_NO_WAIT = FetchLimits(_ONE_BYTE, wait=0.0)
-_REFUSED = (
-    ErrorCode.topic_authorization_failed,
-    ErrorCode.unknown_topic_or_partition,
-    ErrorCode.unknown_topic_id,
-)
 
 
 class SourceTopics:
@@ -39,23 +36,18 @@ class SourceTopics:
         self.configs: Mapping[str, Mapping[str, str]] = {}
 
     async def examine(self) -> Finding:
-        """Find the matching topics, and check that all of them and their settings may be read.
-
-        Raises:
-            Unreachable, BrokerRefused, BrokerBusy: as everywhere.
-        """
+        """Find the matching topics, and check that all of them and their settings may be read."""
         metadata, naming = await self._cluster.metadata(None), self._naming
         matching = naming.copied(metadata.topics)
-        key = _whom(self._cluster)
+        key = whom(self._cluster)
         if not matching:
             detail = f"of {len(metadata.topics)} topics that {key} may see, none matches"
             regex = f"REPLICA_TOPICS_SOURCE_REGEX={naming.included.pattern}"
             return failed(detail, f"check {regex}, and permit {key} READ and DESCRIBE on the topics")
         self.matching = sorted(matching, key=lambda topic: topic.name)
-        refused = await unreadable(self._cluster, metadata, self.matching)
-        if refused:
-            return failed(f"{len(refused)} of {len(matching)} refused: {some(refused)}", f"permit {key} READ on them")
         names = [topic.name for topic in self.matching]
+        if refused := await unreadable(self._cluster, names):
+            return failed(f"{len(refused)} of {len(matching)} refused: {some(refused)}", f"permit {key} READ on them")
         try:
             self.configs = await configs(self._cluster, names)
         except BrokerRefused as error:
@@ -63,24 +55,13 @@ class SourceTopics:
         return passed(f"{len(names)} topics: {some(names)}")
 
 
-async def unreadable(cluster: KafkaCluster, metadata: Metadata, topics: Collection[Topic]) -> list[str]:
-    """The topics that the key may not read; unknown for a topic whose first partition has no leader.
-
-    Raises:
-        Unreachable, BrokerRefused, BrokerBusy: as everywhere.
-    """
-    by_leader: dict[int, list[Wanted]] = {}
-    for topic in topics:
-        leader = metadata.leader(topic.name, 0)
-        if leader != NOBODY:
-            by_leader.setdefault(leader, []).append(Wanted((topic.name, 0), topic.id, _BEYOND_ALL_LOGS, _ONE_BYTE))
-    refused = []
-    for leader, wanted in by_leader.items():
-        answers = await fetch(await cluster.broker(leader), wanted, _NO_WAIT)
-        refused += [answer.partition[0] for answer in answers if answer.error in _REFUSED]
-    return sorted(refused)
+async def unreadable(cluster: KafkaCluster, topics: Collection[str]) -> list[str]:
+    """The topics, existing or not, that the key may not read: any broker checks that before it looks for a leader."""
+    wanted = [Wanted((topic, 0), NOWHERE, _BEYOND_ALL_LOGS, _ONE_BYTE) for topic in topics]
+    answers = await fetch(await cluster.any_broker(), wanted, FetchLimits(_ONE_BYTE, wait=0.0))
+    return sorted(each.partition[0] for each in answers if each.error is ErrorCode.topic_authorization_failed)
 
 
-def _whom(cluster: KafkaCluster) -> str:
+def whom(cluster: KafkaCluster) -> str:
     """The principal that needs a permission."""
     return cluster.settings.login or "clients without an API key"

@@ -44,8 +44,8 @@ class Finding:
 class Step(Generic[Context]):
     """A check: its name, its dependency and its remedy.
 
-    ``after`` is the step that it needs, ``remedy`` what to change when it raises an error of ours. ``applies`` says
-    whether the context has such a thing at all; None: always.
+    ``after`` is the step that it needs, ``remedy`` what to change when it raises an error of ours, as any may.
+    ``applies`` says whether the context has such a thing at all; None: always.
     """
 
     name: str

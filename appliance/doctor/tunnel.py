@@ -68,8 +68,10 @@ class TunnelChecks:
         try:
             await self._probe.greet()
         except IdentityRefused as error:
-            self._refused = error
-            return await self._stranger()
+            self._refused = error  # ``identity`` finds out more
+            if isinstance(error, HelloUnanswered):
+                return passed(f"somebody at {self._settings.server} hangs up without an answer, as our server may")
+            return passed(f"a tunnel server answers at {self._settings.server}")
         except ApplianceError as error:
             lost = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
             return self._somebody_else(f"{error}{_IN_A_CROWD if lost else ''}")
@@ -141,12 +143,6 @@ class TunnelChecks:
             f"the SSH server does not reach {server}: start `appliance source` on the source VM, let TCP port "
             f"{server.port} in there from the SSH server, and check SOURCE_SIDE_TUNNEL_IP={server.host}"
         )
-
-    async def _stranger(self) -> Finding:
-        """A peer that failed authentication, or that refused ours; ``identity`` finds out more."""
-        if isinstance(self._refused, HelloUnanswered):
-            return passed(f"somebody at {self._settings.server} hangs up without an answer, as our server may")
-        return passed(f"a tunnel server answers at {self._settings.server}")
 
     def _somebody_else(self, detail: str) -> Finding:
         server = self._settings.server

@@ -14,6 +14,7 @@ _OFFSETS = ".offsets"
 _GROUPS = ".groups" + _OFFSETS
 """Ends as releases before it expect of a replicator's topic, so that they do not copy it."""
 _DIVERGED = ".diverged"
+_DOCTOR = ".doctor"
 _REPLICATOR = "replicator-"
 _GLOBAL = "-global"
 _NOTHING = re.compile("(?!)")
@@ -178,7 +179,12 @@ class Naming:
     @property
     def doctors_id(self) -> str:
         """The transactional id with which the doctor tests transactions at the destination."""
-        return f"{self.replicator}.doctor"
+        return self.replicator + _DOCTOR
+
+    @property
+    def doctors_topic(self) -> str:
+        """The destination's topic to which the doctor writes; it is removed again, and no link copies it."""
+        return self.replicator + _DOCTOR + _OFFSETS
 
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
@@ -235,7 +241,7 @@ class Naming:
             return False
         if topic.startswith(self._failback) or (topic.startswith(f"{self.replicator}.") and topic.endswith(_DIVERGED)):
             return False
-        link = topic.removesuffix(_GROUPS).removesuffix(_OFFSETS)
+        link = topic.removesuffix(_GROUPS).removesuffix(_OFFSETS).removesuffix(_DOCTOR)
         positions = topic if link == topic else link + _POSITIONS
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
 

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from appliance.doctor.destination_rights import Destination
+from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import Verdict
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
@@ -363,12 +364,12 @@ async def test_a_promoted_shared_copy_follows_again_and_nothing_is_brought_back(
 async def test_the_doctor_sees_that_a_cluster_keeps_the_producer_id_of_a_batch(two: Mesh) -> None:
     forth, _ = two.links
     two.topic("orders")
-    no_topics: Any = None
     async with forth.engine() as engine:
         await engine.copy_all()
+        no_topics = SourceTopics(engine.source, forth.naming)
         finding = await Destination(forth.settings(), engine.destination, no_topics).transactions()
     assert finding.verdict is Verdict.PASSED
-    assert finding.detail.endswith(".doctor, its producer id is kept")
+    assert finding.detail.endswith(".doctor, acknowledged, and read back")
 
 
 async def test_case_353_a_topic_of_producers_that_may_lose_names_is_refused(three: Mesh) -> None:

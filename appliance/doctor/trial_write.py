@@ -1,0 +1,114 @@
+"""A record in a topic of the doctor's own, written like the link's, and read back; the topic is removed again."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from appliance.doctor.step import Finding, failed, passed, warning
+from appliance.errors import BrokerBusy, BrokerRefused, PartitionsUnavailable, raise_first
+from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import LEAST_IN_SYNC, write_limits
+from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.produce import append
+from appliance.kafka.client.topics import NewTopic, delete_topics, require_led
+from appliance.kafka.client.transactions import Producer, init_producer_id
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata
+from appliance.kafka.records.batch import split
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.client.writer import Writer
+from appliance.link.model.naming import Naming
+from appliance.link.model.producers import encode_producer
+from appliance.listing import some
+from appliance.settings.values import Settings
+
+_PAUSE_MAX = 0.1
+_REQUEST_SECONDS = 15.0
+_COMMITTED = FetchLimits(64 * 1024, wait=1.0)
+_TOO_FEW = "NOT_ENOUGH_REPLICAS"
+
+T = TypeVar("T")
+
+
+class TrialWrite:
+    """The doctor's producer at the destination; its transactional id fences other doctors only."""
+
+    def __init__(self, settings: Settings, cluster: KafkaCluster) -> None:
+        self._naming = Naming.of(settings)
+        self._key = settings.destination.login or "DESTINATION_API_KEY"
+        self._timeout = settings.engine.transaction_timeout
+        self._cluster = cluster
+        self._topic = self._naming.doctors_topic
+        self._producer: Producer | None = None
+
+    async def examine(self, replicas: int, in_sync: str, like: Sequence[str]) -> Finding:
+        """Write to a topic of so many replicas, and this min.insync.replicas if any, ``like`` those of the link."""
+        new = NewTopic(self._topic, 1, replicas, {LEAST_IN_SYNC: in_sync} if in_sync else {})
+        try:
+            await self._remove()  # that of a doctor that was killed, or lacked the right
+            try:
+                return await self._write(await retry_while_busy(partial(self._make, new)), like)
+            finally:
+                await self._remove()
+        except (BrokerRefused, PartitionsUnavailable) as error:
+            if isinstance(error, BrokerBusy):
+                raise
+            rights = f"CREATE, DESCRIBE, READ, WRITE, DESCRIBE_CONFIGS and DELETE on {self._topic}"
+            return warning(
+                f"whether records are acknowledged is not known: {error}",
+                f"permit {self._key} {rights}, and topics to be deleted",
+            )
+
+    async def _remove(self) -> None:
+        known = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
+        await delete_topics(self._cluster, {self._topic: known.id if known else NOWHERE})
+
+    async def _make(self, new: NewTopic) -> Metadata:
+        """Make it, again while its predecessor is still being deleted."""
+        raise_first((await ConfigFilter(self._cluster).make([new])).failures.values())
+        return await require_led(self._cluster, {new.name: 1})
+
+    async def _write(self, metadata: Metadata, like: Sequence[str]) -> Finding:
+        name, partition = self._topic, (self._topic, 0)
+        producer = await self.producer()
+        records = [encode_producer(metadata.cluster_id, producer, self._naming, now_ms())]
+        try:  # without a transaction: none can end in a topic with too few replicas
+            await append(self._cluster, metadata, partition, records)
+        except PartitionsUnavailable as error:
+            if _TOO_FEW not in str(error):
+                raise
+            limits, _ = await write_limits(self._cluster, [name])
+            least, replicas = limits[name].in_sync, metadata.topics[name].replicas[0]
+            what = f"{some(like) or name}: {LEAST_IN_SYNC}={least}, replicas: {replicas}"
+            remedy = f"set {LEAST_IN_SYNC}={replicas} for the destination's brokers, and for topics that have their own"
+            other = f"or REPLICATION_FACTOR={least}, with as many brokers, before the topics are made"
+            return failed(f"{what}: {_TOO_FEW}, nothing can be written", f"{remedy}; {other}")
+        writer = Writer(self._cluster, producer, partition, metadata, _REQUEST_SECONDS)
+        await writer.write([], lambda *_: {partition: records})
+        await self.producer(anew=True)  # once the marker is written
+        fetched = await fetch_partition(self._cluster, metadata, partition, len(records), "doctor", _COMMITTED)
+        kept = next((each.header.producer_id for each in split(fetched.records)), None)
+        if kept is not None and (kept == producer.id or not self._naming.shared):
+            return passed(f"a record was committed as {producer.transactional_id}, acknowledged, and read back")
+        what = f"a batch with producer id {producer.id} was stored with {kept}"
+        return failed(what, f"share no copies in this cluster: {self._naming.variable}, REPLICA_FAN_IN")
+
+    async def producer(self, anew: bool = False) -> Producer:
+        """The doctor's producer; one that is taken ``anew`` has no open transaction."""
+        name = self._naming.doctors_id
+        if self._producer is None or anew:
+            self._producer = await self.at_coordinator(lambda at: init_producer_id(at, name, self._timeout))
+        return self._producer
+
+    async def at_coordinator(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
+        """The answer of the transaction coordinator, which is asked again while it is not ready."""
+        name = self._naming.doctors_id
+
+        async def attempt() -> T:
+            self._cluster.forget_coordinator(name)
+            return await ask(await self._cluster.coordinator(name))
+
+        return await retry_while_busy(attempt, longest_pause=_PAUSE_MAX)
