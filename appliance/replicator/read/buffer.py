@@ -1,11 +1,12 @@
 """The buffer of a partition's chunks, and the queue of the buffers with chunks for their lane."""
 
 import asyncio
+from bisect import bisect_left
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import BatchCorrupt, PartitionStopped, ProducersLost
+from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, ProducersLost
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.fetch import Fetched, Wanted
 from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
@@ -16,6 +17,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import UNLIMITED, outgoing
 from appliance.link.client.origins import Origins
 from appliance.link.model.replicas import Replica
+from appliance.link.model.stops import FOLLOWING, Kind
 from appliance.replicator.model.chunk import Chunk
 
 
@@ -125,14 +127,15 @@ class Buffer:
         try:
             chunk = self._chunk(fetched)
         except (BatchCorrupt, ProducersLost) as error:
-            self.stop(PartitionStopped(f"{self} from offset {self.position}: {error}"))
+            self.stop(unreadable(self, error))
             return 0
         if chunk is None:
             return 0
         refused_at = self.limits.refused_at
         if refused_at is not None and chunk.next_offset > refused_at:
+            refused = [each.next_offset for each in chunk.batches if each.first_offset >= refused_at]
             chunk = chunk.before(refused_at)
-            self.stop(PartitionStopped(self.limits.refusal))
+            self.stop(PartitionStopped(f"{self.limits.refusal}; {FOLLOWING} {min(refused, default=refused_at + 1)}"))
         self.position, self.epoch = chunk.next_offset, chunk.leader_epoch
         self.chunks.append(chunk)
         size = chunk.bytes
@@ -166,6 +169,24 @@ class Buffer:
         if not batches:
             return None
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
+        try:
+            return self._copied(batches, fetched)
+        except BatchCorrupt as error:
+            damaged = bisect_left(range(len(batches)), True, key=lambda n: self._is_damaged(batches[: n + 1], fetched))
+            if damaged > 0:
+                return self._copied(batches[:damaged], fetched)
+            # The damaged header is believed only where no other tells.
+            following = batches[1].header.base_offset if len(batches) > 1 else batches[0].header.last_offset + 1
+            raise BatchCorrupt(f"{error}; {FOLLOWING} {following}") from error
+
+    def _is_damaged(self, batches: Sequence[Batch], fetched: Fetched) -> bool:
+        try:
+            self._copied(batches, fetched)
+        except BatchCorrupt:
+            return True
+        return False
+
+    def _copied(self, batches: Sequence[Batch], fetched: Fetched) -> Chunk:
         found = committed(batches, fetched.aborted)
         dropped: list[tuple[int, int]] = []
         if self.origins is not None:
@@ -187,3 +208,9 @@ class Buffer:
                 dropped.append((each.header.base_offset, each.header.records))
             else:
                 yield each
+
+
+def unreadable(buffer: Buffer, error: ApplianceError) -> PartitionStopped:
+    """The stop of a partition at records that cannot be copied, or of which nobody knows who wrote them."""
+    unknown = f"{Kind.WRITERS_UNKNOWN.words}: " if isinstance(error, ProducersLost) else ""
+    return PartitionStopped(f"{buffer} from offset {buffer.position}: {unknown}{error}")

@@ -8,6 +8,7 @@ from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault
+from appliance.link.model.stops import Kind, Remedy, Stop
 from appliance.listing import some
 from appliance.status.model.snapshot import (
     BlockingTransaction,
@@ -61,6 +62,19 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
         yield snapshot, f"{subject}: {LinkState.FAILING} since {utc(fault.since)}: {fault.reason}"
     if snapshot.state is LinkState.NOTHING_MATCHES:
         yield snapshot, f"{snapshot.replicator}: {_NOTHING_MATCHES}"
+
+
+def remedies(subject: Subject) -> tuple[Remedy, ...]:
+    """The commands that end a stop."""
+    match subject:
+        case TopicStatus(stopped=Fault(reason=reason)):
+            return Stop(reason, subject.name).remedies
+        case PartitionStatus(stopped=Fault(reason=reason)):
+            return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
+        case PartitionStatus(unknown=Fault(reason=reason)) if Kind.RECREATED.words in reason:
+            return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
+        case _:
+            return ()
 
 
 def _fault(partition: PartitionStatus, state: LinkState, fault: Fault) -> str:

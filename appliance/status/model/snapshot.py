@@ -188,6 +188,7 @@ class Snapshot:
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
     ``first_at`` is the time of the first snapshot of this process.
+    ``chosen`` are the only topics that it shows, if they were chosen.
     """
 
     replicator: str
@@ -209,6 +210,7 @@ class Snapshot:
     problems: Problems = field(default_factory=dict)
     problems_unknown: str = ""
     first_at: int = 0
+    chosen: tuple[str, ...] = ()
 
     @property
     def failing(self) -> Problems:
@@ -257,7 +259,8 @@ class Snapshot:
     def only(self, topics: Collection[str]) -> "Snapshot":
         """The snapshot of these topics alone, and of the groups that have consumed one of them."""
         groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
-        return replace(self, topics=tuple(topic for topic in self.topics if topic.name in topics), groups=groups)
+        shown = tuple(topic for topic in self.topics if topic.name in topics)
+        return replace(self, topics=shown, groups=groups, chosen=tuple(topics))
 
 
 def total(numbers: Iterable[_Number | None]) -> _Number | None:
