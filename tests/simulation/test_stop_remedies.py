@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
+from rich.console import Console
 
 from appliance import cli
 from appliance.errors import ProducersLost, SettingsError
-from appliance.failover.promotion import promote
+from appliance.failover.pause import set_paused
+from appliance.failover.promotion import failover, promote
 from appliance.kafka.records.batch import Batch
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
+from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
 from appliance.link.model.stops import Kind, Remedy
 from appliance.program import PROGRAM
@@ -26,6 +29,7 @@ from appliance.replicator.write.lane import Lane
 from appliance.status.model.document import document
 from appliance.status.model.messages import remedies
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
+from appliance.status.model.table import rendered
 from appliance.status.watcher import Watcher
 from tests.simulation import process as processes
 from tests.simulation.operator_commands import simulated
@@ -362,3 +366,31 @@ def test_case_845_a_topic_made_anew_with_fewer_partitions_is_no_dead_end(monkeyp
     link.go_on(20)
     assert copied(link, "aaa.copy", 1) == 5
     assert link.snapshot().state is LinkState.COPIED
+
+
+def test_case_848_what_is_read_before_a_damaged_batch_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of a Fetch with a damaged batch nothing was copied: the remedy had left out all that came before it.
+    link = stopped(Kind.UNREADABLE, monkeypatch)
+    assert copied(link, "aaa.copy") == 11
+    found = link.partition()
+    assert found.next_offset == 11
+    assert found.stopped is not None
+    assert "the batch at offset 11 does not fit its bytes; what follows begins at offset 12" in found.stopped.reason
+
+
+def test_case_849_a_dry_run_foretells_the_state_in_which_the_command_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    # "the link: would be failing over".
+    link = Stopped(monkeypatch)
+    for run in (promote, failover):
+        assert "aaa: would be promoted" in list(link.command(run, dry_run=True).lines())
+
+
+def test_case_850_the_status_of_one_paused_topic_is_headed_by_its_own_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    # "replicator-orange: inactive", while the link copied all others.
+    link = Stopped(monkeypatch)
+    link.source.make("bbb", 1)
+    link.command(lambda running: set_paused(running, CopyEvent.PAUSE))
+    shown = Console(width=200)
+    with shown.capture() as text:
+        shown.print(rendered(link.snapshot().only(["aaa"])))
+    assert text.get().startswith("replicator-orange, aaa: paused at ")
