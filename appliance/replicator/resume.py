@@ -73,7 +73,8 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         positions = {key: held for each in topic.checkpoints for key, held in each.positions.items()}
         states = topic.checkpoints[0].states
-        replicas, gone = await _replicas(source, destination, naming, choice, positions)
+        found = discover(await source.metadata(None), await destination.metadata(None), naming).replicas
+        replicas, gone = _chosen(found, choice, positions)
         if choice.topic:
             _require_follow(states, [*replicas, *gone])
         replicas = [replica for replica in replicas if effective(states, replica.source_topic).follows]
@@ -148,15 +149,10 @@ def _require_follow(states: States, replicas: Iterable[Replica]) -> None:
             raise LinkRefused(f"topic {topic} is {state}: its positions are not changed by hand")
 
 
-async def _replicas(
-    source: KafkaCluster,
-    destination: KafkaCluster,
-    naming: Naming,
-    choice: Choice,
-    positions: Mapping[Partition, Position],
+def _chosen(
+    found: Iterable[Replica], choice: Choice, positions: Mapping[Partition, Position]
 ) -> tuple[list[Replica], list[Replica]]:
     """The chosen partitions; and those that a topic no longer has since it was recreated with fewer."""
-    found = discover(await source.metadata(None), await destination.metadata(None), naming).replicas
     replicas = [r for r in found if choice.topic in ("", r.source_topic) and choice.partition in (None, r.partition)]
     first = {replica.source_topic: replica for replica in found if replica.partition == 0}
     there = {replica.source for replica in found}
@@ -164,7 +160,7 @@ async def _replicas(
     gone = [replace(first[key[0]], partition=key[1]) for key in left if choice.partition in (None, key[1])]
     gone = [each for each in gone if is_another(positions[each.source].source_id, each.source_id)]
     if choice.topic and not (replicas or gone):
-        raise SettingsError([f"--topic {choice.topic}: {naming.replicator} copies no such topic or partition"])
+        raise SettingsError([f"--topic {choice.topic}: this link copies no such topic or partition"])
     return replicas, gone
 
 

@@ -219,7 +219,8 @@ STOPS: dict[Kind, Callable[[Stopped], None]] = {
     Kind.UNREADABLE: unreadable,
 }
 FAILED_BACK = 1, 2
-"""The remedies that only real brokers can play: test_what_a_producer_wrote_after_a_failback_is_brought_back."""
+"""The remedies of ``AFTER_FAILBACK`` that only real brokers play: test_case_169_what_a_slow_producer_writes_to_the_copy
+types them."""
 
 
 def stopped(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> Stopped:

@@ -1,7 +1,6 @@
 """The buffer of a partition's chunks, and the queue of the buffers with chunks for their lane."""
 
 import asyncio
-from bisect import bisect_left
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -169,29 +168,20 @@ class Buffer:
         if not batches:
             return None
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
-        try:
-            return self._copied(batches, fetched)
-        except BatchCorrupt as error:
-            damaged = bisect_left(range(len(batches)), True, key=lambda n: self._is_damaged(batches[: n + 1], fetched))
-            if damaged > 0:
-                return self._copied(batches[:damaged], fetched)
-            # The damaged header is believed only where no other tells.
-            following = batches[1].header.base_offset if len(batches) > 1 else batches[0].header.last_offset + 1
-            raise BatchCorrupt(f"{error}; {FOLLOWING} {following}") from error
+        return self._copied(batches, fetched, batches[-1].header.last_offset + 1)
 
-    def _is_damaged(self, batches: Sequence[Batch], fetched: Fetched) -> bool:
-        try:
-            self._copied(batches, fetched)
-        except BatchCorrupt:
-            return True
-        return False
-
-    def _copied(self, batches: Sequence[Batch], fetched: Fetched) -> Chunk:
+    def _copied(self, batches: Sequence[Batch], fetched: Fetched, following: int) -> Chunk:
+        """The chunk of batches before the offset ``following``; of the first of them, if some are damaged."""
         found = committed(batches, fetched.aborted)
         dropped: list[tuple[int, int]] = []
         if self.origins is not None:
             found = self._without_copies(found, self.origins, dropped)
-        copied = tuple(outgoing(found, self.position, self.limits.batch_bytes))
+        try:
+            copied = tuple(outgoing(found, self.position, self.limits.batch_bytes))
+        except BatchCorrupt as error:
+            if (half := len(batches) // 2) == 0:
+                raise BatchCorrupt(f"{error}; {FOLLOWING} {following}") from error
+            return self._copied(batches[:half], fetched, batches[half].header.base_offset)
         last = batches[-1].header
         return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch, tuple(dropped))
 

@@ -44,11 +44,8 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
     yield from _groups(snapshot)
-    troubles = [
-        line
-        for subject, text in problems_by_subject(snapshot)
-        for line in (text, *(f"  {each}" for each in remedies(subject)))
-    ]
+    found = ((text, *map("  {}".format, remedies(subject))) for subject, text in problems_by_subject(snapshot))
+    troubles = [line for lines in found for line in lines]
     for sentences, style in ((troubles, "red"), (remarks(snapshot), "")):
         yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")

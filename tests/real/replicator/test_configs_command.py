@@ -42,6 +42,8 @@ async def test_case_846_no_change_is_announced_that_nobody_makes(pair: Pair, tmp
     taken = OtherLink(pair.grape, pair.grape, pair.tag)
     taken.topic("refused")
     configure(pair.grape, refused, **{"retention.ms": "3600000"})
-    found = await command("configs", settings_file(taken, tmp_path), "--topic", refused, "--json")
+    found = await command(
+        "configs", settings_file(taken, tmp_path, SOURCE_CLUSTER_ID=f"other-{pair.tag}"), "--topic", refused, "--json"
+    )
     assert json.loads(found.stdout)["changes"] == {}
     assert json.loads(found.stdout)["unchanged"] == {refused: f"its copy belongs to {pair.naming.replicator}"}
