@@ -23,6 +23,7 @@
 - ``errors``: the one taxonomy of errors.
 - ``listing``: the first of a long list, and the number of the others.
 - ``metrics``: the list of all metrics, with their labels and meanings.
+- ``program``: the command lines to print.
 - ``timestamps``: times as text.
 - ``version``: the release.
 

@@ -8,7 +8,7 @@ from typing import Any
 from appliance.console.commands import CommandRun, Commands
 from appliance.console.model.actions import ACTIONS
 from appliance.console.model.history import Sample
-from appliance.console.model.problems import held, problems_with_commands, stops, topic_commands
+from appliance.console.model.problems import commands, held, problems_with_commands, stops
 from appliance.console.model.tables import (
     PAGE_SIZE,
     Query,
@@ -19,6 +19,7 @@ from appliance.console.model.tables import (
 from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
+from appliance.program import DOCTOR, PROGRAM
 from appliance.settings.values import Settings
 from appliance.status.collect import now
 from appliance.status.model.messages import problems, remarks
@@ -124,7 +125,7 @@ class LinkPages:
             "topic.html",
             "topics",
             topic=topic,
-            topic_commands=topic_commands(topic),
+            topic_commands=commands(topic),
             page=partitions_page(topic.partitions, query),
             stops=faults[:_LINES_MAX],
             notes=held(topic)[:_LINES_MAX],
@@ -153,7 +154,7 @@ class LinkPages:
             view=view,
             diagnosis=diagnosis,
             steps=_steps(diagnosis) if diagnosis else (),
-            doctor_command="bin/appliance doctor destination",
+            doctor_command=DOCTOR,
             **self._commanding(viewer),
         )
 
@@ -166,7 +167,7 @@ class LinkPages:
             labels=_LABELS,
             last=self._commands.last,
             message=viewer.message,
-            pause_command="bin/appliance pause",
+            program=PROGRAM,
             **self._commanding(viewer),
         )
 

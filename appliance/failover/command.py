@@ -80,7 +80,7 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     else:
         for line in report.lines():
             print(line)
-    return 0
+    return 1 if parsed.dry_run and getattr(report, "refused", ()) else 0  # as the run that it foretells
 
 
 def _progress(line: str) -> None:

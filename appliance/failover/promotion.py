@@ -51,7 +51,7 @@ async def failover(operation: Operation) -> Report:
     subjects = operation.subjects(logs.ids)
     planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
     if choice.dry_run:
-        return await _report(operation, planned, logs, {})
+        return await _report(operation, _foreseen(operation, subjects, planned), logs, {})
     if planned.records:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
@@ -82,7 +82,7 @@ async def promote(operation: Operation) -> Report:
     if choice.dry_run:
         _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
         _require_nothing_behind(operation, logs)  # what a killed promotion has fenced is not waited for
-        return await _report(operation, planned, logs, {})
+        return await _report(operation, _foreseen(operation, subjects, planned), logs, {})
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
         subjects = operation.subjects((await _until_copied(operation)).ids)
@@ -189,6 +189,13 @@ async def _report(operation: Operation, made: StateChange, logs: BothLogs, group
     return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups, torn)
 
 
+def _foreseen(operation: Operation, subjects: Subjects, planned: StateChange) -> StateChange:
+    """The states in which a run ends, also where an earlier one was killed."""
+    begun = [replace(operation.link.stamp, topic=subject) for subject in _failing_over(operation, subjects)]
+    records = tuple(replace(record, state=CopyState.PROMOTED) for record in (*planned.records, *begun))
+    return replace(planned, records=records)
+
+
 def _losses(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:
     """The losses in the command's topics; a topic that fails back, or was removed, has none."""
     states = operation.link.states
@@ -258,7 +265,8 @@ def _require_no_faults(operation: Operation, found: Iterable[PartitionLoss]) -> 
     faults = [loss for loss in found if loss.fault]
     if faults and not operation.choice.allow_loss:
         raise LinkRefused(
-            f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it, or promote with --allow-loss"
+            f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it by what `appliance "
+            "status` prints, or promote with --allow-loss"
         )
 
 

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from functools import partial
 
-from appliance.errors import SettingsError
+from appliance.errors import LinkRefused, SettingsError
 from appliance.failover import offsets_command, operation
 from appliance.failover.command import Work, add_options, run_of, run_with
 from appliance.failover.pause import set_paused
@@ -74,7 +74,7 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
 
 
 async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
-    """Make paused topics active, unless the operator names a place; and retry the stopped partitions of one topic."""
+    """Make paused topics active, and retry stopped partitions, unless the operator names a place for these."""
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
         raise SettingsError(["--partition, --from and --take-over need --topic"])
@@ -83,15 +83,15 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
             ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
         )
     count = 0 if elsewhere else await _resume_paused(settings, parsed)
-    if not parsed.topic or parsed.removed:
+    if parsed.removed:
         return count
-    choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
+    choice = Choice(parsed.topic or "", parsed.partition, parsed.start, parsed.take_over)
     try:
         return count + await resume(settings, choice, print, only_plan=parsed.dry_run)
-    except SettingsError:
-        if not count:
+    except (SettingsError, LinkRefused) as error:
+        if not count or isinstance(error, LinkRefused) == bool(parsed.topic):
             raise
-        return count  # a regex is not a topic's name
+        return count  # a regex is not a topic's name, and a link that never ran has no partitions
 
 
 async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:

@@ -23,13 +23,15 @@ log = logging.getLogger("appliance.replicator")
 class ConfigLook:
     """The settings to change, by copy; unavailable settings with their reasons, and errors, both by source topic.
 
-    ``own`` are the settings of each copy that are the link's, once it has made the change.
+    ``own`` are the settings of each copy that are the link's, once it has made the change. ``unchanged`` are source
+    topics whose copies stay as they are, with the reasons.
     """
 
     changes: dict[str, Change] = field(default_factory=dict)
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     failures: dict[str, ApplianceError] = field(default_factory=dict)
     own: dict[str, Configs] = field(default_factory=dict)
+    unchanged: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -110,6 +112,14 @@ class ConfigFollower:
             if name in found.left_out:
                 found.left_out[name] |= changed.left_out.get(copy, {})
         return found.left_out
+
+    async def try_changes(self, look: ConfigLook) -> None:
+        """Leave out of a look what the destination refuses; nothing is changed."""
+        tried = await ConfigFilter(self.destination, self.naming.positions_topic, tries=True).change(look.changes)
+        look.changes = tried.made
+        look.failures |= tried.failures
+        for copy, causes in tried.left_out.items():
+            look.left_out[copy] = causes
 
     def _tell(self, name: str, error: ApplianceError | None) -> None:
         if error and str(error) != self._not_followed.get(name):

@@ -11,7 +11,7 @@ from appliance.kafka.client.configs import set_on, try_describe
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import discover
+from appliance.link.model.replicas import discover, obeying
 from appliance.replicator.config_follower import ConfigFollower, ConfigLook
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -39,12 +39,19 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
     """Print the changes; 1 when those of some topic are unknown."""
     chosen, naming = chosen_topics(parsed), Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        found = discover(await source.metadata(None), await destination.metadata(None), naming)
-        topics = sorted({r.source_topic for r in found.replicas if chosen.fullmatch(r.source_topic)})
         registry = Registry(destination, naming.replicator, shares=naming.shared)
         await registry.refresh()
         follower = ConfigFollower(source, destination, naming, settings.topics, registry)
-        look = await follower.look(topics, found.replicas)
+        found = discover(await source.metadata(None), await destination.metadata(None), naming)
+        found = obeying(found, await follower.states.read())
+        others = registry.of_others({r.destination_topic: r.destination_id for r in found.replicas})
+        topics = {r.source_topic: r.destination_topic for r in found.replicas if chosen.fullmatch(r.source_topic)}
+        left = {name: f"its copy is {state}" for name, state in found.inactive.items() if chosen.fullmatch(name)}
+        left |= {name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others}
+        look = await follower.look(sorted(topics.keys() - left.keys()), found.replicas)
+        look.unchanged = left
+        if settings.topics.syncs_configs:
+            await follower.try_changes(look)
         described, _unseen = await try_describe(destination, list(look.changes))
     held = {copy: set_on(configs) for copy, configs in described.items()}
     if parsed.json:
@@ -63,7 +70,8 @@ def as_document(look: ConfigLook, held: Held, *, follows: bool) -> dict[str, obj
     }
     failures = {name: str(error) for name, error in look.failures.items()}
     left_out = {name: causes for name, causes in look.left_out.items() if causes}
-    return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures}
+    unchanged = {"unchanged": dict(look.unchanged)} if look.unchanged else {}
+    return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures, **unchanged}
 
 
 def as_lines(look: ConfigLook, held: Held, why_not: str = "") -> Sequence[str]:
@@ -74,6 +82,7 @@ def as_lines(look: ConfigLook, held: Held, why_not: str = "") -> Sequence[str]:
             lines.append(f"{copy}: {key} {held.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
     for name, causes in look.left_out.items():
         lines += [f"{name}: {key} does not follow: {why}" for key, why in sorted(causes.items())]
+    lines += [f"{name}: nothing is changed: {why}" for name, why in look.unchanged.items()]
     lines += [f"{name}: {error}" for name, error in look.failures.items()]
     return lines or ["every copy has its source topic's settings"]
 

@@ -26,7 +26,7 @@ from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, l
 from appliance.listing import some
 from appliance.replicator.model.position_change import Change, Place, gap, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
-from appliance.replicator.resume import source_places, with_ends
+from appliance.replicator.resume import source_places, with_divergence, with_ends
 
 _OPTION = "--to"
 _NAMED = 10
@@ -50,7 +50,8 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
     await link.read()
     await run.find()
     ended = run.ended()
-    planned = [each for each in run.changes(link.positions) if each.replica.source_topic not in ended]
+    changes = [each for each in run.changes(link.positions) if each.replica.source_topic not in ended]
+    planned = await with_divergence(operation.source, changes, link.positions)
     if choice.dry_run:
         return run.report(planned)
     if ended:
@@ -193,7 +194,8 @@ class _Run:
         link.require = self._still_so(topics)
         replicas = [each for each in self.places if each.source_topic in topics]
         self.places = {each: place for each in replicas if (place := self._recorded(each)) is not None}
-        made = await with_ends(self.operation.destination, self.changes(link.positions))
+        changes = await with_divergence(self.operation.source, self.changes(link.positions), link.positions)
+        made = await with_ends(self.operation.destination, changes)
         left = {each.replica: each for each in made}
         for index, owned in lanes_of(left, link.layout).items():
             await link.move(index, partial(self._moves, [left[replica] for replica in owned]))
@@ -226,7 +228,7 @@ class _Run:
         now = now_ms()
         to = {each.replica: SourcePlace(each.after.next_offset, each.after.leader_epoch) for each in changes}
         left = [each for each in changes if _change(each.replica, to[each.replica], positions) is not None]
-        gaps = [gap(each, positions.get(each.replica.source), now) for each in left if each.left_out or each.anew]
+        gaps = [gap(each, positions.get(each.replica.source), now) for each in left]
         return Moves({each.replica: each.after for each in left}, [each for each in gaps if each is not None])
 
     async def finish(self, topics: Sequence[str]) -> None:

@@ -9,11 +9,11 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from appliance.errors import BrokerBusy, LinkRefused, SettingsError
+from appliance.errors import BrokerBusy, Fenced, LinkRefused, SettingsError
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, offsets_at
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.log_ends import copy_losses
 from appliance.link.client.registry import Registry
@@ -23,21 +23,23 @@ from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, NO_PLACE, UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
+from appliance.link.model.position import LOST, NO_PLACE, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica, discover, lanes_of
+from appliance.link.model.stops import Kind, Stop
 from appliance.replicator.establish import Establishing
-from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
+from appliance.replicator.model.position_change import Change, Place, gap, lost_end, moved
+from appliance.replicator.model.position_change import Kind as PlaceKind
 from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
 RETRY = "retry"
-_BOUNDS = {Kind.EARLIEST: Bound.START, Kind.LATEST: Bound.STABLE_END}
+_BOUNDS = {PlaceKind.EARLIEST: Bound.START, PlaceKind.LATEST: Bound.STABLE_END}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The partitions to resume, and where: ``start`` is ``retry``, or a ``Place``.
+    """The partitions to resume, and where: ``start`` is ``retry``, or a ``Place``; no ``topic`` is every one.
 
     With ``take_over`` a copy that belongs to another link becomes this link's.
     """
@@ -60,42 +62,61 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
     Each change is shown before it is made; with ``only_plan`` none is made. Returns their number.
 
     Raises:
-        SettingsError: there is no such partition, or the choice is invalid.
+        SettingsError: there is no such partition, or the choice is invalid; or of all topics some need a place, and
+            the others have gone on.
         LinkRefused: the link must not continue as it is, or the copy is another link's.
         Unreachable, BrokerBusy, BrokerRefused, Fenced: the lane where that happened is unchanged.
     """
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
     naming = Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        replicas = await _replicas(source, destination, naming, choice)
-        registry = Registry(destination, naming.replicator, shares=naming.shared, topics=naming.topics)
-        others = await _others(registry, replicas, choice, naming)
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
+        positions = {key: held for each in topic.checkpoints for key, held in each.positions.items()}
+        states = topic.checkpoints[0].states
+        found = discover(await source.metadata(None), await destination.metadata(None), naming).replicas
+        replicas, gone = _chosen(found, choice, positions)
+        if choice.topic:
+            _require_follow(states, [*replicas, *gone])
+        replicas = [replica for replica in replicas if effective(states, replica.source_topic).follows]
+        registry = Registry(destination, naming.replicator, shares=naming.shared, topics=naming.topics)
+        others = await _others(registry, replicas, choice, naming) if choice.topic else {}
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms(), topic.generation - 1)
-        _require_follows(topic.checkpoints[0].states, choice)
         starts = await source_places(source, replicas, place, "--from") if place else {}
-        planned = {
-            index: _changes(owned, topic.checkpoints[index].positions, starts, choice)
-            for index, owned in lanes_of(replicas, topic.layout).items()
-        }
-        changes = [change for lane in planned.values() for change in lane]
+        starts |= dict.fromkeys(gone, SourcePlace(0, -1)) if place else {}
+        faults: list[str] = []
+
+        async def changes(replicas: Sequence[Replica], held: Mapping[Partition, Position]) -> list[Change]:
+            made = _changes(replicas, held, starts, choice, faults)
+            return await with_divergence(source, made, held) if place else made
+
+        lanes = lanes_of([*replicas, *gone], topic.layout)
+        planned = {lane: made for lane, owned in lanes.items() if (made := await changes(owned, positions))}
+        if faults and choice.topic:
+            raise SettingsError(faults)
         lines = [f"{copy} is taken over from {claim.link}: stop that link first" for copy, claim in others.items()]
-        for line in [*lines, *map(str, changes)]:
+        lines += [str(change) for made in planned.values() for change in made]
+        for line in lines:
             tell(line)
-        if only_plan:
-            return len(lines) + len(changes)
-        if others:
+        if others and not only_plan:
             copies = {replica.destination_topic: replica.destination_id for replica in replicas}
             await registry.claim(copies, take_over=True)
-        for index in [index for index, planned_changes in planned.items() if planned_changes]:
+
+        async def change(index: int) -> None:
             timeout = settings.engine.transaction_timeout
             lane = Lane(index, destination, naming, owner, timeout, topic.layout.number)
             await lane.start()
-            _require_follows(lane.checkpoint.states, choice)
             owned = [change.replica for change in planned[index]]
-            changed = _changes(owned, lane.checkpoint.positions, starts, choice)
-            await _commit(lane, await with_ends(destination, changed), choice)
-        return len(lines) + len(changes)
+            _require_follow(lane.checkpoint.states, owned)
+            await _commit(lane, await with_ends(destination, await changes(owned, lane.checkpoint.positions)))
+
+        for index in [] if only_plan else planned:
+            try:
+                await change(index)
+            except Fenced:  # by a replicator that takes in just now what was claimed for it
+                await change(index)
+        if faults:
+            raise SettingsError(faults)
+        return len(lines)
 
 
 async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = False) -> int:
@@ -117,23 +138,30 @@ async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = F
         return max(len(done), 1)
 
 
-def _require_follows(states: States, choice: Choice) -> None:
+def _require_follow(states: States, replicas: Iterable[Replica]) -> None:
     """Refuse a copy that is promoted, or about to be: its position says how far it was copied, and must not move.
 
     Raises:
-        LinkRefused: the copy is one of these.
+        LinkRefused: a copy is one of these.
     """
-    if not (state := effective(states, choice.topic)).follows:
-        raise LinkRefused(f"topic {choice.topic} is {state}: its positions are not changed by hand")
+    for topic in {replica.source_topic for replica in replicas}:
+        if not (state := effective(states, topic)).follows:
+            raise LinkRefused(f"topic {topic} is {state}: its positions are not changed by hand")
 
 
-async def _replicas(source: KafkaCluster, destination: KafkaCluster, naming: Naming, choice: Choice) -> list[Replica]:
-    found = discover(await source.metadata(None), await destination.metadata(None), naming)
-    replicas = [r for r in found.replicas if r.source_topic == choice.topic]
-    replicas = [r for r in replicas if choice.partition in (None, r.partition)]
-    if not replicas:
-        raise SettingsError([f"--topic {choice.topic}: {naming.replicator} copies no such topic or partition"])
-    return replicas
+def _chosen(
+    found: Iterable[Replica], choice: Choice, positions: Mapping[Partition, Position]
+) -> tuple[list[Replica], list[Replica]]:
+    """The chosen partitions; and those that a topic no longer has since it was recreated with fewer."""
+    replicas = [r for r in found if choice.topic in ("", r.source_topic) and choice.partition in (None, r.partition)]
+    first = {replica.source_topic: replica for replica in found if replica.partition == 0}
+    there = {replica.source for replica in found}
+    left = [key for key in sorted(positions.keys() - there) if key[0] == choice.topic and key[0] in first]
+    gone = [replace(first[key[0]], partition=key[1]) for key in left if choice.partition in (None, key[1])]
+    gone = [each for each in gone if is_another(positions[each.source].source_id, each.source_id)]
+    if choice.topic and not (replicas or gone):
+        raise SettingsError([f"--topic {choice.topic}: this link copies no such topic or partition"])
+    return replicas, gone
 
 
 async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choice, naming: Naming) -> dict[str, Claim]:
@@ -156,10 +184,10 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     partitions = [replica.source for replica in replicas]
     offsets = await list_offsets(source, metadata, partitions, _BOUNDS.get(place.kind, Bound.STABLE_END))
-    if place.kind is Kind.TIME:
+    if place.kind is PlaceKind.TIME:
         at = await offsets_at(source, metadata, partitions, place.number)
         offsets |= {key: offset for key, offset in at.items() if offset is not None}
-    elif place.kind is Kind.OFFSET:
+    elif place.kind is PlaceKind.OFFSET:
         first = await list_offsets(source, metadata, partitions, Bound.START)
         for key in partitions:
             if not first[key] <= place.number <= offsets[key]:
@@ -172,23 +200,45 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
 
 
 def _changes(
-    replicas: Iterable[Replica], positions: Mapping[Partition, Position], starts: Places, choice: Choice
+    replicas: Iterable[Replica],
+    positions: Mapping[Partition, Position],
+    starts: Places,
+    choice: Choice,
+    faults: list[str],
 ) -> list[Change]:
-    """The chosen changes: of stopped partitions, of the named one, of all of a copy that is taken over."""
+    """The chosen changes: of stopped partitions, of recreated and named ones, of all of a copy that is taken over.
+
+    ``faults`` gets those that need a place: a retry at the same offset is impossible, or would stop there again.
+    """
     changes = []
     for replica in replicas:
         held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, *NO_PLACE)
-        if not (held.stopped or choice.partition is not None or (choice.take_over and replica in starts)):
+        anew = choice.take_over or is_another(held.source_id, replica.source_id)
+        if not (held.stopped or choice.partition is not None or (anew and replica in starts)):
             continue
         if replica in starts:
             changes.append(moved(replica, positions.get(replica.source), starts[replica]))
-        elif held.next_offset == UNKNOWN or UNACCOUNTED in held.stopped:
-            raise SettingsError([f"{replica.name}: {held.stopped}: --from is needed"])
+        elif held.next_offset == UNKNOWN or (held.stopped and Stop(held.stopped, "").kind.needs_place):
+            stop = Stop(held.stopped or Kind.NO_POSITION.words, *replica.source, held.next_offset)
+            faults.append(f"{replica.name}: {stop.reason}: {'; or '.join(map(str, stop.remedies))}")
         else:
             lost = lost_end(held)
             after = held.go_on() if lost is None else replace(held.go_on(), copy_end=None)
             changes.append(Change(replica, held.next_offset, after, lost_end=lost))
     return changes
+
+
+async def with_divergence(
+    source: KafkaCluster, changes: Sequence[Change], positions: Mapping[Partition, Position]
+) -> list[Change]:
+    """The same, with the offsets from which on a truncated source holds other records than were copied."""
+    known = {
+        change.replica.source: positions[change.replica.source].leader_epoch for change in changes if change.is_known
+    }
+    metadata = await source.metadata(sorted({topic for topic, _ in known}))
+    ends, _ = await epoch_ends(source, metadata, {key: epoch for key, epoch in known.items() if epoch >= 0})
+    ends = {key: end for key, end in ends.items() if 0 <= end < positions[key].next_offset}
+    return [replace(change, diverged=ends.get(change.replica.source)) for change in changes]
 
 
 async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
@@ -198,6 +248,7 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     """
     unknown = {change.replica.copy: change.lost_end for change in changes if change.after.copy_end is None}
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
+    unknown = {copy: end for copy, end in unknown.items() if copy[1] < len(metadata.topics[copy[0]].leaders)}
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
     lost = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
@@ -214,15 +265,15 @@ def _with_end(change: Change, found: CopyEnd | None, loss: Loss | None) -> Chang
     return replace(change, after=after, cut=not loss.is_known)
 
 
-async def _commit(lane: Lane, changes: Sequence[Change], choice: Choice) -> None:
+async def _commit(lane: Lane, changes: Sequence[Change]) -> None:
     gaps, cut = [], [change.replica for change in changes if change.cut]
     if cut and not lane.can_cut_maps:
         raise BrokerBusy("the topic of the maps of offsets cannot be written now", "LEADER_NOT_AVAILABLE")
     for change in changes:
         held = lane.checkpoint.positions.get(change.replica.source)
-        if choice.start != RETRY:
-            gaps += [found] if (found := gap(change, held, now_ms())) else []
-        elif held is not None and held.next_offset != UNKNOWN and LOST in held.stopped:
+        if found := gap(change, held, now_ms()):
+            gaps.append(found)
+        elif held is not None and UNKNOWN < held.next_offset <= change.after.next_offset and LOST in held.stopped:
             gaps.append(_loss(change.replica, held))
     await lane.commit([], {change.replica: change.after for change in changes}, gaps, cut=cut)
 

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import yaml
 
+from appliance.program import IN_CONTAINER
+
 REPLICATOR_JOB = "kafka-replicator"
 TUNNEL_JOB = "kafka-tunnel"
 """The jobs of ``monitoring/prometheus.yml``."""
 
 _LINK = "{{ $labels.link }} ({{ $labels.instance }})"
-_STATUS = "On the destination VM, `docker-compose exec replicator appliance status`"
+_STATUS = f"On the destination VM, `{IN_CONTAINER} status`"
+_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic {{{{ $labels.topic }}}}`"
 _DOCTOR = "Run `docker-compose run --rm doctor` on the destination VM"
 
 
@@ -69,8 +72,8 @@ REPLICATOR_ALERTS = (
         "sum without (partition) (kafka_replicator_stopped) > 0",
         "1m",
         f"The topic {{{{ $labels.topic }}}} has stopped partitions: {{{{ $value }}}}, link {_LINK}.",
-        f"{_STATUS} shows the offset and the reason of each. Then choose with `appliance resume`; with `--dry-run` it "
-        "only shows the changes.",
+        f"{_TOPIC_STATUS} shows the reason of each, and the commands that end it. With `--dry-run` these only show "
+        f"what they change. `{IN_CONTAINER} resume --topic {{{{ $labels.topic }}}}` retries all whose cause is mended.",
     ),
     Alert(
         "KafkaReplicatorTopicStopped",
@@ -78,7 +81,7 @@ REPLICATOR_ALERTS = (
         "kafka_replicator_topic_stopped > 0",
         "1m",
         f"No partition of the topic {{{{ $labels.topic }}}} can be copied, link {_LINK}.",
-        f"{_STATUS} shows the reason, and what to change.",
+        f"{_TOPIC_STATUS} shows the reason, and what to change.",
     ),
     Alert(
         "KafkaReplicatorNotCopying",

@@ -10,7 +10,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import unpack
 from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import decode
-from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import LOST, UNKNOWN, Position
@@ -256,24 +256,26 @@ class Invariants:
                 raise Violation(f"D: the operator moves {partition}, which is neither stopped nor named")
             if position.records != before.records:
                 raise Violation(f"A: {partition} has copied {before.records} records, and by the operator {position}")
-            spliced = before.source_id == position.source_id and position.next_offset >= before.next_offset
-            is_reset = not spliced and _ids(before) == _ids(position) and self._is_resetting(partition[0])
-            moves = (_ids(before), before.next_offset) != (_ids(position), position.next_offset)
-            if gap is None and moves and not is_reset:  # a reset to before skips nothing, and says that itself
-                raise Violation(
-                    f"F: the operator moves {partition} from {before} to {position}, and writes down no gap"
-                )
-            left = (before.next_offset, position.next_offset if spliced else -1)
-            if gap is not None and (gap.first, gap.next) != left:
-                raise Violation(f"F: the operator moves {partition} by {left}, and writes down {gap}")
+            if not self._is_left_out(partition, before, position, gap):
+                raise Violation(f"F: the operator moves {partition} from {before} to {position}, and writes down {gap}")
         if before is None or _place(before) != _place(position):
             self.truths[partition, position.source_id].chosen(position.next_offset, position.leader_epoch)
         self.positions[partition] = position
         if position.copy_end is None or position.copy_end.producer_id < 0:
             self._accept(partition)
 
-    def _is_resetting(self, topic: str) -> bool:
-        return self.obedience.state(topic) is CopyState.RESETTING
+    def _is_left_out(self, partition: Partition, before: Position, position: Position, gap: Gap | None) -> bool:
+        """F: the gap is what the operator leaves out, no more and no less; a loss of the copy has no offsets."""
+        if before.source_id != position.source_id:
+            return gap is not None and (gap.first, gap.next) == (before.next_offset, -1)
+        if gap is None:
+            return position.next_offset <= before.next_offset
+        if gap.first == gap.next:
+            return gap.first == before.next_offset and LOST in before.stopped
+        truth = self.truths[partition, position.source_id]
+        agreed = before.next_offset if truth.agreed is None else min(before.next_offset, truth.agreed)
+        # The log may have been truncated once more since the command asked.
+        return agreed <= gap.first <= before.next_offset and gap.first < gap.next == position.next_offset
 
     def _accept(self, partition: Partition) -> None:
         """Take a copy that has lost something as it is now."""

@@ -72,8 +72,8 @@ def operator_who_decides_before_fencing(patch: pytest.MonkeyPatch) -> None:
     changes = resume._changes
     planned: dict[Any, Change] = {}
 
-    def as_planned(replicas: Any, positions: Any, starts: Any, choice: Any) -> list[Change]:
-        found = changes(replicas, positions, starts, choice)
+    def as_planned(replicas: Any, positions: Any, starts: Any, choice: Any, faults: Any) -> list[Change]:
+        found = changes(replicas, positions, starts, choice, faults)
         return [planned.setdefault((id(choice), change.replica), change) for change in found]
 
     patch.setattr(resume, "_changes", as_planned)
@@ -82,7 +82,7 @@ def operator_who_decides_before_fencing(patch: pytest.MonkeyPatch) -> None:
 def operator_who_leaves_no_gap(patch: pytest.MonkeyPatch) -> None:
     """The operator's command writes no gap down (invariant F)."""
 
-    async def commit(taken: Lane, changes: Sequence[Change], _: resume.Choice) -> None:
+    async def commit(taken: Lane, changes: Sequence[Change]) -> None:
         await taken.commit([], {change.replica: change.after for change in changes})
 
     patch.setattr(resume, "_commit", commit)

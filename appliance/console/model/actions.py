@@ -42,7 +42,7 @@ _PLACE = {"topic": "--topic", "partition": "--partition", "to": "--to"}
 ACTIONS: Mapping[str, Action] = {
     "pause": Action("Pause", "Stops copying until it is resumed. Nothing is lost.", ("pause", "--yes"), _CHOICE),
     "resume": Action(
-        "Resume", "Resumes what is paused; with a topic's name, also its stopped partitions.", ("resume",), _CHOICE
+        "Resume", "Resumes what is paused, and stopped partitions where a retry may help.", ("resume",), _CHOICE
     ),
     "failover-dry-run": Action(
         "Failover, dry run",

@@ -75,7 +75,14 @@ def losses(
     """
     held = {key: position for key, position in positions.items() if key in logs.copies}  # others have come since
     known = sorted({*held, *logs.sources})
-    return [_loss(key, held.get(key), logs, starts) for key in known if takes(key[0])]
+    chosen = [key for key in known if takes(key[0]) and not _is_gone(key, held.get(key), logs)]
+    return [_loss(key, held.get(key), logs, starts) for key in chosen]
+
+
+def _is_gone(key: Partition, held: Position | None, logs: BothLogs) -> bool:
+    """True of a partition that its recreated topic lacks, once the operator has moved its position to that topic."""
+    there = (key[0], 0) in logs.sources and key not in logs.sources
+    return there and held is not None and (logs.ids.get(key[0]), 0) == (held.source_id, held.next_offset)
 
 
 def total(found: Iterable[PartitionLoss]) -> int | None:

@@ -56,11 +56,13 @@ class ConfigFilter:
 
     Args:
         first: the first topic to ask for the settings that the cluster knows.
+        tries: only have the cluster check changes.
     """
 
-    def __init__(self, cluster: Cluster, first: str = "") -> None:
+    def __init__(self, cluster: Cluster, first: str = "", *, tries: bool = False) -> None:
         self._cluster = cluster
         self._first = first
+        self._tries = tries
         self._known: frozenset[str] | None = None
         self._replicas_by_default: int | None = None
         self._refused: dict[tuple[str, str | None], str] = {}
@@ -162,7 +164,7 @@ class ConfigFilter:
 
     async def _alter(self, changes: Mapping[str, Change], changed: Changed) -> dict[str, BrokerRefused]:
         """Change topics, note the outcome, and return those with refused settings."""
-        failures = await alter_configs(self._cluster, changes) if changes else {}
+        failures = await alter_configs(self._cluster, changes, self._tries) if changes else {}
         changed.made |= {name: change for name, change in changes.items() if name not in failures}
         refused = _about_settings(failures)
         changed.failures |= {name: error for name, error in failures.items() if name not in refused}

@@ -5,6 +5,7 @@
 - ``position``: the progress of copying a source partition.
 - ``agreement``: how far the logs of a source partition and of its copy agree (invariant N).
 - ``checkpoint``, ``checkpoint_records``: the destination's state of a lane, and its records.
+- ``stops``: the kinds of stops, with the commands that end them.
 - ``link_sql``: the changes of the link's SQL, and which statement has made the copies of which records.
 - ``offset_map``, ``offset_tail``, ``offset_runs``: from source offsets to those of a copy, and back.
 - ``offset_records``: maps of offsets as records.

@@ -14,6 +14,8 @@ from appliance.errors import ApplianceError
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Partition, is_another
 from appliance.link.model.position import ANYBODY, LOST, NOBODY, CopyEnd, Loss, Position
 
+MADE_ANEW = "was deleted and made anew since it was copied"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
@@ -102,15 +104,14 @@ class Agreement:
 
 def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -> Agreement:
     """Judge both logs of a partition that was copied up to a known offset; a silent source is None."""
-    made_anew = "was deleted and made anew since it was copied"
     if source and is_another(held.source_id, source.topic_id):
-        return Agreement(unrelated=f"source topic {topic} {made_anew}")
+        return Agreement(unrelated=f"source topic {topic} {MADE_ANEW}")
     found, (name, number) = divergence(held, source) if source else Agreement(), copy.partition
     fault: dict[str, Any] = {}
     if copy.topic_id is None:
         fault["unrelated"] = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
     elif is_another(held.destination_id, copy.topic_id):
-        fault["unrelated"] = f"destination topic {name} {made_anew}"
+        fault["unrelated"] = f"destination topic {name} {MADE_ANEW}"
     elif copy.error or (held.copy_end and 0 <= copy.leader_epoch < held.copy_end.leader_epoch):
         error = copy.error or "metadata name a former leader"
         fault["unknown"] = f"nobody knows what {name}-{number} holds: {error}"

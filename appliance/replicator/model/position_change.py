@@ -63,6 +63,7 @@ class Change:
 
     With ``anew`` it continues with another topic than that of ``before``. ``lost_end`` is the end that its copy had
     before it lost records, None if it has lost none. With ``cut`` nothing of its map of offsets holds any more.
+    ``diverged`` is the source offset from which on the source holds other records than were copied, if it does.
     """
 
     replica: Replica
@@ -71,6 +72,7 @@ class Change:
     anew: bool = False
     lost_end: CopyEnd | None = None
     cut: bool = False
+    diverged: int | None = None
 
     def __str__(self) -> str:
         """Its effect, in one line."""
@@ -93,12 +95,17 @@ class Change:
     @property
     def left_out(self) -> int:
         """Number of source offsets that are never copied; 0 if unknown."""
-        return max(0, self.after.next_offset - self.before) if self.is_known else 0
+        return max(0, self.after.next_offset - self.agreed) if self.is_known else 0
 
     @property
     def copied_again(self) -> int:
         """Number of source offsets that are copied once more; 0 if unknown."""
-        return max(0, self.before - self.after.next_offset) if self.is_known else 0
+        return max(0, self.agreed - self.after.next_offset) if self.is_known else 0
+
+    @property
+    def agreed(self) -> int:
+        """The first source offset that the copy does not hold as the source has it now."""
+        return self.before if self.diverged is None else min(self.before, self.diverged)
 
 
 def moved(replica: Replica, held: Position | None, place: SourcePlace) -> Change:
@@ -123,10 +130,11 @@ def lost_end(held: Position) -> CopyEnd | None:
 
 
 def gap(change: Change, held: Position | None, found: int) -> Gap | None:
-    """The entry of the gap ledger for the offsets that a change skips; None where the offset before is unknown (F)."""
-    if held is None or held.next_offset == UNKNOWN:
+    """The entry of the gap ledger for the offsets that a change skips (F); None where none is skipped, or known."""
+    if held is None or held.next_offset == UNKNOWN or not (change.anew or change.left_out):
         return None
     start = change.after.next_offset
-    spliced = held.source_id == change.replica.source_id and start >= held.next_offset
-    cause = f"the operator went on from offset {start}"
-    return Gap(change.replica.source, held.source_id, held.next_offset, start if spliced else -1, cause, found)
+    first, following = (held.next_offset, -1) if change.anew else (change.agreed, start)
+    return Gap(
+        change.replica.source, held.source_id, first, following, f"the operator went on from offset {start}", found
+    )

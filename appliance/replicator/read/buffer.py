@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from appliance.errors import BatchCorrupt, PartitionStopped, ProducersLost
+from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, ProducersLost
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.fetch import Fetched, Wanted
 from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
@@ -16,6 +16,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import UNLIMITED, outgoing
 from appliance.link.client.origins import Origins
 from appliance.link.model.replicas import Replica
+from appliance.link.model.stops import FOLLOWING, Kind
 from appliance.replicator.model.chunk import Chunk
 
 
@@ -125,14 +126,15 @@ class Buffer:
         try:
             chunk = self._chunk(fetched)
         except (BatchCorrupt, ProducersLost) as error:
-            self.stop(PartitionStopped(f"{self} from offset {self.position}: {error}"))
+            self.stop(unreadable(self, error))
             return 0
         if chunk is None:
             return 0
         refused_at = self.limits.refused_at
         if refused_at is not None and chunk.next_offset > refused_at:
+            refused = [each.next_offset for each in chunk.batches if each.first_offset >= refused_at]
             chunk = chunk.before(refused_at)
-            self.stop(PartitionStopped(self.limits.refusal))
+            self.stop(PartitionStopped(f"{self.limits.refusal}; {FOLLOWING} {min(refused, default=refused_at + 1)}"))
         self.position, self.epoch = chunk.next_offset, chunk.leader_epoch
         self.chunks.append(chunk)
         size = chunk.bytes
@@ -166,11 +168,20 @@ class Buffer:
         if not batches:
             return None
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
+        return self._copied(batches, fetched, batches[-1].header.last_offset + 1)
+
+    def _copied(self, batches: Sequence[Batch], fetched: Fetched, following: int) -> Chunk:
+        """The chunk of batches before the offset ``following``; of the first of them, if some are damaged."""
         found = committed(batches, fetched.aborted)
         dropped: list[tuple[int, int]] = []
         if self.origins is not None:
             found = self._without_copies(found, self.origins, dropped)
-        copied = tuple(outgoing(found, self.position, self.limits.batch_bytes))
+        try:
+            copied = tuple(outgoing(found, self.position, self.limits.batch_bytes))
+        except BatchCorrupt as error:
+            if (half := len(batches) // 2) == 0:
+                raise BatchCorrupt(f"{error}; {FOLLOWING} {following}") from error
+            return self._copied(batches[:half], fetched, batches[half].header.base_offset)
         last = batches[-1].header
         return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch, tuple(dropped))
 
@@ -187,3 +198,9 @@ class Buffer:
                 dropped.append((each.header.base_offset, each.header.records))
             else:
                 yield each
+
+
+def unreadable(buffer: Buffer, error: ApplianceError) -> PartitionStopped:
+    """The stop of a partition at records that cannot be copied, or of which nobody knows who wrote them."""
+    unknown = f"{Kind.WRITERS_UNKNOWN.words}: " if isinstance(error, ProducersLost) else ""
+    return PartitionStopped(f"{buffer} from offset {buffer.position}: {unknown}{error}")

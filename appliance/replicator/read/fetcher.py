@@ -18,9 +18,10 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.kafka.records.batch import Header, split
 from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
+from appliance.link.model.stops import Kind
 from appliance.listing import some
 from appliance.replicator.model.problem_log import ProblemLog, unexpected
-from appliance.replicator.read.buffer import Buffer
+from appliance.replicator.read.buffer import Buffer, unreadable
 from appliance.replicator.read.buffer_budget import BufferBudget
 from appliance.replicator.read.fetch_sizer import FetchSizer
 from appliance.replicator.read.leaders import at_divergence
@@ -169,9 +170,9 @@ class Fetcher:
 
     def _leave(self, buffer: Buffer, error: ApplianceError) -> None:
         if isinstance(error, PartitionStopped):
-            self._stop(buffer, PartitionStopped(f"{buffer} from offset {buffer.position}: {error}"))
+            self._stop(buffer, unreadable(buffer, error))
         else:
-            self._refuse(buffer, BrokerBusy(f"{buffer}: who wrote its batches is not known: {error}", "UNKNOWN_WRITER"))
+            self._refuse(buffer, BrokerBusy(f"{buffer}: {Kind.WRITERS_UNKNOWN.words}: {error}", "UNKNOWN_WRITER"))
 
     def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
         for fetched in partitions:
@@ -197,8 +198,7 @@ class Fetcher:
         except MemoryError:
             raise
         except Exception as error:  # any fault in one partition's bytes: the others are still read
-            fault = unexpected(error)
-            self._stop(buffer, PartitionStopped(f"{buffer} from offset {buffer.position}: {fault}"))
+            self._stop(buffer, unreadable(buffer, unexpected(error)))
         if buffer.stopped:
             self.drop(buffer)
         else:

@@ -17,6 +17,7 @@ from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.position import NO_PLACE, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica
+from appliance.link.model.stops import SETTINGS
 from appliance.replicator.model.chunk import dead_letters_of
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.problem_log import ProblemLog
@@ -25,10 +26,6 @@ from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.admission import Admission, Admitting, made_anew_since
 from appliance.replicator.write.copies import UNFINISHED, LookedTo
 from appliance.replicator.write.lane import Lane
-
-_LARGER = "raise max.message.bytes"
-_ANY_TIME = "raise message.timestamp.before.max.ms and message.timestamp.after.max.ms"
-_REMEDIES = {"MESSAGE_TOO_LARGE": _LARGER, "RECORD_LIST_TOO_LARGE": _LARGER, "INVALID_TIMESTAMP": _ANY_TIME}
 
 
 @dataclass(slots=True)
@@ -204,7 +201,7 @@ class LanePartitions:
         (replica,) = [each for each in self.replicas if error.partition in (each.copy, dead_letters_of(each))]
         at, topic = error.first_offset, error.partition[0]
         size, refused_by = self.limits[replica.destination_topic].batch_bytes, (topic, self.limits.get(topic))
-        remedy = f"; {_REMEDIES[error.code]} of {topic}" if error.code in _REMEDIES else ""
+        remedy = f"; {SETTINGS[error.code]} of {topic}" if error.code in SETTINGS else ""
         self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}", refused_by)
 
     def take_in_again(self, replica: Replica) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.agreement import Agreement, SourceLog, agree
+from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.link.model.agreement import MADE_ANEW, Agreement, SourceLog, agree
 from appliance.link.model.checkpoint import start_place
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
@@ -241,13 +241,24 @@ class _Composer:
         topic_id = source.topic_id(key[0]) if source else None
         if not (source and topic_id and destination and held) or held.next_offset == UNKNOWN:
             return Agreement()
+        follows = effective(self._states(), key[0]).follows
+        if self._is_gone(key):
+            anew = is_another(held.source_id, topic_id) and follows
+            return Agreement(
+                lost=f"source topic {key[0]} {MADE_ANEW}, with fewer partitions" if anew else "", uncopied=0
+            )
         end, held_to, epoch = log.stable_end if log else None, None, source.metadata.leader_epoch(*key)
         if log and log.asked_epoch == held.leader_epoch >= 0:
             held_to = log.held_to
         elif end is not None and end < held.next_offset and epoch != held.leader_epoch:
             end = None  # the position has moved since the ends, and the epochs, were asked for
         found = agree(key[0], held, SourceLog(topic_id, end, epoch, held_to), destination.copies[key])
-        return found if effective(self._states(), key[0]).follows else replace(found, lost="")
+        return found if follows else replace(found, lost="")
+
+    def _is_gone(self, key: Partition) -> bool:
+        """True of a partition that its topic has no longer, as it was recreated with fewer."""
+        topic = self.source.now.metadata.topics.get(key[0]) if self.source.now else None
+        return topic is not None and 0 < len(topic.leaders) <= key[1]
 
     def _dropped(self, position: Position | None) -> int | None:
         identical = self.settings.topics.naming is TopicNaming.IDENTICAL
@@ -263,7 +274,7 @@ class _Composer:
         """The lag of a partition without a position."""
         destination = self.destination.now
         if log is None or destination is None:
-            return None
+            return 0 if destination and self._is_gone(key) else None
         begin = self._start_offset(key, destination, log)
         return log.stable_end - begin if begin is not None and begin >= 0 else None
 

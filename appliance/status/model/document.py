@@ -7,7 +7,7 @@ from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault
-from appliance.status.model.messages import problems, remarks, utc
+from appliance.status.model.messages import problems, remarks, remedies, utc
 from appliance.status.model.snapshot import (
     AuditStatus,
     BlockingTransaction,
@@ -97,6 +97,7 @@ def _topic(topic: TopicStatus) -> Json:
         "active": topic.active,
         "state": topic.state,
         "stopped": _fault(topic.stopped),
+        "remedies": _remedies(topic),
         "copied": topic.copied,
         "rate": topic.rate,
         "lag_records": topic.lag_records,
@@ -121,6 +122,7 @@ def _partition(partition: PartitionStatus) -> Json:
         "latency_ms": partition.latency_ms,
         "stopped": _fault(partition.stopped),
         "unknown": _fault(partition.unknown),
+        "remedies": _remedies(partition),
         "held": _hold(partition.held) if partition.held else None,
         "gaps": None if partition.gaps is None else [_gap(gap) for gap in partition.gaps],
         "dropped": partition.dropped,
@@ -129,6 +131,10 @@ def _partition(partition: PartitionStatus) -> Json:
         "dead_letters": partition.dead_letters,
         "lost_at_source": partition.lost_at_source,
     }
+
+
+def _remedies(subject: TopicStatus | PartitionStatus) -> list[Json]:
+    return [{"effect": each.effect, "command": each.command} for each in remedies(subject)]
 
 
 def _hold(hold: BlockingTransaction) -> Json:

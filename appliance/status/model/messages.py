@@ -8,6 +8,7 @@ from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault, has_a_view
+from appliance.link.model.stops import Kind, Remedy, Stop
 from appliance.listing import some
 from appliance.status.model.snapshot import (
     BlockingTransaction,
@@ -73,6 +74,19 @@ def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:
     subject = next((each for each in (*near, *others) if each in known), "")
     reason = f"{subject}: {known[subject].reason}" if subject else snapshot.problems_unknown or "for no known reason"
     return f"nothing is copied of {partition.lag_records} offsets: {reason}"
+
+
+def remedies(subject: Subject) -> tuple[Remedy, ...]:
+    """The commands that end a stop."""
+    match subject:
+        case TopicStatus(stopped=Fault(reason=reason)):
+            return Stop(reason, subject.name).remedies
+        case PartitionStatus(stopped=Fault(reason=reason)):
+            return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
+        case PartitionStatus(unknown=Fault(reason=reason)) if Kind.RECREATED.words in reason:
+            return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
+        case _:
+            return ()
 
 
 def _fault(partition: PartitionStatus, state: LinkState, fault: Fault) -> str:

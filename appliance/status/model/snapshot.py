@@ -206,6 +206,7 @@ class Snapshot:
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
+    ``chosen`` are the only topics that it shows, if they were chosen.
     """
 
     replicator: str
@@ -226,6 +227,7 @@ class Snapshot:
     audit: AuditStatus | None = None
     problems: Problems = field(default_factory=dict)
     problems_unknown: str = ""
+    chosen: tuple[str, ...] = ()
 
     @property
     def failing(self) -> Problems:
@@ -288,7 +290,8 @@ class Snapshot:
     def only(self, topics: Collection[str]) -> "Snapshot":
         """The snapshot of these topics alone, and of the groups that have consumed one of them."""
         groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
-        return replace(self, topics=tuple(topic for topic in self.topics if topic.name in topics), groups=groups)
+        shown = tuple(topic for topic in self.topics if topic.name in topics)
+        return replace(self, topics=shown, groups=groups, chosen=tuple(topics))
 
 
 def total(numbers: Iterable[_Number | None]) -> _Number | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 from appliance.failover.model.group_plan import GroupPlan, GroupState
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.link_sql import SqlChange
-from appliance.status.model.messages import cluster_name, is_behind, problems, remarks, utc
+from appliance.status.model.messages import cluster_name, is_behind, problems_by_subject, remarks, remedies, utc
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
 
 _UNKNOWN = "unknown"
@@ -25,7 +25,7 @@ def rendered(snapshot: Snapshot) -> Group:
 
 def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     state = snapshot.state
-    yield _line(f"{snapshot.replicator}: {state} at {utc(snapshot.at)}", "bold" if state.well else "bold red")
+    yield _line(f"{_head(snapshot)} at {utc(snapshot.at)}", "bold" if state.well else "bold red")
     for cluster in (snapshot.source, snapshot.destination):
         if not cluster.unknown:
             yield _line(f"{cluster_name(cluster)}: answers")
@@ -44,9 +44,20 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
     yield from _groups(snapshot)
-    for sentences, style in ((problems(snapshot), "red"), (remarks(snapshot), "")):
+    found = ((text, *map("  {}".format, remedies(subject))) for subject, text in problems_by_subject(snapshot))
+    troubles = [line for lines in found for line in lines]
+    for sentences, style in ((troubles, "red"), (remarks(snapshot), "")):
         yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")
+
+
+def _head(snapshot: Snapshot) -> str:
+    """The link and its state; of chosen topics that are not copied, the states that operators have given them."""
+    if not snapshot.chosen:
+        return f"{snapshot.replicator}: {snapshot.state}"
+    given = ", ".join(sorted({topic.state for topic in snapshot.topics}))
+    state = given if snapshot.state is LinkState.INACTIVE else snapshot.state
+    return f"{snapshot.replicator}, {', '.join(snapshot.chosen)}: {state}"
 
 
 def _sql(change: SqlChange) -> str:

@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import shlex
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
+from appliance.link.model.stops import Stop
 from appliance.replicator import failback as module
 from appliance.replicator.failback import _Run
 from appliance.replicator.failback_link import InLane, ReverseLink
@@ -25,6 +28,8 @@ from appliance.replicator.spark.assignment import Assignment
 from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.replicator.write.lane_partitions import LanePartitions
 from testbed.cluster import Cluster
+from tests.support.commands import command as typed
+from tests.support.commands import settings_file
 from tests.support.engine import Pair, delete_topic
 from tests.support.failing_back import (
     Killed,
@@ -374,7 +379,7 @@ async def test_case_168_of_two_links_from_one_source_each_has_a_way_back_of_its_
 
 
 async def test_case_169_what_a_slow_producer_writes_to_the_copy_after_a_failback_stops_the_copy_and_goes_back(
-    pair: Pair,
+    pair: Pair, tmp_path: Path
 ) -> None:
     topic, live = pair.topic("slow"), pair.topic("live")
     async with pair.engine() as engine:
@@ -392,10 +397,11 @@ async def test_case_169_what_a_slow_producer_writes_to_the_copy_after_a_failback
         write_here(pair, live, 1)
         fault = str(await engine.until_stopped(live))
         assert "a producer wrote there after the failback" in fault
-        choice = Choice(topic=f"{re.escape(topic)}|{re.escape(live)}", yes=True)
-        await promoted(pair, choice)
-        report = await failed_back(pair, choice)
-        assert sorted(each.copied_back or 0 for each in report.partitions) == [2, 3]
+        for each in (topic, live):
+            _, *both = Stop(fault, each, 0).remedies
+            for words in (shlex.split(remedy.arguments) for remedy in both):
+                done = await typed(words[0], settings_file(pair, tmp_path), *words[1:], "--yes")
+                assert done.returncode == 0, done.stderr
         write_here(pair, topic, 4)
         await copied(engine)
         assert len(pair.compare(topic)[0]) == 11

@@ -105,7 +105,7 @@ async def test_case_702_a_dead_letter_that_is_refused_stops_its_partition_alone_
         reason = await until_refused(engine, topic)
         where = f"produce to {letters(pair, topic)}-0"
         assert reason.startswith(f"{topic}-0 offset 1 is refused: {where}")
-        assert reason.endswith(f": MESSAGE_TOO_LARGE; raise max.message.bytes of {letters(pair, topic)}")
+        assert f": MESSAGE_TOO_LARGE; raise max.message.bytes of {letters(pair, topic)}; what follows" in reason
         assert values(pair, pair.naming.destination(topic), PARTITIONS) == [[b"first"]] * PARTITIONS
         found = values(pair, letters(pair, topic), PARTITIONS)
         assert found == [[], *[[BAD + b"second"]] * (PARTITIONS - 1)]
@@ -124,7 +124,7 @@ async def test_a_dead_letter_that_its_topic_refuses_for_another_reason_stops_its
     async with pair.engine() as engine:
         reason = await until_refused(engine, topic)
         assert f"{topic}-0 offset 1 is refused" in reason
-        assert reason.endswith("INVALID_RECORD")
+        assert "INVALID_RECORD; if they have no keys, take compact out of cleanup.policy of" in reason
     configure(pair.grape, letters(pair, topic), **{"cleanup.policy": "delete"})
     async with pair.engine() as engine:
         engine.transform = FailsOnBad()

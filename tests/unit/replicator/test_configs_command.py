@@ -9,6 +9,7 @@ LOOK = ConfigLook(
     {"a": {"tier.enable": "not known there"}, "b": {}},
     {"c": BrokerBusy("not told", "REQUEST_TIMED_OUT")},
 )
+LOOK.unchanged = {"d": "its copy is paused"}
 HELD = {"a.copy": {"segment.bytes": "5"}}
 
 
@@ -17,6 +18,7 @@ def test_each_setting_is_a_line_with_what_it_is_and_what_it_would_be() -> None:
         "a.copy: retention.ms by default -> 1",
         "a.copy: segment.bytes 5 -> by default",
         "a: tier.enable does not follow: not known there",
+        "d: nothing is changed: its copy is paused",
         "c: not told",
     ]
 
@@ -33,4 +35,5 @@ def test_json_has_the_same() -> None:
         },
         "left_out": {"a": {"tier.enable": "not known there"}},
         "failures": {"c": "not told"},
+        "unchanged": {"d": "its copy is paused"},
     }
