@@ -8,7 +8,6 @@ delayed writes, and then reads the committed state.
 """
 
 import asyncio
-import functools
 import itertools
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -46,12 +45,10 @@ from appliance.replicator.model.chunk import Chunk, advanced, by_partition, roun
 from appliance.replicator.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail, strange
 
 log = logging.getLogger("appliance.replicator")
-_log_once = functools.lru_cache(maxsize=8)(log.info)
 
 _SEGMENTS_A_COMMIT, _DROPPED_A_COMMIT = 64, 500
 """Number of segments written, and dropped, in one transaction."""
 
-_NAMELESS = f"lanes copy without leaving their names in {PRODUCERS}, for links of identical names from there"
 
 _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
@@ -78,6 +75,8 @@ class Lane:
         names: Origins | None = None,
     ) -> None:
         self.index = index
+        self.nameless: ApplianceError | None = None
+        """The reason that it copies without having left its name."""
         self._names = names
         self._layout = layout
         self.checkpoint = LaneCheckpoint()
@@ -465,7 +464,7 @@ class Lane:
             if self._naming.shared or error.reasons.keys() != {(PRODUCERS, 0)}:
                 raise
             del remembered[PRODUCERS, 0]
-            _log_once(f"{_NAMELESS}: {error}")
+            self.nameless = _nameless(error)
             await self._writer.write((), lambda *_: remembered)
         checkpoint = LaneCheckpoint()
         await read_checkpoint(self._cluster, topic, mark, checkpoint)
@@ -473,6 +472,7 @@ class Lane:
 
     async def _producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
         """The name to leave; None of a lane that copies nothing, or that keeps to itself and may not leave one."""
+        self.nameless = None
         if self._names is None or (PRODUCERS not in metadata.topics and not self._naming.shared):
             return None
         try:
@@ -485,7 +485,7 @@ class Lane:
         except ApplianceError as error:
             if self._naming.shared:
                 raise
-            _log_once(f"{_NAMELESS}: {error}")
+            self.nameless = _nameless(error)
             return None
         before = self._names.producers.lanes.get(producer.id)
         return encode_producer(metadata.cluster_id, producer, self._naming, now_ms(), before)
@@ -500,3 +500,8 @@ class Lane:
         self._writer = None
         self._cluster.forget_coordinator(self._transactional_id)
         self._machine.on(LaneEvent.FENCED if isinstance(error, Fenced | LayoutChanged) else LaneEvent.DOUBT)
+
+
+def _nameless(error: ApplianceError) -> ApplianceError:
+    text = f"lanes copy without leaving their names in {PRODUCERS}, for links of identical names from there: {error}"
+    return ApplianceError(text)

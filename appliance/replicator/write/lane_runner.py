@@ -32,6 +32,9 @@ from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.replicator.write.transformation import Transform, Transformation
 from appliance.settings.values import EngineSettings, OnGap
 
+_NAMES = "names of lanes"
+"""The subject of a lane that copies without having left its name."""
+
 _BACKOFF_MAX = 5.0
 _CYCLE = 2
 """Minimum spacing of transaction starts, as a multiple of the average commit time."""
@@ -115,7 +118,6 @@ class LaneRunner:
             await self._copy(stopping)
         finally:
             self._running = False
-            self._problems.keep("", {})  # whoever takes the lane next has its own
             await self._partitions.close()
 
     async def _copy(self, stopping: asyncio.Event) -> None:
@@ -167,6 +169,10 @@ class LaneRunner:
         if self._is_cold():
             self._partitions.begin_anew()
             await self.lane.start()
+            if self.lane.nameless:
+                self._problems.tell(_NAMES, self.lane.nameless)
+            else:
+                self._problems.over(_NAMES)
             await self.lane.agree_on_sql(self.statement)
         await self._partitions.look()
 
