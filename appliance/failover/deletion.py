@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from appliance.errors import ApplianceError, LinkRefused
+from appliance.failover.group_places import withdraw_places
 from appliance.failover.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.failover.operation import Operation
 from appliance.failover.removal import GivingUp
@@ -72,6 +73,8 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
     await giving_up.delete(copies)
     stamp = operation.link.stamp
     await registry.give_up((), Claim(registry.link, now_ms(), deleted_by=stamp.by, why=stamp.why))
+    if operation.naming.shared:
+        await withdraw_places(operation.destination, operation.naming)
     await delete_topics(operation.source, source_topics or {})
     positions = topics.pop(operation.naming.positions_topic, None)
     await delete_topics(operation.destination, topics)
@@ -102,9 +105,13 @@ def _kept_if_promoted(copies: Iterable[GivenUpCopy]) -> tuple[GivenUpCopy, ...]:
 
 
 def _own_topics(naming: Naming) -> list[str]:
-    """The link's own topics at the destination, the positions last."""
+    """The link's own topics at the destination, the positions last.
+
+    Of a copy that others write too the commits of the groups' sync stay known: others may have to set them back.
+    """
     mirror = [name for name in naming.mirror_topics if name != HEARTBEATS]  # all links share that one
-    return [*mirror, naming.groups_topic, naming.offsets_topic, naming.positions_topic]
+    places = [] if naming.shared else [naming.groups_topic]
+    return [*mirror, *places, naming.offsets_topic, naming.positions_topic]
 
 
 async def _source_topics(operation: Operation) -> Mapping[str, uuid.UUID] | None:

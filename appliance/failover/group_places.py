@@ -100,3 +100,14 @@ class GroupPlaces:
             for place in map(decode_checkpoint, records):
                 log.places[place.group, place.copy] = place
             log.read_to = following  # not earlier: a refused record is met again
+
+
+async def withdraw_places(destination: Cluster, naming: Naming, copies: Collection[str] | None = None) -> None:
+    """Withdraw the places of a link in these copies, or in all, which it writes no more.
+
+    Raises:
+        ApplianceError: some are not written.
+    """
+    places = GroupPlaces(destination, replace(naming, shared=False))
+    await places.refresh()
+    await places.withdraw([key for key in places.own if copies is None or key[1][0] in copies])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.both_logs import both_logs
-from appliance.failover.group_places import GroupPlaces
+from appliance.failover.group_places import withdraw_places
 from appliance.failover.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.failover.operation import Operation
 from appliance.kafka.client.topics import delete_topics
@@ -67,9 +67,7 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
             await link.forget(index, topics)
     await registry.give_up(copies.values())
     if operation.naming.shared:  # the other links' groups are held back no longer
-        places = GroupPlaces(operation.destination, replace(operation.naming, shared=False))
-        await places.refresh()
-        await places.withdraw([key for key in places.own if key[1][0] in copies.values()])
+        await withdraw_places(operation.destination, operation.naming, copies.values())
     return report
 
 
