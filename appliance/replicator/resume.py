@@ -248,7 +248,8 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     """
     unknown = {change.replica.copy: change.lost_end for change in changes if change.after.copy_end is None}
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
-    unknown = {copy: end for copy, end in unknown.items() if copy[1] < len(metadata.topics[copy[0]].leaders)}
+    there = {name: len(topic.leaders) for name, topic in metadata.topics.items()}
+    unknown = {copy: end for copy, end in unknown.items() if copy[1] < there.get(copy[0], copy[1] + 1)}
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
     lost = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
