@@ -123,7 +123,7 @@ async def test_case_878_a_copy_that_cannot_be_made_is_told_by_every_view(orders:
         assert b'kafka_replicator_topic_stopped{topic="orders"} 1.0' in metrics
         assert b'kafka_replicator_link_state{state="stopped"} 1.0' in metrics
     code, printed = await status(orders, CONSOLE_LISTEN=address)
-    assert "problems of the running replicator: unknown: no replicator answers" in printed
+    assert "problems of the running replicator: unknown: no replicator of this VM answers" in printed
 
 
 async def test_status_needs_no_replicator_and_says_what_is_left_to_copy(orders: Link) -> None:
