@@ -129,8 +129,13 @@ COPYING = (
 TOPICS_AND_LANES = (
     _table("Stopped partitions", "kafka_replicator_stopped > 0"),
     _table("Stopped topics", "kafka_replicator_topic_stopped > 0"),
-    _table("Unknown partitions", "kafka_replicator_unknown > 0"),
-    _table("Partitions of which nothing is copied", "kafka_replicator_stuck > 0"),
+    _series(
+        "Unknown partitions, and those of which nothing is copied",
+        {
+            "sum by (link) (kafka_replicator_unknown)": "{{link}} unknown",
+            "sum by (link) (kafka_replicator_stuck)": "{{link}} not copied",
+        },
+    ),
     _table("Problems of the replicator, by age in seconds", "kafka_replicator_problem_seconds"),
     _series("Topics in each state", {"sum by (link, state) (kafka_replicator_topic_state)": "{{link}} {{state}}"}),
     _table(

@@ -97,7 +97,9 @@ async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves
     await asyncio.to_thread(outrun_by_retention, lasting.link)
     async with lasting.link.running("replicate"):
         await asyncio.to_thread(
-            seen.wait_for, "orders-0: stopped since", "bin/appliance resume --topic orders --partition 0 --dry-run"
+            seen.wait_for,
+            "orders-0: stopped since",
+            "bin/appliance resume --topic orders --partition 0 --from earliest",
         )
         options = ["--topic", "orders", "--partition", "0", "--from", "earliest"]
         async with lasting.link.running("resume", *options) as resume:
@@ -116,7 +118,7 @@ def _until_copied(seen: Browser) -> None:
 async def test_the_page_stands_while_no_replicator_runs(lasting: Center, seen: Browser) -> None:
     await lasting.replicator.kill()
     await asyncio.to_thread(seen.open, lasting.page)
-    await asyncio.to_thread(seen.wait_for, "no replicator answers on CONSOLE_LISTEN", "copied")
+    await asyncio.to_thread(seen.wait_for, "no replicator of this VM answers on CONSOLE_LISTEN", "copied")
 
 
 @pytest.mark.release  # held by tests/real/console/test_neighbours.py

@@ -48,7 +48,7 @@ def scenario(case: Case) -> Json:
     own = {"job": target["job"]} if case.alert.endswith("NotScraped") else target
     fired = {
         "exp_labels": {"severity": severity(case.alert), **own, **case.labels},
-        "exp_annotations": {"summary": case.summary, "description": DESCRIPTIONS[case.alert]},
+        "exp_annotations": {"summary": case.summary, "description": description(case)},
     }
     return {
         "interval": "1m",
@@ -58,6 +58,10 @@ def scenario(case: Case) -> Json:
             {"alertname": case.alert, "eval_time": f"{case.firing}m", "exp_alerts": [fired]},
         ],
     }
+
+
+def description(case: Case) -> str:
+    return re.sub(r"{{ \$labels\.(\w+) }}", lambda label: case.labels[label[1]], DESCRIPTIONS[case.alert])
 
 
 def severity(alert: str) -> str:
