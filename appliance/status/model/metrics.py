@@ -32,7 +32,6 @@ _OF_PARTITIONS: dict[str, Value] = {
     "kafka_replicator_latency_seconds": lambda p, _: None if p.latency_ms is None else p.latency_ms / 1000,
     "kafka_replicator_stopped": lambda p, _: None if p.copied is None else p.stopped is not None,
     "kafka_replicator_unknown": lambda p, _: p.unknown is not None,
-    "kafka_replicator_stuck": lambda p, s: None if p.lag_records is None else p in s.stuck,
     "kafka_replicator_held_seconds": _held_seconds,
 }
 
@@ -62,6 +61,7 @@ class SnapshotCollector(Collector):
         yield from _of_topics(snapshot)
         yield from _of_lanes(snapshot)
         yield from _of_partitions(snapshot)
+        yield _of_stuck(snapshot)
         yield from _of_groups(snapshot)
 
 
@@ -108,6 +108,14 @@ def _of_partitions(snapshot: Snapshot) -> Iterator[Metric]:
             if number is not None:
                 family.add_metric((partition.topic, str(partition.partition)), number)
         yield family
+
+
+def _of_stuck(snapshot: Snapshot) -> Metric:
+    family, stuck = gauge("kafka_replicator_stuck"), {(each.topic, each.partition) for each in snapshot.stuck}
+    for each in snapshot.partitions:
+        if each.lag_records is not None:
+            family.add_metric((each.topic, str(each.partition)), (each.topic, each.partition) in stuck)
+    return family
 
 
 def _of_groups(snapshot: Snapshot) -> Iterator[Metric]:

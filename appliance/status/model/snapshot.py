@@ -113,8 +113,10 @@ class PartitionStatus:
 
         A lag that was there at the first look may be as old as the position: known after half a minute.
         """
+        if not self.lag_records or self.stopped or self.unknown:
+            return None
         since, still = self.behind_since, self.committed_at or self.looked_at
-        if not self.lag_records or since is None or still is None or self.stopped or self.unknown:
+        if since is None or still is None:
             return None
         if since != self.looked_at or at - since < _SEEN_MS:
             still = max(since, still)

@@ -73,6 +73,22 @@ def test_a_look_for_topics_that_fails_for_a_minute_is_failing_though_all_that_is
     assert with_running(snapshot(), Running({"discovery": Fault("no right", NEW)})).state is LinkState.COPIED
 
 
+def test_case_880_the_metrics_look_for_stuck_partitions_once_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each partition looked at all: 1.1 s for 1,000 partitions, and a hundred times as long for 10,000.
+    looks, find = list[int](), Snapshot.stuck.fget
+    assert find is not None
+    monkeypatch.setattr(Snapshot, "stuck", property(lambda self: (looks.append(1), find(self))[1]))
+    status = after(3)
+    exposition(status, fresh=True)
+    few = len(looks)
+    topic = status.topics[0]
+    many = tuple(replace(each, partition=number) for number in range(100) for each in topic.partitions)
+    exposition(replace(status, topics=(replace(topic, partitions=many),)), fresh=True)
+    assert len(looks) == 2 * few
+
+
 def test_beside_a_stopped_partition_another_that_is_stuck_is_told() -> None:
     stopped = with_position(1, stopped="too large", stopped_at=NOW)
     status = snapshot(BEHIND, replace(stopped, committed_at={("payments", 0): NOW}), after(1), NOW + 180_000)
