@@ -25,16 +25,15 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, NO_PLACE, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica, discover, lanes_of
-from appliance.link.model.stops import Kind, Stop
+from appliance.link.model.stops import Stop, StopKind
 from appliance.replicator.establish import Establishing
-from appliance.replicator.model.position_change import Change, Place, gap, lost_end, moved
-from appliance.replicator.model.position_change import Kind as PlaceKind
+from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
 from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 
 RETRY = "retry"
-_BOUNDS = {PlaceKind.EARLIEST: Bound.START, PlaceKind.LATEST: Bound.STABLE_END}
+_BOUNDS = {Kind.EARLIEST: Bound.START, Kind.LATEST: Bound.STABLE_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +183,10 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     partitions = [replica.source for replica in replicas]
     offsets = await list_offsets(source, metadata, partitions, _BOUNDS.get(place.kind, Bound.STABLE_END))
-    if place.kind is PlaceKind.TIME:
+    if place.kind is Kind.TIME:
         at = await offsets_at(source, metadata, partitions, place.number)
         offsets |= {key: offset for key, offset in at.items() if offset is not None}
-    elif place.kind is PlaceKind.OFFSET:
+    elif place.kind is Kind.OFFSET:
         first = await list_offsets(source, metadata, partitions, Bound.START)
         for key in partitions:
             if not first[key] <= place.number <= offsets[key]:
@@ -219,7 +218,7 @@ def _changes(
         if replica in starts:
             changes.append(moved(replica, positions.get(replica.source), starts[replica]))
         elif held.next_offset == UNKNOWN or (held.stopped and Stop(held.stopped, "").kind.needs_place):
-            stop = Stop(held.stopped or Kind.NO_POSITION.words, *replica.source, held.next_offset)
+            stop = Stop(held.stopped or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
             faults.append(f"{replica.name}: {stop.reason}: {'; or '.join(map(str, stop.remedies))}")
         else:
             lost = lost_end(held)
@@ -248,8 +247,8 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     """
     unknown = {change.replica.copy: change.lost_end for change in changes if change.after.copy_end is None}
     metadata = await destination.metadata(sorted({topic for topic, _ in unknown}))
-    there = {name: len(topic.leaders) for name, topic in metadata.topics.items()}
-    unknown = {copy: end for copy, end in unknown.items() if copy[1] < there.get(copy[0], copy[1] + 1)}
+    lacking = {copy for copy in unknown if (topic := metadata.topics.get(copy[0])) and copy[1] >= len(topic.leaders)}
+    unknown = {copy: end for copy, end in unknown.items() if copy not in lacking}
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
     lost = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}

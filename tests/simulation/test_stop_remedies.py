@@ -20,7 +20,7 @@ from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
-from appliance.link.model.stops import Kind, Remedy
+from appliance.link.model.stops import Remedy, StopKind
 from appliance.program import PROGRAM
 from appliance.replicator import command
 from appliance.replicator.read.buffer import Buffer
@@ -203,28 +203,28 @@ def unreadable(link: Stopped) -> None:
     link.restart()
 
 
-STOPS: dict[Kind, Callable[[Stopped], None]] = {
-    Kind.RECREATED: recreated,
-    Kind.LOST: lost,
-    Kind.AFTER_FAILBACK: written_after_failback,
-    Kind.UNACCOUNTED: unaccounted,
-    Kind.NO_POSITION: no_position,
-    Kind.DELETED: deleted,
-    Kind.TRUNCATED: truncated,
-    Kind.LOST_AT_SOURCE: lost_at_source,
-    Kind.REFUSED: refused,
-    Kind.NOT_TRANSFORMED: not_transformed,
-    Kind.WRITERS_UNKNOWN: writers_unknown,
-    Kind.ANOTHERS: anothers,
-    Kind.UNREADABLE: unreadable,
+STOPS: dict[StopKind, Callable[[Stopped], None]] = {
+    StopKind.RECREATED: recreated,
+    StopKind.LOST: lost,
+    StopKind.AFTER_FAILBACK: written_after_failback,
+    StopKind.UNACCOUNTED: unaccounted,
+    StopKind.NO_POSITION: no_position,
+    StopKind.DELETED: deleted,
+    StopKind.TRUNCATED: truncated,
+    StopKind.LOST_AT_SOURCE: lost_at_source,
+    StopKind.REFUSED: refused,
+    StopKind.NOT_TRANSFORMED: not_transformed,
+    StopKind.WRITERS_UNKNOWN: writers_unknown,
+    StopKind.ANOTHERS: anothers,
+    StopKind.UNREADABLE: unreadable,
 }
 FAILED_BACK = 1, 2
 """The remedies of ``AFTER_FAILBACK`` that only real brokers play: test_case_169_what_a_slow_producer_writes_to_the_copy
 types them."""
 
 
-def stopped(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> Stopped:
-    link = Stopped(monkeypatch, starts=kind not in (Kind.NO_POSITION, Kind.ANOTHERS))
+def stopped(kind: StopKind, monkeypatch: pytest.MonkeyPatch) -> Stopped:
+    link = Stopped(monkeypatch, starts=kind not in (StopKind.NO_POSITION, StopKind.ANOTHERS))
     STOPS[kind](link)
     link.go_on(20)
     return link
@@ -239,18 +239,18 @@ def printed(link: Stopped) -> tuple[Remedy, ...]:
     ("kind", "number"),
     [
         (kind, number)
-        for kind in Kind
+        for kind in StopKind
         for number in range(len(kind.remedies))
-        if kind is not Kind.AFTER_FAILBACK or number not in FAILED_BACK
+        if kind is not StopKind.AFTER_FAILBACK or number not in FAILED_BACK
     ],
-    ids=lambda each: each.name if isinstance(each, Kind) else str(each),
+    ids=lambda each: each.name if isinstance(each, StopKind) else str(each),
 )
 def test_case_840_what_the_status_prints_for_a_stop_lets_the_partition_go_on(
-    kind: Kind, number: int, monkeypatch: pytest.MonkeyPatch
+    kind: StopKind, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No remedy was printed, and the page's one stopped again at the same offset.
     link = stopped(kind, monkeypatch)
-    if kind is Kind.ANOTHERS:
+    if kind is StopKind.ANOTHERS:
         assert link.snapshot().topics[0].stopped is not None
     else:
         assert link.partition().stopped is not None
@@ -261,7 +261,7 @@ def test_case_840_what_the_status_prints_for_a_stop_lets_the_partition_go_on(
         getattr(link, "mend", lambda: None)()
     before = copied(link, "aaa.copy")
     assert link.type(found[number].command) == 0
-    if not link.process.runs or kind is Kind.LOST_AT_SOURCE:
+    if not link.process.runs or kind is StopKind.LOST_AT_SOURCE:
         link.restart()
     link.write_singly(2)
     link.go_on(20)
@@ -274,7 +274,7 @@ def test_case_841_resume_alone_retries_the_stopped_partitions_of_every_topic(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # "nothing of the link is paused, and no partition of it is stopped", where two were.
-    link = stopped(Kind.REFUSED, monkeypatch)
+    link = stopped(StopKind.REFUSED, monkeypatch)
     link.mended = True
     assert link.type(f"{PROGRAM} resume --dry-run") == 0
     assert link.partition().stopped is not None
@@ -289,7 +289,7 @@ def test_case_841_resume_alone_retries_the_stopped_partitions_of_every_topic(
 def test_case_842_where_a_retry_would_stop_again_it_is_refused_with_what_helps(
     topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = stopped(Kind.DELETED, monkeypatch)
+    link = stopped(StopKind.DELETED, monkeypatch)
     (remedy,) = printed(link)
     for option in (" --dry-run", ""):
         with pytest.raises(SettingsError, match=r"aaa-0: .* were deleted at the source.*--from earliest") as refusal:
@@ -299,7 +299,7 @@ def test_case_842_where_a_retry_would_stop_again_it_is_refused_with_what_helps(
 
 
 def test_the_json_has_the_remedies_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = stopped(Kind.DELETED, monkeypatch)
+    link = stopped(StopKind.DELETED, monkeypatch)
     shown: Any = document(link.snapshot())
     (remedy,) = printed(link)
     assert shown["topics"][0]["partitions"][0]["remedies"] == [{"effect": remedy.effect, "command": remedy.command}]
@@ -327,7 +327,7 @@ def test_case_844_after_a_truncation_the_gap_begins_where_the_logs_diverge(
     command: str, to: str, gap: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The gap was said to begin at the position, 10: of offsets 6 to 9, which were written anew, nobody knew.
-    link = stopped(Kind.TRUNCATED, monkeypatch)
+    link = stopped(StopKind.TRUNCATED, monkeypatch)
     link.resume(to) if command == "resume" else link.reset(to)
     assert gaps(link) == gap
     link.write(link.log)
@@ -371,7 +371,7 @@ def test_case_845_a_topic_made_anew_with_fewer_partitions_is_no_dead_end(monkeyp
 
 def test_case_848_what_is_read_before_a_damaged_batch_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     # Of a Fetch with a damaged batch nothing was copied: the remedy had left out all that came before it.
-    link = stopped(Kind.UNREADABLE, monkeypatch)
+    link = stopped(StopKind.UNREADABLE, monkeypatch)
     assert copied(link, "aaa.copy") == 11
     found = link.partition()
     assert found.next_offset == 11

@@ -20,7 +20,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StoppedPartition:
     """A stopped or unknown partition, and commands to copy."""
 
     name: str
@@ -40,10 +40,10 @@ def commands(subject: Subject) -> Commands:
     return tuple((each.effect, each.command) for each in remedies(subject))
 
 
-def stops(topic: TopicStatus) -> list[Stop]:
+def stops(topic: TopicStatus) -> list[StoppedPartition]:
     """The stopped and unknown partitions of a topic."""
     return [
-        Stop(partition.name, fault, commands(partition))
+        StoppedPartition(partition.name, fault, commands(partition))
         for partition in topic.partitions
         if (fault := partition.stopped or partition.unknown)
     ]

@@ -55,7 +55,7 @@ _TAKE_OVER = Remedy(
 )
 
 
-class Kind(enum.Enum):
+class StopKind(enum.Enum):
     """The kinds of stops, each with words of its reason, also of older releases', and the remedies; the first holds."""
 
     RECREATED = MADE_ANEW, (_FIRST,)
@@ -88,14 +88,14 @@ class Stop:
     offset: int | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> StopKind:
         """The first kind whose words the reason has."""
-        return next(kind for kind in Kind if kind.words in self.reason)
+        return next(kind for kind in StopKind if kind.words in self.reason)
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """The commands that end the stop, the best one first; of a topic often none: its reason says what to change."""
-        if self.partition is None and self.kind is not Kind.ANOTHERS:
+        if self.partition is None and self.kind is not StopKind.ANOTHERS:
             return ()
         words = {
             "topic": shlex.quote(self.topic),

@@ -16,7 +16,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import UNLIMITED, outgoing
 from appliance.link.client.origins import Origins
 from appliance.link.model.replicas import Replica
-from appliance.link.model.stops import FOLLOWING, Kind
+from appliance.link.model.stops import FOLLOWING, StopKind
 from appliance.replicator.model.chunk import Chunk
 
 
@@ -202,5 +202,5 @@ class Buffer:
 
 def unreadable(buffer: Buffer, error: ApplianceError) -> PartitionStopped:
     """The stop of a partition at records that cannot be copied, or of which nobody knows who wrote them."""
-    unknown = f"{Kind.WRITERS_UNKNOWN.words}: " if isinstance(error, ProducersLost) else ""
+    unknown = f"{StopKind.WRITERS_UNKNOWN.words}: " if isinstance(error, ProducersLost) else ""
     return PartitionStopped(f"{buffer} from offset {buffer.position}: {unknown}{error}")

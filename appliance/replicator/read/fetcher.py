@@ -18,7 +18,7 @@ from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
 from appliance.kafka.records.batch import Header, split
 from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
-from appliance.link.model.stops import Kind
+from appliance.link.model.stops import StopKind
 from appliance.listing import some
 from appliance.replicator.model.problem_log import ProblemLog, unexpected
 from appliance.replicator.read.buffer import Buffer, unreadable
@@ -172,7 +172,7 @@ class Fetcher:
         if isinstance(error, PartitionStopped):
             self._stop(buffer, unreadable(buffer, error))
         else:
-            self._refuse(buffer, BrokerBusy(f"{buffer}: {Kind.WRITERS_UNKNOWN.words}: {error}", "UNKNOWN_WRITER"))
+            self._refuse(buffer, BrokerBusy(f"{buffer}: {StopKind.WRITERS_UNKNOWN.words}: {error}", "UNKNOWN_WRITER"))
 
     def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
         for fetched in partitions:

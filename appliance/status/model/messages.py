@@ -8,7 +8,7 @@ from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault, has_a_view
-from appliance.link.model.stops import Kind, Remedy, Stop
+from appliance.link.model.stops import Remedy, Stop, StopKind
 from appliance.listing import some
 from appliance.status.model.snapshot import (
     BlockingTransaction,
@@ -81,9 +81,9 @@ def remedies(subject: Subject) -> tuple[Remedy, ...]:
     match subject:
         case TopicStatus(stopped=Fault(reason=reason)):
             return Stop(reason, subject.name).remedies
-        case PartitionStatus(stopped=Fault(reason=reason)):
-            return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
-        case PartitionStatus(unknown=Fault(reason=reason)) if Kind.RECREATED.words in reason:
+        case PartitionStatus(stopped=Fault(reason=reason)) | PartitionStatus(unknown=Fault(reason=reason)) if (
+            subject.stopped or StopKind.RECREATED.words in reason
+        ):
             return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
         case _:
             return ()

@@ -7,7 +7,7 @@ import pytest
 
 import appliance.program
 from appliance import cli
-from appliance.link.model.stops import Kind, Stop
+from appliance.link.model.stops import Stop, StopKind
 from deploy.monitoring.alerts import ALERTS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -25,8 +25,8 @@ def test_case_847_what_is_printed_in_a_container_is_typed_beside_it(monkeypatch:
     assert (outside.PROGRAM, outside.DOCTOR) == ("bin/appliance", "bin/appliance doctor destination")
 
 
-@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
-def test_the_docs_have_the_remedies_that_are_printed(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", StopKind, ids=lambda kind: kind.name)
+def test_the_docs_have_the_remedies_that_are_printed(kind: StopKind) -> None:
     text = (DOCS / "exactly-once.md").read_text().split("## When a partition stops", 1)[1].split("\n## ", 1)[0]
     rows = [row for row in text.splitlines() if row.startswith("| ")]
     words = {
