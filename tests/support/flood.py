@@ -12,6 +12,8 @@ import sys
 from time import monotonic
 
 AT_ONCE = 200
+OPEN_MAX = 3000
+"""Fewer than the server's backlog: of one that finds it full, the kernel may never tell this end that it is lost."""
 QUIET_SECONDS = 0.5
 
 
@@ -51,6 +53,8 @@ def main(port: int, address: str, count: int) -> None:
         selector.register(opened(port, address), selectors.EVENT_READ)
         if number % AT_ONCE == 0:
             drop_the_lost(selector, 0.01)
+        while len(selector.get_map()) > OPEN_MAX:
+            drop_the_lost(selector, 0.1)
     printed, quiet_since = False, monotonic()
     while not select.select([sys.stdin], [], [], 0)[0]:
         if drop_the_lost(selector, 0.1):

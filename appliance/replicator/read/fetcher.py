@@ -103,14 +103,17 @@ class Fetcher:
         self._wait = _HURRIED_WAIT
         self._news.set()
 
+    def rest(self) -> None:
+        """Once every partition has a leader: end the problem of a broker that leads none of them any more."""
+        if not self._buffers:
+            self._problems.over(self._subject)
+
     async def run(self) -> None:
         """Fetch until cancelled."""
         while True:
             self._news.clear()
             self._ask_for_pending()
             if len(self._pending) == len(self._buffers):
-                if not self._buffers:
-                    self._problems.over(self._subject)  # other brokers lead what it has led
                 await self._news.wait()
                 continue
             try:

@@ -186,6 +186,9 @@ class SourceReader:
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._problems.over("source")
+            if not self._unplaced:
+                for fetcher in self._fetchers.values():
+                    fetcher.rest()
             now = loop_seconds()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
