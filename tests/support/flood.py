@@ -12,8 +12,8 @@ import sys
 from time import monotonic
 
 AT_ONCE = 200
-OPEN_MAX = 3000
-"""Fewer than the server's backlog: of one that finds it full, the kernel may never tell this end that it is lost."""
+OPEN_MAX = 500
+"""Those that the server holds and its backlog: one that finds that full may never be told that it is lost."""
 QUIET_SECONDS = 0.5
 
 
