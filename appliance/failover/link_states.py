@@ -48,11 +48,12 @@ Subjects = Collection[str] | None
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Positions that replace a lane's, the gaps that they leave, and segments of their maps."""
+    """Positions that replace a lane's, the gaps that they leave, and their maps' segments, or of ``cut`` ones none."""
 
     positions: Mapping[Replica, Position]
     gaps: Sequence[Gap] = ()
     segments: Sequence[tuple[Partition, Segment]] = ()
+    cut: Collection[Replica] = ()
 
 
 @dataclass(slots=True)
@@ -197,7 +198,7 @@ class LinkStates:
             await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
             self.require(self.states)
             found = moves(lane.checkpoint.positions)
-            await lane.commit([], found.positions, found.gaps)
+            await lane.replace(found.positions, found.gaps, found.cut)
             if lane.keeps_offsets:
                 await lane.remember_segments(found.segments)
 

@@ -115,7 +115,7 @@ class GivingUp:
         return bool(held) and not any(
             is_another(each.destination_id, self.there.topics[copy].id)
             or each.next_offset == UNKNOWN
-            or UNACCOUNTED in each.stopped
+            or each.has_stopped_for(UNACCOUNTED)
             for each in held
         )
 

@@ -114,14 +114,14 @@ def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Re
 def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
     """True of a partition that has not begun, or has copied nothing yet and found a foreign writer at its source."""
     held = link.position(replica)
-    unused = held is not None and not held.records and UNACCOUNTED in held.stopped
+    unused = held is not None and not held.records and held.has_stopped_for(UNACCOUNTED)
     return link.begun(replica) is None or unused
 
 
 def _has_lost(link: ReverseLink, replica: Replica) -> bool:
     """True when the source has lost records copied back."""
     held = link.position(replica)
-    return held is not None and LOST in held.stopped
+    return held is not None and held.has_stopped_for(LOST)
 
 
 async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:

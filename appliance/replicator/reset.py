@@ -7,9 +7,11 @@
 After a kill anywhere, the same command continues with the offsets of the first run, and moves no position twice.
 """
 
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from appliance.errors import LinkRefused, SettingsError
@@ -24,13 +26,16 @@ from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
 from appliance.listing import some
-from appliance.replicator.model.position_change import Change, Place, gap, moved
+from appliance.program import PROGRAM, topic_option
+from appliance.replicator.model.position_change import Change, Kind, Place, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
-from appliance.replicator.resume import source_places, with_divergence, with_ends
+from appliance.replicator.resume import source_places, with_divergence, with_ends, with_losses
 
 _OPTION = "--to"
 _NAMED = 10
 _GONE = "it is not at the source, or has no copy"
+
+_IDENTITY = attrgetter("source_id", "destination_id", "next_offset", "stopped", "copy_end")
 
 _TO, _PARTITION, _BEFORE, _OFFSETS, _EPOCHS = "to", "partition", "before", "offsets", "epochs"
 """Details of the state: the command's options, the state before, and the place of each partition."""
@@ -50,8 +55,7 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
     await link.read()
     await run.find()
     ended = run.ended()
-    changes = [each for each in run.changes(link.positions) if each.replica.source_topic not in ended]
-    planned = await with_divergence(operation.source, changes, link.positions)
+    planned = [each for each in await run.changes() if each.replica.source_topic not in ended]
     if choice.dry_run:
         return run.report(planned)
     if ended:
@@ -137,7 +141,7 @@ class _Run:
         held = record.details
         if not self._is_same(record):
             of = "" if held.get(_PARTITION) is None else f" --partition {held[_PARTITION]}"
-            command = f"appliance reset --topic {record.topic}{of} --to {held.get(_TO)}"
+            command = f"{PROGRAM} reset {topic_option(record.topic)}{of} --to {shlex.quote(str(held.get(_TO)))}"
             raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: `{command}` ends it")
 
     def _is_same(self, record: StateRecord) -> bool:
@@ -179,9 +183,19 @@ class _Run:
         options = {_TO: self.place.text, _PARTITION: self.number, _BEFORE: before}
         return {**options, _OFFSETS: [[n, at] for n, at, _ in found], _EPOCHS: [[n, epoch] for n, _, epoch in found]}
 
-    def changes(self, positions: Mapping[Partition, Position]) -> list[Change]:
+    async def changes(self) -> list[Change]:
         """The changes still to make."""
-        return [each for replica, to in self.places.items() if (each := _change(replica, to, positions)) is not None]
+        operation, held = self.operation, self.operation.link.positions
+        held = await with_losses(operation.destination, operation.naming, held, self.places)
+        changes = [self._change(replica, to, held) for replica, to in self.places.items()]
+        return await with_divergence(operation.source, [each for each in changes if each], held)
+
+    def _change(self, replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
+        """The change of one partition; None where it continues from that offset anyway."""
+        held = positions.get(replica.source)
+        made = moved(replica, held, to, from_first=self.place.kind is Kind.EARLIEST)
+        there = held is not None and held.next_offset == to.offset and not held.stopped and not made.anew
+        return None if there else made
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run.
@@ -194,8 +208,7 @@ class _Run:
         link.require = self._still_so(topics)
         replicas = [each for each in self.places if each.source_topic in topics]
         self.places = {each: place for each in replicas if (place := self._recorded(each)) is not None}
-        changes = await with_divergence(self.operation.source, self.changes(link.positions), link.positions)
-        made = await with_ends(self.operation.destination, changes)
+        made = await with_ends(self.operation.destination, await self.changes())
         left = {each.replica: each for each in made}
         for index, owned in lanes_of(left, link.layout).items():
             await link.move(index, partial(self._moves, [left[replica] for replica in owned]))
@@ -225,11 +238,9 @@ class _Run:
     @staticmethod
     def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
         """The moves of a lane, without those of an earlier try."""
-        now = now_ms()
-        to = {each.replica: SourcePlace(each.after.next_offset, each.after.leader_epoch) for each in changes}
-        left = [each for each in changes if _change(each.replica, to[each.replica], positions) is not None]
-        gaps = [gap(each, positions.get(each.replica.source), now) for each in left]
-        return Moves({each.replica: each.after for each in left}, [each for each in gaps if each is not None])
+        left = [each for each in changes if not _is_made(each, positions.get(each.replica.source))]
+        gaps = [found for each in left if (found := each.gap(now_ms()))]
+        return Moves({each.replica: each.after for each in left}, gaps, cut=[each.replica for each in left if each.cut])
 
     async def finish(self, topics: Sequence[str]) -> None:
         """Return the topics to their state before."""
@@ -253,9 +264,6 @@ def _there(found: DiscoveredTopics) -> set[str]:
     return {*found.unfit, *(each.source_topic for each in found.replicas), *(each.name for each, _ in found.smaller)}
 
 
-def _change(replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
-    """The change of one partition; None where it continues from that offset anyway."""
-    held = positions.get(replica.source)
-    made = moved(replica, held, to)
-    there = held is not None and held.next_offset == to.offset and not held.stopped and not made.anew
-    return None if there else made
+def _is_made(change: Change, held: Position | None) -> bool:
+    """True if an earlier try has made the change."""
+    return held is not None and _IDENTITY(held) == _IDENTITY(change.after)

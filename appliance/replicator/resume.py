@@ -9,25 +9,26 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from appliance.errors import BrokerBusy, Fenced, LinkRefused, SettingsError
+from appliance.errors import Fenced, LinkRefused, SettingsError
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.client.log_ends import copy_losses
+from appliance.link.client.log_ends import EpochEnds, copy_logs, copy_losses
 from appliance.link.client.registry import Registry
 from appliance.link.client.source_places import places
-from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
+from appliance.link.model.agreement import lost_records
+from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import LOST, NO_PLACE, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
+from appliance.link.model.position import UNKNOWN, CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.link.model.stops import Stop, StopKind
 from appliance.replicator.establish import Establishing
-from appliance.replicator.model.position_change import Change, Kind, Place, gap, lost_end, moved
+from appliance.replicator.model.position_change import Change, Kind, Place, moved, no_position, retried
 from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
@@ -85,6 +86,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         faults: list[str] = []
 
         async def changes(replicas: Sequence[Replica], held: Mapping[Partition, Position]) -> list[Change]:
+            held = await with_losses(destination, naming, held, replicas)
             made = _changes(replicas, held, starts, choice, faults)
             return await with_divergence(source, made, held) if place else made
 
@@ -211,20 +213,34 @@ def _changes(
     """
     changes = []
     for replica in replicas:
-        held = positions.get(replica.source) or Position(replica.source_id, replica.destination_id, *NO_PLACE)
+        held = positions.get(replica.source) or no_position(replica)
         anew = choice.take_over or is_another(held.source_id, replica.source_id)
         if not (held.stopped or choice.partition is not None or (anew and replica in starts)):
             continue
         if replica in starts:
-            changes.append(moved(replica, positions.get(replica.source), starts[replica]))
+            first = choice.start == Kind.EARLIEST.value
+            changes.append(moved(replica, held, starts[replica], from_first=first))
         elif held.next_offset == UNKNOWN or (held.stopped and Stop(held.stopped, "").kind.needs_place):
             stop = Stop(held.stopped or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
             faults.append(f"{replica.name}: {stop.reason}: {'; or '.join(map(str, stop.remedies))}")
         else:
-            lost = lost_end(held)
-            after = held.go_on() if lost is None else replace(held.go_on(), copy_end=None)
-            changes.append(Change(replica, held.next_offset, after, lost_end=lost))
+            changes.append(retried(replica, held))
     return changes
+
+
+async def with_losses(
+    destination: KafkaCluster, naming: Naming, positions: Mapping[Partition, Position], replicas: Iterable[Replica]
+) -> dict[Partition, Position]:
+    """The positions, stopped where a copy has lost records and no lane has seen it yet: as the status shows them."""
+    going = {each.source: positions[each.source] for each in replicas if each.source in positions}
+    going = {key: held for key, held in going.items() if not held.stopped}
+    metadata = await destination.metadata(sorted({naming.destination(topic) for topic, _ in going}))
+    found = dict(positions)
+    for key, log in (await copy_logs(EpochEnds(destination), metadata, naming, going)).items():
+        held, end = going[key], going[key].copy_end
+        if end and not log.error and log.topic_id == held.destination_id and (loss := log.loss(end)):
+            found[key] = held.stop_shortened(lost_records(log.partition, end, loss), now_ms(), loss)
+    return found
 
 
 async def with_divergence(
@@ -266,18 +282,6 @@ def _with_end(change: Change, found: CopyEnd | None, loss: Loss | None) -> Chang
 
 
 async def _commit(lane: Lane, changes: Sequence[Change]) -> None:
-    gaps, cut = [], [change.replica for change in changes if change.cut]
-    if cut and not lane.can_cut_maps:
-        raise BrokerBusy("the topic of the maps of offsets cannot be written now", "LEADER_NOT_AVAILABLE")
-    for change in changes:
-        held = lane.checkpoint.positions.get(change.replica.source)
-        if found := gap(change, held, now_ms()):
-            gaps.append(found)
-        elif held is not None and UNKNOWN < held.next_offset <= change.after.next_offset and LOST in held.stopped:
-            gaps.append(_loss(change.replica, held))
-    await lane.commit([], {change.replica: change.after for change in changes}, gaps, cut=cut)
-
-
-def _loss(replica: Replica, held: Position) -> Gap:
-    """The gap of a copy that has lost records of unknown source offsets."""
-    return Gap(replica.source, held.source_id, held.next_offset, held.next_offset, held.stopped, now_ms())
+    gaps = [found for change in changes if (found := change.gap(now_ms()))]
+    cut = [change.replica for change in changes if change.cut]
+    await lane.replace({change.replica: change.after for change in changes}, gaps, cut)

@@ -1,7 +1,6 @@
 """Bugs of reading the offset maps, each by itself."""
 
 import uuid
-from dataclasses import replace
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -14,7 +13,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, Loss, SourcePlace
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.model import map_growth
-from appliance.replicator.model.position_change import Change, lost_end, moved
+from appliance.replicator.model.position_change import moved, retried
 from appliance.replicator.resume import Choice, resume, with_ends
 from appliance.replicator.write.lane import Lane
 from tests.simulation.brokers import NODES
@@ -199,10 +198,7 @@ def test_case_358_the_map_of_a_copy_that_loses_more_after_its_stop_ends_where_th
     copy = link.destination.topics[replica.destination_topic].logs[0]
     stopped = held.stop_shortened(f"the copy {LOST}", 0, Loss(12))
     copy.truncate(4)
-    if start is None:
-        change = Change(replica, 20, replace(stopped.go_on(), copy_end=None), lost_end=lost_end(stopped))
-    else:
-        change = moved(replica, stopped, SourcePlace(start, 0))
+    change = retried(replica, stopped) if start is None else moved(replica, stopped, SourcePlace(start, 0))
     (done,) = link.run(with_ends(link.at_destination, [change]))
     assert done.after.tail == OffsetTail.begin(20, copy.end)
     assert done.after.copy_end is not None

@@ -395,3 +395,61 @@ def test_case_850_the_status_of_one_paused_topic_is_headed_by_its_own_state(monk
     with shown.capture() as text:
         shown.print(rendered(link.snapshot().only(["aaa"])))
     assert text.get().startswith("replicator-orange, aaa: paused at ")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_case_913_a_loss_that_only_the_status_has_seen_is_ended_by_what_it_prints(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No lane had stopped for it: the command changed nothing, and the lane stopped for it when it next began.
+    link = Stopped(monkeypatch)
+    link.process.kill()
+    link.go_on(1)
+    lost(link)
+    link.go_on(5)
+    assert link.type(printed(link)[number].command) == 0
+    link.restart()
+    link.go_on(20)
+    assert link.partition().stopped is None
+    assert len(link.partition().gaps or ()) == (number == 0)
+
+
+@pytest.mark.parametrize("to", ["10", "earliest"])
+def test_case_914_a_reset_of_a_copy_that_has_lost_records_leaves_the_gap_and_the_map_that_a_resume_leaves(
+    to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It left neither: the map went on translating to records that are gone.
+    link = stopped(StopKind.LOST, monkeypatch)
+    link.log.delete_before(2)
+    link.reset(to)
+    link.go_on(20)
+    assert link.partition().stopped is None
+    (gap,) = link.partition().gaps or ()
+    assert "has lost what it had acknowledged" in gap.cause
+
+
+def test_case_915_what_is_left_out_without_a_position_is_in_the_ledger_as_it_was_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = stopped(StopKind.NO_POSITION, monkeypatch)
+    _, latest = printed(link)
+    assert latest.effect.endswith("it goes to the gap ledger")
+    assert link.type(latest.command) == 0
+    link.go_on(20)
+    assert gaps(link) == [(10, 10)]
+
+
+def test_case_916_what_a_copy_that_was_made_anew_has_lost_is_in_the_ledger_as_it_was_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    link = Stopped(monkeypatch)
+    link.log.delete_before(5)
+    link.destination.delete("aaa.copy")
+    link.process.assign(link.replicas())
+    link.go_on(20)
+    (remedy,) = printed(link)
+    assert remedy.effect.endswith("what it lost goes to the gap ledger")
+    assert link.type(remedy.command) == 0
+    link.go_on(20)
+    assert link.partition().stopped is None
+    assert gaps(link) == [(5, 5)]

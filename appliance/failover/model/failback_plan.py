@@ -131,7 +131,7 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
     if forward.copy_end is None:
         return f"its position does not say where the link's last transaction in {copy} ended: {GIVE_UP}"
     own = forward.copy_end.producer_id == ANYBODY
-    if LOST in forward.stopped or (UNACCOUNTED in forward.stopped and not own):
+    if forward.has_stopped_for(LOST) or (forward.has_stopped_for(UNACCOUNTED) and not own):
         return forward.stopped
     return ""
 

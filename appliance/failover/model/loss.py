@@ -105,6 +105,6 @@ def _loss(key: Partition, held: Position | None, logs: BothLogs, starts: Mapping
     if logs.answers and key[0] not in logs.ids:
         fault = fault or f"the source has no topic {key[0]} that is to be copied"
     found = agree(key[0], held, source, logs.copies[key])
-    reason = "; ".join(filter(None, (found.unrelated, fault, "" if LOST in held.stopped else found.lost)))
+    reason = "; ".join(filter(None, (found.unrelated, fault, "" if held.has_stopped_for(LOST) else found.lost)))
     loss = PartitionLoss(*key, held.next_offset, end, found.uncopied, reason)
     return replace(loss, lost_at_source=found.lost_at_source, by_ends=found.by_ends, unknown=found.unknown)

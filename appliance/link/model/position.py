@@ -1,5 +1,6 @@
 """The position of a source partition: the progress of its copy, as the destination holds it."""
 
+import re
 import uuid
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,6 +15,12 @@ LOST = "has lost what it had acknowledged"
 
 UNACCOUNTED = "that no position accounts for"
 """Marks a reason to stop: the copy holds more than is remembered (invariant H)."""
+
+_BEFORE_A_QUOTE = re.compile(
+    r"\S+ offset \d+ (is damaged|is refused: |fails in the SQL of)"
+    r"|\S+ from offset \d+: (who wrote its batches is not known)?"
+)
+"""Reasons to stop that then quote what records, brokers or libraries say."""
 
 NOBODY = -1
 """The producer id of an end that was found, not written."""
@@ -105,6 +112,10 @@ class Position:
         """The same, stopped; a repeated stop for the same reason keeps the time of the first."""
         return self if self.stopped == reason else replace(self, stopped=reason, stopped_at=now)
 
+    def has_stopped_for(self, words: str) -> bool:
+        """True if its reason to stop has these words, and does not merely quote them."""
+        return words in own_words(self.stopped)
+
     def go_on(self) -> "Position":
         """The same, no longer stopped."""
         return replace(self, stopped="", stopped_at=-1) if self.stopped else self
@@ -134,3 +145,9 @@ class Position:
             copy_end=self.copy_end if same_copy else None,
             tail=OffsetTail.begin(place.offset, self.tail.copy_to) if same_copy and self.tail else None,
         )
+
+
+def own_words(reason: str) -> str:
+    """The part of a reason to stop that decides, without what it quotes: anybody may write a record."""
+    found = _BEFORE_A_QUOTE.match(reason)
+    return found[0] if found else reason

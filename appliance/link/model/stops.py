@@ -6,8 +6,8 @@ import shlex
 from dataclasses import dataclass
 
 from appliance.link.model.agreement import MADE_ANEW
-from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN
-from appliance.program import PROGRAM
+from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, own_words
+from appliance.program import PROGRAM, topic_option
 
 FOLLOWING = "what follows begins at offset"
 """Ends a reason, with the source offset past the records that cannot be copied."""
@@ -47,8 +47,8 @@ _PASS = Remedy("leave out what is before {following}; it goes to the gap ledger"
 _HERE = Remedy("go on from the position, behind what the copy holds", f"{_ONE} --from {{position}}")
 _DIVERGED = Remedy("copy what the source has written since its loss", f"{_ONE} --from {{diverged}}")
 _AFTER_LOSS = Remedy("go on after the loss, which goes to the gap ledger", _ONE)
-_FAILOVER = Remedy("bring back what the producer wrote: first", "failover --topic {regex}")
-_FAILBACK = Remedy("and then", "failback --topic {regex}")
+_FAILOVER = Remedy("bring back what the producer wrote: first", "failover {of_topic}")
+_FAILBACK = Remedy("and then", "failback {of_topic}")
 _NAMED = Remedy("restart the links into the source, which leave their names, and then this one; then go on", _ONE)
 _TAKE_OVER = Remedy(
     "when that link is no more, take its copy over", "resume --topic {topic} --from earliest --take-over"
@@ -90,7 +90,8 @@ class Stop:
     @property
     def kind(self) -> StopKind:
         """The first kind whose words the reason has."""
-        return next(kind for kind in StopKind if kind.words in self.reason)
+        words = own_words(self.reason)
+        return next(kind for kind in StopKind if kind.words in words)
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -99,16 +100,20 @@ class Stop:
             return ()
         words = {
             "topic": shlex.quote(self.topic),
-            "regex": shlex.quote(self.topic.replace(".", "\\.")),
+            "of_topic": topic_option(self.topic),
             "partition": self.partition,
             "position": "earliest" if self.offset in (None, UNKNOWN) else self.offset,
-            "following": self._offset(FOLLOWING + r" (\d+)")
-            or self._offset(r" offset (\d+) (?:is|fails)", 1)
-            or "OFFSET",
+            "following": self._following or "OFFSET",
             "diverged": self._offset(r"(?:from|copied:) offsets? (\d+) (?:on it|to)") or "OFFSET",
         }
         each = [(remedy.effect.format(**words), remedy.arguments.format(**words)) for remedy in self.kind.remedies]
         return tuple(Remedy(*texts) for texts in each)
+
+    @property
+    def _following(self) -> str:
+        """The offset past what cannot be copied: of a record that the SQL fails on, that of the next one."""
+        told = "" if self.kind is StopKind.NOT_TRANSFORMED else self._offset(FOLLOWING + r" (\d+)$")
+        return told or self._offset(r"^\S+ offset (\d+) (?:is|fails)", 1)
 
     def _offset(self, pattern: str, more: int = 0) -> str:
         found = re.search(pattern, self.reason)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import is_another
+from appliance.link.model.agreement import MADE_ANEW
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.position import LOST, NO_PLACE, UNACCOUNTED, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
@@ -59,20 +60,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one partition; ``before`` is its offset until now, -1 when unknown.
+    """The change of one partition from the position ``held`` to another; its offset ``before`` is -1 when unknown.
 
-    With ``anew`` it continues with another topic than that of ``before``. ``lost_end`` is the end that its copy had
-    before it lost records, None if it has lost none. With ``cut`` nothing of its map of offsets holds any more.
-    ``diverged`` is the source offset from which on the source holds other records than were copied, if it does.
+    With ``cut`` nothing of its map of offsets holds any more. ``diverged`` is the source offset from which on the
+    source holds other records than were copied, if it does. With ``from_first`` all that the source has is copied.
     """
 
     replica: Replica
-    before: int
+    held: Position
     after: Position
-    anew: bool = False
-    lost_end: CopyEnd | None = None
     cut: bool = False
     diverged: int | None = None
+    from_first: bool = False
 
     def __str__(self) -> str:
         """Its effect, in one line."""
@@ -86,6 +85,16 @@ class Change:
         if self.copied_again:
             return f"{where}; it had stopped at {self.before}: {self.copied_again} offsets are copied again"
         return f"{where}; it had stopped at {self.before}"
+
+    @property
+    def before(self) -> int:
+        """The source offset at which it stands."""
+        return self.held.next_offset
+
+    @property
+    def anew(self) -> bool:
+        """True if it continues with another topic than that of ``before``."""
+        return is_another(self.held.source_id, self.replica.source_id)
 
     @property
     def is_known(self) -> bool:
@@ -107,34 +116,67 @@ class Change:
         """The first source offset that the copy does not hold as the source has it now."""
         return self.before if self.diverged is None else min(self.before, self.diverged)
 
+    @property
+    def lost_end(self) -> CopyEnd | None:
+        """The end of the copy before it lost records; None if nothing is said of a loss, or it was made anew."""
+        return self.held.copy_end if self.held.has_stopped_for(LOST) and not self._has_another_copy else None
 
-def moved(replica: Replica, held: Position | None, place: SourcePlace) -> Change:
+    @property
+    def _has_another_copy(self) -> bool:
+        return is_another(self.held.destination_id, self.replica.destination_id)
+
+    @property
+    def _lost(self) -> str:
+        """The reason that records which were copied are not in the copy any more, nor copied again; empty if none."""
+        if self.before in (UNKNOWN, 0) or (self.after.next_offset == 0 and not self.anew):
+            return ""
+        if self._has_another_copy:
+            return f"destination topic {self.replica.destination_topic} {MADE_ANEW}" if self.held.records else ""
+        return self.held.stopped if self.held.has_stopped_for(LOST) else ""
+
+    def gap(self, found: int) -> Gap | None:
+        """The entry of the gap ledger for the offsets that it skips, and for what the copy had lost (F); None without.
+
+        The offsets of what is unknown are an empty range where copying goes on.
+        """
+        start = self.after.next_offset
+        first, following = min(self.before, start), min(self.before, start)
+        went_on = f"the operator went on from offset {start}"
+        if self.before == UNKNOWN:
+            if self.from_first or not self.held.stopped:
+                return None
+            first, following = start, start
+            went_on += ", and nobody knows which ones below it are copied"
+        elif self.anew:
+            first, following = self.before, -1
+        elif self.left_out:
+            first, following = self.agreed, start
+        else:
+            went_on = ""
+        cause = "; ".join(filter(None, (went_on, self._lost)))
+        return Gap(self.replica.source, self.held.source_id, first, following, cause, found) if cause else None
+
+
+def moved(replica: Replica, held: Position | None, place: SourcePlace, *, from_first: bool = False) -> Change:
     """The change after which a partition goes on from a place, whatever has stopped it.
 
     The end of its copy is looked up again where the partition has stopped for its copy's sake. Otherwise it stays: a
     loss that nobody has noticed yet is noticed by it at the lane's next start (invariant J).
     """
-    known = held or Position(replica.source_id, replica.destination_id, *NO_PLACE)
+    known = held or no_position(replica)
     after = known.go_on().begin_again(replica.source_id, replica.destination_id, place)
-    if LOST in known.stopped or UNACCOUNTED in known.stopped or known.next_offset == UNKNOWN:
-        tail = after.tail if LOST in known.stopped else None  # nobody says else where the copy ends
-        after = replace(after, copy_end=None, tail=tail)
-    anew = is_another(known.source_id, replica.source_id)
-    lost = None if is_another(known.destination_id, replica.destination_id) else lost_end(known)
-    return Change(replica, known.next_offset, after, anew, lost)
+    lost = known.has_stopped_for(LOST)
+    if lost or known.has_stopped_for(UNACCOUNTED) or known.next_offset == UNKNOWN:
+        after = replace(after, copy_end=None, tail=after.tail if lost else None)  # nobody says else where the copy ends
+    return Change(replica, known, after, from_first=from_first)
 
 
-def lost_end(held: Position) -> CopyEnd | None:
-    """The end of a copy before it lost records; None if its position says nothing of a loss."""
-    return held.copy_end if LOST in held.stopped else None
+def retried(replica: Replica, held: Position) -> Change:
+    """The change after which a partition goes on where it stands."""
+    change = Change(replica, held, held.go_on())
+    return change if change.lost_end is None else replace(change, after=replace(change.after, copy_end=None))
 
 
-def gap(change: Change, held: Position | None, found: int) -> Gap | None:
-    """The entry of the gap ledger for the offsets that a change skips (F); None where none is skipped, or known."""
-    if held is None or held.next_offset == UNKNOWN or not (change.anew or change.left_out):
-        return None
-    start = change.after.next_offset
-    first, following = (held.next_offset, -1) if change.anew else (change.agreed, start)
-    return Gap(
-        change.replica.source, held.source_id, first, following, f"the operator went on from offset {start}", found
-    )
+def no_position(replica: Replica) -> Position:
+    """The position of a partition that has none."""
+    return Position(replica.source_id, replica.destination_id, *NO_PLACE)

@@ -300,6 +300,18 @@ class Lane:
         assert self._writer is not None
         return self.keeps_offsets or self._offsets[0] not in self._writer.metadata.topics
 
+    async def replace(
+        self, positions: Mapping[Replica, Position], gaps: Sequence[Gap], cut: Collection[Replica]
+    ) -> None:
+        """Write positions that the operator has chosen, as ``commit`` does.
+
+        Raises:
+            BrokerBusy, Fenced, Unreachable, BrokerRefused: as ``commit``; also if maps are to be cut and cannot be now.
+        """
+        if cut and not self.can_cut_maps:
+            raise BrokerBusy("the topic of the maps of offsets cannot be written now", "LEADER_NOT_AVAILABLE")
+        await self.commit([], positions, gaps, cut)
+
     async def drop_segments(self, known: KnownSegments, starts: Mapping[Partition, int]) -> int:
         """Drop segments below the starts of the copies, as many as fit one transaction; their number.
 

@@ -82,7 +82,7 @@ def remedies(subject: Subject) -> tuple[Remedy, ...]:
         case TopicStatus(stopped=Fault(reason=reason)):
             return Stop(reason, subject.name).remedies
         case PartitionStatus(stopped=Fault(reason=reason)) | PartitionStatus(unknown=Fault(reason=reason)) if (
-            subject.stopped or StopKind.RECREATED.words in reason
+            subject.stopped or Stop(reason, subject.topic).kind is StopKind.RECREATED
         ):
             return Stop(reason, subject.topic, subject.partition, subject.next_offset).remedies
         case _:

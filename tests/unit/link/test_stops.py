@@ -7,7 +7,7 @@ import pytest
 
 import appliance.program
 from appliance import cli
-from appliance.link.model.stops import Stop, StopKind
+from appliance.link.model.stops import FOLLOWING, Stop, StopKind
 from deploy.monitoring.alerts import ALERTS
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -31,7 +31,7 @@ def test_the_docs_have_the_remedies_that_are_printed(kind: StopKind) -> None:
     rows = [row for row in text.splitlines() if row.startswith("| ")]
     words = {
         "topic": "T",
-        "regex": "T",
+        "of_topic": "--topic T",
         "partition": "N",
         **dict.fromkeys(("position", "following", "diverged"), "OFFSET"),
     }
@@ -63,3 +63,26 @@ def test_the_alerts_of_stops_print_commands_that_exist() -> None:
 )
 def test_an_offset_is_named_where_the_reason_has_it_also_of_an_older_release(reason: str, command: str) -> None:
     assert Stop(reason, "t", 0, 5).remedies[-1].arguments == f"resume --topic t --partition 0 {command}"
+
+
+@pytest.mark.parametrize("words", [*(kind.words for kind in StopKind if kind.words), f"{FOLLOWING} 900000"])
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ("t-0 offset 50 fails in the SQL of REPLICA_TRANSFORM_SQL_FILE: the value", StopKind.NOT_TRANSFORMED),
+        ("t-0 offset 50 is damaged:", StopKind.UNREADABLE),
+        ("t-0 offset 50 is refused: INVALID_RECORD", StopKind.REFUSED),
+        ("t-0 from offset 50: who wrote its batches is not known:", StopKind.WRITERS_UNKNOWN),
+        ("t-0 from offset 50: the batch at offset 51 does not fit:", StopKind.UNREADABLE),
+    ],
+)
+def test_case_910_what_a_reason_quotes_chooses_no_remedy(head: str, kind: StopKind, words: str) -> None:
+    # The value of a record that the SQL failed on had any remedy printed, and any offset named.
+    stop = Stop(f"{head} '{words}' is none", "t", 0, 50)
+    assert stop.kind is kind
+    assert "900000" not in stop.remedies[-1].arguments
+
+
+def test_a_record_that_ends_as_a_reason_does_names_no_offset() -> None:
+    reason = f"t-0 offset 50 fails in the SQL of REPLICA_TRANSFORM_SQL_FILE: {FOLLOWING} 900000"
+    assert Stop(reason, "t", 0, 50).remedies[-1].arguments.endswith("--from 51")

@@ -7,7 +7,7 @@ from appliance.errors import SettingsError
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.position_change import Change, Kind, Place, gap, moved
+from appliance.replicator.model.position_change import Change, Kind, Place, moved
 from appliance.replicator.model.reset_report import ResetReport
 
 SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -71,16 +71,16 @@ def test_what_has_stopped_or_is_unknown_has_its_copys_end_found_out(held: Positi
 
 def test_what_is_left_out_is_a_gap_and_of_another_topic_nobody_knows_how_much() -> None:
     forward = moved(REPLICA, HELD, SourcePlace(35, 3))
-    found = gap(forward, HELD, 9)
+    found = forward.gap(9)
     assert found is not None
     assert (found.first, found.next, found.found) == (30, 35, 9)
     anew = replace(HELD, source_id=uuid.UUID(int=9))
     change = moved(REPLICA, anew, SourcePlace(35, 3))
-    found = gap(change, anew, 9)
+    found = change.gap(9)
     assert found is not None
     assert (found.source_id, found.first, found.next) == (anew.source_id, 30, -1)
     assert not change.is_known
-    assert gap(moved(REPLICA, None, SourcePlace(35, 3)), None, 9) is None
+    assert moved(REPLICA, None, SourcePlace(35, 3)).gap(9) is None
 
 
 def test_a_report_has_the_sums_and_counts_what_is_unknown_apart() -> None:
@@ -107,3 +107,46 @@ def test_case_205_a_position_that_is_moved_keeps_the_end_of_its_copy_by_which_a_
     change = moved(REPLICA, HELD, SourcePlace(4, 3))
     assert change.after.copy_end == HELD.copy_end
     assert change.after.copy_end is not None
+
+
+def test_case_911_what_a_record_says_hides_no_loss_of_the_copy_and_makes_none() -> None:
+    # The end of the copy was found out anew where the value of a record that the SQL failed on spoke of a loss.
+    quoted = replace(HELD, stopped=f"orders-3 offset 30 fails in the SQL of REPLICA_TRANSFORM_SQL_FILE: {LOST}")
+    change = moved(REPLICA, quoted, SourcePlace(31, 3))
+    assert (change.after.copy_end, change.lost_end) == (END, None)
+    (entry,) = filter(None, [change.gap(9)])
+    assert entry.cause == "the operator went on from offset 31"
+
+
+RECREATED = replace(HELD, destination_id=uuid.UUID(int=9))
+SHORTER = replace(HELD, stopped=f"orders.copy-3 {LOST}, offsets 10 to 39 of the copy")
+UNTOLD = replace(HELD, next_offset=UNKNOWN, stopped="no position says how far")
+
+
+@pytest.mark.parametrize(
+    ("held", "start", "gap", "words"),
+    [
+        (UNTOLD, 35, (35, 35), "nobody knows which ones below it are copied"),
+        (RECREATED, 20, (20, 20), "orders.copy was deleted and made anew"),
+        (RECREATED, 35, (30, 35), "went on from offset 35; destination topic orders.copy was deleted"),
+        (SHORTER, 20, (20, 20), LOST),
+        (SHORTER, 30, (30, 30), LOST),
+        (SHORTER, 35, (30, 35), f"went on from offset 35; orders.copy-3 {LOST}"),
+        (replace(SHORTER, source_id=uuid.UUID(int=9)), 0, (30, -1), f"went on from offset 0; orders.copy-3 {LOST}"),
+    ],
+)
+def test_case_912_what_no_copy_holds_any_more_goes_to_the_ledger(
+    held: Position, start: int, gap: tuple[int, int], words: str
+) -> None:
+    # Where a copy was made anew or shorter, and the source's retention had passed, nothing was left in the ledger.
+    found = moved(REPLICA, held, SourcePlace(start, 3)).gap(9)
+    assert found is not None
+    assert (found.first, found.next) == gap
+    assert words in found.cause
+
+
+@pytest.mark.parametrize("held", [RECREATED, SHORTER])
+def test_where_all_is_copied_again_there_is_no_gap(held: Position) -> None:
+    assert moved(REPLICA, held, SourcePlace(0, 3)).gap(9) is None
+    assert moved(REPLICA, UNTOLD, SourcePlace(20, 3), from_first=True).gap(9) is None
+    assert moved(REPLICA, replace(RECREATED, records=0), SourcePlace(20, 3)).gap(9) is None
