@@ -72,7 +72,7 @@ async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], 
     """Read up to the end that the first answer shows."""
     start, end = reader.position, None
     while end is None or reader.position < end:
-        for batch in await reader.read():
+        for batch in await reader.read(known_end=end or 0):
             add(unpack(batch, start))
         reached(reader.position)
         end = reader.stable_end if end is None else end

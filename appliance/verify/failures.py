@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import DEAD_LETTERS
@@ -35,19 +36,25 @@ def with_failure(result: PartitionResult, lanes: Lanes) -> PartitionResult:
 async def with_letters(
     results: Iterable[PartitionResult], lanes: Lanes, destination: KafkaCluster, choose: Choose | None
 ) -> list[PartitionResult]:
-    """The results, without the good ones of which more dead letters are lost than retention can have taken.
-
-    Raises:
-        PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
-    """
+    """The results, without the good ones of which more dead letters are lost than retention can have taken."""
     found = []
     for each in results:
         held = _position(each, lanes)
         written = held.dead_letters if held and each.state.well else 0
-        lost = written - await _letters(destination, choose, each) if written else 0
-        detail = f"the destination lacks {counted(lost, 'dead letter')} of {written}"
-        found.append(replace(each, state=CopyState.DIFFERS, detail=detail) if lost > 0 else each)
+        found.append(await _with_letters(each, written, destination, choose) if written else each)
     return found
+
+
+async def _with_letters(
+    result: PartitionResult, written: int, destination: KafkaCluster, choose: Choose | None
+) -> PartitionResult:
+    try:
+        lost = written - await _letters(destination, choose, result)
+    except ApplianceError as error:
+        detail = f"its {counted(written, 'dead letter')} cannot be read: {error}"
+        return replace(result, state=CopyState.NOT_COMPARED, detail=detail)
+    detail = f"the destination lacks {counted(lost, 'dead letter')} of {written}"
+    return replace(result, state=CopyState.DIFFERS, detail=detail) if lost > 0 else result
 
 
 async def _letters(destination: KafkaCluster, choose: Choose | None, result: PartitionResult) -> int:

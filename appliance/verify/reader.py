@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from appliance.errors import BatchCorrupt, BrokerRefused, PartitionStopped, Unreachable
+from appliance.errors import BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
@@ -80,18 +80,18 @@ class Reader:
         """Another reader of the same partition, with another position."""
         return Reader(self.cluster, self.partition, self.purpose, position, self.choose)
 
-    async def read(self, wait: float = 0.0) -> list[Batch]:
+    async def read(self, wait: float = 0.0, known_end: int = 0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
 
         Nothing comes, and the position stays, when all stable records have been read; then the broker may wait for more
-        for ``wait`` seconds.
+        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader.
 
         Raises:
             PartitionStopped: the log no longer holds the position.
             BatchCorrupt: a batch is damaged.
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; transient errors only after half a minute.
         """
-        return await self._patiently(lambda metadata: self._read(metadata, wait))
+        return await self._patiently(lambda metadata: self._read(metadata, wait, known_end))
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.
@@ -117,11 +117,11 @@ class Reader:
 
         return await retry_while_busy(attempt, lambda error: error.retriable, _PAUSE_MAX)
 
-    async def _read(self, metadata: Metadata, wait: float) -> list[Batch]:
+    async def _read(self, metadata: Metadata, wait: float, known_end: int) -> list[Batch]:
         limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self.cluster.settings.side} cluster"
         try:
             fetched = await fetch_partition(self.cluster, metadata, self.partition, self.position, self.purpose, limits)
-            found, following = self._batches(fetched)
+            found, following = self._batches(fetched, known_end)
             found = await self.choose(found) if self.choose else found
         except BrokerRefused as error:
             if error.code != _DELETED:
@@ -133,7 +133,7 @@ class Reader:
         self.position = following
         return found
 
-    def _batches(self, answer: Fetched) -> tuple[list[Batch], int]:
+    def _batches(self, answer: Fetched, known_end: int) -> tuple[list[Batch], int]:
         """The committed batches, and the offset that follows all batches."""
         batches = [each for each in batch.split(answer.records, convert) if each.header.last_offset >= self.position]
         self.stable_end = answer.stable_end
@@ -141,6 +141,9 @@ class Reader:
         if not batches:
             if self.position < self.stable_end:  # a quota can make a broker answer with nothing
                 raise Unreachable(f"the leader of {self} brings nothing from offset {self.position} on")
+            if self.position < known_end:
+                text = f"{self} ended at offset {known_end}, and its leader has it end at {self.position} now"
+                raise BrokerBusy(text, "OFFSET_NOT_AVAILABLE")
             return [], self.position
         found = list(committed(batches, answer.aborted))
         for each in found:

@@ -77,7 +77,7 @@ class Side:
         """Number of records in a range of offsets; raises as ``count``."""
         reader, records = self._reader.at(first), 0
         while reader.position < end:
-            for batch in self._within(await reader.read(_WAIT), end):
+            for batch in self._within(await reader.read(_WAIT, end), end):
                 whole = batch.header.base_offset >= first
                 records += batch.header.records if whole else len(unpack(batch, first))
         return records
@@ -116,7 +116,7 @@ class Side:
         end = self.log.end if self._deadline is None else max(self.log.end, self._reader.position)
         size = 0
         while reader.position < end and size < _SEARCHED_BYTES:
-            for batch in self._within(await reader.read(), end):
+            for batch in self._within(await reader.read(known_end=end), end):
                 if search.feed(unpack(batch, start)):
                     return Found(search.place)
                 size += len(batch.data)

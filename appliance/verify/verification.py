@@ -65,10 +65,10 @@ class Verification:
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
-        while (judged := [with_failure(each, self._lanes) for each in results]) != results:
-            if time.monotonic() > deadline:
-                break
-            await asyncio.sleep(_PAUSE)
+        late = False
+        while (judged := [with_failure(each, self._lanes) for each in results]) != results and not late:
+            late = time.monotonic() > deadline  # the lanes may have been read hours ago: one more look
+            await asyncio.sleep(0 if late else _PAUSE)
             await self._look()
         if any(map(is_doubtful, judged)):
             await self._look()

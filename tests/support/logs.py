@@ -60,7 +60,7 @@ class LogReader:
     def at(self, position: int) -> "LogReader":
         return LogReader(self.batches, position, self.stable_end)
 
-    async def read(self, wait: float = 0.0) -> list[Batch]:  # noqa: ARG002
+    async def read(self, wait: float = 0.0, known_end: int = 0) -> list[Batch]:  # noqa: ARG002
         found = [batch for batch in self.batches if batch.header.last_offset >= self.position][:2]
         self.position = max(self.position, end(found)) if found else self.stable_end
         return found

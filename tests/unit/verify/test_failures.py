@@ -1,14 +1,26 @@
 """Records on which the link's SQL fails: the link must have passed each, and skipped none."""
 
+import re
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from appliance.errors import BrokerBusy
+from appliance.kafka.client.fetch import Fetched
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
+from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
-from appliance.verify.failures import with_failure
+from appliance.verify import failures, reader
+from appliance.verify.failures import with_failure, with_letters
 from appliance.verify.model.report import CopyState, PartitionResult, Span
+from appliance.verify.reader import Reader
+from appliance.verify.side import Side
+from appliance.verify.verification import Plan, Verification
 from appliance.verify.work import joined
 
 ORDERS = ("orders", 0)
@@ -58,3 +70,66 @@ def test_the_parts_of_a_partition_give_its_last_failure() -> None:
     whole = joined(parts)
     assert whole is not None
     assert whole.failed_at == 3
+
+
+class Cluster:
+    """Both clusters, of which only the names of topics are asked."""
+
+    settings = SimpleNamespace(side="destination")
+
+    async def metadata(self, topics: list[str]) -> Any:
+        return SimpleNamespace(topics=dict.fromkeys(topics))
+
+
+CLUSTER: Any = Cluster()
+
+
+async def test_case_918_dead_letters_that_cannot_be_read_take_no_other_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The whole verification ended with that error, after hours, and printed no result.
+    async def spans(*_: Any) -> Any:
+        raise BrokerBusy("orders.copy.dead-letter-0 has no leader now", "LEADER_NOT_AVAILABLE")
+
+    monkeypatch.setattr(failures, "spans", spans)
+    lanes = [LaneCheckpoint({ORDERS: replace(lane(60).positions[ORDERS], dead_letters=3)})]
+    other = PartitionResult("other", "other.copy", 1, CopyState.DIFFERS, "lost")
+    found = await with_letters([FAILING, other], lanes, CLUSTER, None)
+    assert [each.state for each in found] == [CopyState.NOT_COMPARED, CopyState.DIFFERS]
+    assert found[0].detail == "its 3 dead letters cannot be read: orders.copy.dead-letter-0 has no leader now"
+
+
+async def test_case_919_what_the_link_has_passed_is_looked_at_once_more_after_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # "the link has not passed it", by lanes that were read when the verification began, hours ago.
+    naming = Naming("replicator-orange", "copy", re.compile(".*"), re.compile("(?!)"), target="grape")
+    run = Verification(CLUSTER, CLUSTER, naming)
+    run._lanes = [lane(40)]
+
+    async def look(self: Verification) -> None:
+        self._lanes = [lane(60)]
+
+    monkeypatch.setattr(Verification, "_look", look)
+    (found,) = await run.ended(Plan([], []), [FAILING], 0.0)
+    assert found.state is CopyState.EQUAL, found.detail
+
+
+async def test_case_920_counting_ends_where_a_log_was_truncated_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    # It asked for what is gone again and again, for ever.
+    asked = []
+
+    async def fetch(*_: Any) -> Fetched:
+        asked.append(1)
+        return Fetched(ORDERS, ErrorCode.none, memoryview(b""), (), 50, None)
+
+    async def twice(attempt: Callable[[], Awaitable[Any]], *_: Any) -> Any:
+        try:
+            return await attempt()
+        except BrokerBusy:
+            return await attempt()
+
+    monkeypatch.setattr(reader, "fetch_partition", fetch)
+    monkeypatch.setattr(reader, "retry_while_busy", twice)
+    side = Side(Reader(CLUSTER, ORDERS, "test", 50), Span(0, 60))
+    with pytest.raises(BrokerBusy, match="orders-0 ended at offset 60, and its leader has it end at 50 now"):
+        await side.count_between(50, 60)
+    assert len(asked) == 2
