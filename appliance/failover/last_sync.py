@@ -8,6 +8,7 @@ from appliance.failover.group_service import group_sync
 from appliance.failover.group_sync import PLACES, GroupSync
 from appliance.failover.model.group_plan import not_synced
 from appliance.failover.operation import Operation
+from appliance.kafka.client.groups import list_groups
 from appliance.link.model.copy_states import CopyState
 
 _SECONDS = 30.0
@@ -29,6 +30,14 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> Mappin
     if not await settled(sync) or sync.stale:
         return None
     return not_synced(sync.plans.values())
+
+
+async def are_told(operation: Operation) -> bool:
+    """False if a broker of the source does not list its groups now, so that a last sync would fail."""
+    try:
+        return not operation.settings.groups.wanted or not (await list_groups(operation.source)).failures
+    except ApplianceError:
+        return False
 
 
 async def settled(sync: GroupSync) -> bool:

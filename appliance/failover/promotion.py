@@ -11,7 +11,7 @@ from functools import partial
 
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.failover.both_logs import both_logs
-from appliance.failover.last_sync import last_sync
+from appliance.failover.last_sync import are_told, last_sync
 from appliance.failover.link_states import Subjects
 from appliance.failover.model.loss import BothLogs, PartitionLoss, losses, number, total
 from appliance.failover.model.report import Report
@@ -82,6 +82,7 @@ async def promote(operation: Operation) -> Report:
     if choice.dry_run:
         _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
         _require_nothing_behind(operation, logs)  # what a killed promotion has fenced is not waited for
+        _require_groups(operation, await are_told(operation))
         return await _report(operation, _foreseen(operation, subjects, planned), logs, {})
     if planned.records:
         await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
@@ -155,10 +156,14 @@ async def _last_sync(operation: Operation) -> Mapping[str, str] | None:
         LinkRefused: the source does not list its groups; unless losses are allowed.
     """
     groups = await last_sync(operation)
-    if groups is None and not operation.choice.allow_loss:
+    _require_groups(operation, groups is not None)
+    return groups
+
+
+def _require_groups(operation: Operation, are_known: bool) -> None:
+    if not (are_known or operation.choice.allow_loss):
         what = "the groups' offsets are not told, and would be read again from where they were synchronized last"
         raise LinkRefused(f"{what}: promote again, or with --allow-loss; copying goes on")
-    return groups
 
 
 async def _promoted(
