@@ -223,12 +223,13 @@ class CopyRefused(BrokerRefused):
 
     Args:
         partition: the destination's topic and partition.
-        first_offset: the source's, of the batch's first record; -1 until it is looked up.
+        number: that of the refused record in the batch, if the broker names it.
+        offsets: the source's, of the refused record if it is known, otherwise of the batch; empty until looked up.
     """
 
-    def __init__(self, message: str, code: str, partition: tuple[str, int], first_offset: int = -1) -> None:
+    def __init__(self, message: str, code: str, partition: tuple[str, int], number: int | None = None) -> None:
         self.partition = partition
-        self.first_offset = first_offset
+        self.number, self.offsets = number, range(0)
         super().__init__(message, code)
 
 

@@ -14,7 +14,7 @@ from appliance.kafka.client.produce import Copy, ProduceExchange
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.records.batch import restamp, split, verify
 from appliance.kafka.records.committed import committed
-from appliance.kafka.records.outgoing import Outgoing, outgoing
+from appliance.kafka.records.outgoing import NO_END, Outgoing, outgoing
 from appliance.kafka.records.rebuild import rebuild
 from appliance.kafka.records.records import Record, body, pack
 from bench.lib.events import events
@@ -45,7 +45,7 @@ async def run(_: argparse.Namespace) -> list[Row]:
     )
     parts = list(split(tiny))
     runs = [parts[at : at + _TOGETHER] for at in range(0, len(parts), _TOGETHER)]
-    (rebuilding,) = _seconds(lambda: [rebuild(each, 0) for each in runs])
+    (rebuilding,) = _seconds(lambda: [rebuild(each, range(NO_END)) for each in runs])
     return [
         Row("rebuild of batches of 4", "records/CPU-s", _RECORDS / rebuilding, "goal", _GOAL),
         Row("the same with splitting and checking", "records/CPU-s", _RECORDS / checked, "goal", _GOAL),

@@ -11,10 +11,11 @@ from kio.schema.errors import ErrorCode
 from rich.console import Console
 
 from appliance import cli
-from appliance.errors import ProducersLost, SettingsError
+from appliance.errors import BrokerBusy, ProducersLost, SettingsError
 from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
 from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.records import body
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
@@ -26,6 +27,7 @@ from appliance.replicator import command
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.write.lane import Lane
+from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.status.model.document import document
 from appliance.status.model.messages import remedies
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
@@ -36,6 +38,7 @@ from tests.simulation.operator_commands import simulated
 from tests.simulation.process import Replicator
 from tests.simulation.test_cases import copied
 from tests.simulation.test_source_place_cases import Begun
+from tests.support.record_batches import outgoing_of, records_of
 
 
 class Stopped(Begun):
@@ -156,16 +159,21 @@ def not_transformed(link: Stopped) -> None:
                 return Outcome(each.batches, each.end, 0)
             return Outcome((), each.start, 0, stop=Failure(11, "no number"))
 
+    play(link, Sql())
+    link.write_singly(3)
+
+
+def play(link: Stopped, sql: Any) -> None:
+    """Let the link copy by this SQL from now on."""
+
     class Task(processes.TaskRunner):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            sql: Any = Sql()
             self._sql = sql
 
     link.monkeypatch.setattr(processes, "TaskRunner", Task)
     link.restart()
     link.go_on(2)
-    link.write_singly(3)
 
 
 def writers_unknown(link: Stopped) -> None:
@@ -279,7 +287,7 @@ def test_case_841_resume_alone_retries_the_stopped_partitions_of_every_topic(
     assert link.type(f"{PROGRAM} resume --dry-run") == 0
     assert link.partition().stopped is not None
     assert link.type(f"{PROGRAM} resume") == 0
-    assert "aaa-0 goes on from offset 10" in capsys.readouterr().out
+    assert "aaa-0 goes on from offset 11" in capsys.readouterr().out
     link.go_on(20)
     assert link.partition().stopped is None
     assert link.type(f"{PROGRAM} resume") == 1
@@ -377,6 +385,117 @@ def test_case_848_what_is_read_before_a_damaged_batch_is_copied(monkeypatch: pyt
     assert found.next_offset == 11
     assert found.stopped is not None
     assert "the batch at offset 11 does not fit its bytes; what follows begins at offset 12" in found.stopped.reason
+
+
+def refuse(link: Stopped, number: int) -> list[int]:
+    """Let the copy take no batch with the record of this number; the sizes of what it refuses."""
+    copy, refused = link.destination.topics["aaa.copy"].logs[0], list[int]()
+    append, unwanted = copy.append, body(None, b"%d" % number)
+
+    def appended(data: bytes | bytearray, *rest: Any) -> tuple[ErrorCode, int]:
+        if unwanted not in bytes(data):
+            return append(data, *rest)
+        refused.append(len(data))
+        return ErrorCode.message_too_large, -1
+
+    link.monkeypatch.setattr(copy, "append", appended)
+    return refused
+
+
+@pytest.mark.parametrize(("sizes", "tries"), [((1, 1, 1), 2), ((20, 20, 20), 3), ((3000,), 4)])
+def test_case_881_passing_a_refused_record_by_the_printed_remedy_leaves_out_that_one_alone(
+    sizes: Sequence[int], tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The remedy left out all that was coalesced with it, and the rest of its batch.
+    link, unwanted = Stopped(monkeypatch), 11 + sum(sizes) // 3
+    refused = refuse(link, unwanted)
+    for size in sizes:
+        link.write(link.log, size)
+    link.go_on(20)
+    assert len(refused) == tries
+    assert link.position().records == unwanted
+    assert link.type(printed(link)[1].command) == 0
+    link.go_on(20)
+    assert (link.partition().stopped, gaps(link)) == (None, [(unwanted, unwanted + 1)])
+    assert link.position().records == 10 + sum(sizes) - 1
+
+
+def test_batches_of_which_the_copy_takes_the_parts_alone_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As where its compression.type makes them too large.
+    link = Stopped(monkeypatch)
+    copy = link.destination.topics["aaa.copy"].logs[0]
+    append = copy.append
+
+    def appended(data: bytes | bytearray, *rest: Any) -> tuple[ErrorCode, int]:
+        return append(data, *rest) if len(data) < 250 else (ErrorCode.message_too_large, -1)
+
+    monkeypatch.setattr(copy, "append", appended)
+    for _ in range(3):
+        link.write(link.log, 40)
+    link.go_on(20)
+    assert (link.partition().stopped, link.partition().lag_records) == (None, 0)
+    assert link.position().records == 10 + 120
+
+
+class OddAlone:
+    """SQL that leaves out every record of an even offset."""
+
+    async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
+        return [self._outcome(each) for each in ranges]
+
+    def _outcome(self, each: Range) -> Outcome:
+        records = [record for record in records_of(each.batches) if each.start <= record.offset < each.end]
+        kept = [record for record in records if record.offset % 2]
+        return Outcome(outgoing_of(kept, each.end) if kept else (), each.end, len(records) - len(kept))
+
+
+def test_case_883_of_what_the_sql_made_the_refused_record_alone_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The batch named was another one: what was made of several begins behind the first of them.
+    link = Stopped(monkeypatch)
+    play(link, OddAlone())
+    refuse(link, 35)
+    for _ in range(2):
+        link.write(link.log, 20)
+    link.go_on(20)
+    assert link.position().records == 10 + 12
+    assert link.type(printed(link)[1].command) == 0
+    link.go_on(20)
+    assert (link.partition().stopped, gaps(link)) == (None, [(35, 36)])
+    assert link.position().records == 10 + 20 - 1
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_case_884_what_the_operator_does_while_the_lane_is_cold_ends_the_stop(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Only a lane that found itself fenced forgot the refused batch: another one's task failed for ever.
+    runners: list[LaneRunner] = []
+    run, start, busy = LaneRunner.run, Lane.start, False
+
+    async def running(self: LaneRunner, stopping: asyncio.Event) -> None:
+        runners.append(self)
+        await run(self, stopping)
+
+    async def starting(self: Lane) -> None:
+        if busy and self is runners[-1].lane:
+            raise BrokerBusy("the coordinator is loading", "COORDINATOR_LOAD_IN_PROGRESS")
+        await start(self)
+
+    monkeypatch.setattr(LaneRunner, "run", running)
+    monkeypatch.setattr(Lane, "start", starting)
+    link = stopped(StopKind.REFUSED, monkeypatch)
+    busy, before = True, link.position().records
+    runners[-1].lane.begin_anew()  # as when a copy's leader changes
+    link.go_on(2)
+    link.mended = number == 0
+    assert link.type(printed(link)[number].command) == 0
+    busy = False
+    link.write_singly(2)
+    link.go_on(60)
+    assert (link.partition().stopped, link.process.runs) == (None, True)
+    assert link.position().records == before + 4 - number
 
 
 def test_case_849_a_dry_run_foretells_the_state_in_which_the_command_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,14 +174,15 @@ def check_produced(response: ProduceResponse, *, keeps_times: bool = False) -> d
             if answer.error_code is ErrorCode.none:
                 offsets[partition] = int(answer.base_offset)
                 if keeps_times and answer.log_append_time is not None:
-                    raise CopyRefused(f"{topic.name} {_CHANGES_TIMES}", "LOG_APPEND_TIME", partition)
+                    raise CopyRefused(f"{topic.name} {_CHANGES_TIMES}", "LOG_APPEND_TIME", partition, 0)
                 continue
             detail = f" ({answer.error_message})" if answer.error_message else ""
             error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
             if not isinstance(error, BrokerRefused) or error.code in _OF_THE_EPOCH:
                 raise error
             if error.code in OF_THE_RECORDS:
-                raise CopyRefused(str(error), error.code, partition)
+                number = next((int(each.batch_index) for each in answer.record_errors), None)
+                raise CopyRefused(str(error), error.code, partition, number)
             unavailable[partition] = error
     if unavailable:
         raise PartitionsUnavailable(unavailable)

@@ -3,7 +3,7 @@
 A batch goes raw, its records neither decompressed nor decoded, unless
 
 - it has holes, since a producer's batch must count lastOffsetDelta + 1 records;
-- it starts before the position, so that its first records are copied already;
+- it starts before the position, so that its first records are copied already, or only a part of it is to be written;
 - it is larger than the destination allows, and is split;
 - it has LogAppendTime, which no producer may set: each record then carries that time as its own;
 - it is one of several tiny ones in a row.
@@ -11,7 +11,6 @@ A batch goes raw, its records neither decompressed nor decoded, unless
 Consecutive rebuilt records become one batch, since a Produce takes one a partition.
 """
 
-import itertools
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ TINY_RECORDS = 32
 """Number of records up to which rebuilding costs less than a Produce of its own."""
 
 UNLIMITED = 2**31 - 1
+NO_END = 2**63 - 1
 
 COALESCED_BYTES = 256 * 1024
 """A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
@@ -45,6 +45,17 @@ class Outgoing:
     runs: Runs = ()
     append_time: bool = False
 
+    @property
+    def offsets(self) -> list[int]:
+        """The source offset of each record."""
+        runs = self.runs or ((self.first_offset, self.records),)
+        return [at for first, length in runs for at in range(first, first + length)]
+
+    def refused(self, number: int | None) -> range:
+        """The source offset of its record of this number; without one, from its first to its last record."""
+        found = self.offsets[slice(number, None if number is None else number + 1)] or self.offsets
+        return range(found[0], found[-1] + 1)
+
 
 def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:
     """The records of a batch with these source offsets.
@@ -53,9 +64,8 @@ def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or their count.
     """
     (whole,) = split(batch.data)
-    runs = batch.runs or ((batch.first_offset, batch.records),)
-    offsets = itertools.chain.from_iterable(range(first, first + length) for first, length in runs)
-    return [record._replace(offset=at) for at, record in zip(offsets, unpack(whole, 0), strict=True) if at in wanted]
+    records = zip(batch.offsets, unpack(whole, 0), strict=True)
+    return [record._replace(offset=at) for at, record in records if at in wanted]
 
 
 def codec_of(data: bytes | memoryview) -> int:
@@ -64,23 +74,24 @@ def codec_of(data: bytes | memoryview) -> int:
     return batch.header.attributes & CODEC_MASK
 
 
-def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) -> Iterator[Outgoing]:
-    """Turn the committed batches of one partition, from offset ``position`` on, into those to write, in order.
+def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED, end: int = NO_END) -> Iterator[Outgoing]:
+    """Turn the committed batches of one partition, offsets ``position`` to ``end``, into those to write, in order.
 
     ``limit`` is the destination topic's max.message.bytes.
 
     Raises:
         BatchCorrupt: a checksum or a record is wrong; the batches yielded before are correct.
     """
+    wanted = range(position, end)
     run: list[Batch] = []
     run_size = 0
     for batch in batches:
         header = batch.header
-        if header.records == 0 or header.last_offset < position:
+        if header.records == 0 or header.last_offset < position or header.base_offset >= end:
             continue
-        raw = header.records > TINY_RECORDS and _can_go_raw(batch, position, limit)
+        raw = header.records > TINY_RECORDS and _can_go_raw(batch, wanted, limit)
         if run and (raw or not _joins(run[-1], batch) or run_size + len(batch.data) > COALESCED_BYTES):
-            yield from _written(run, position, limit)
+            yield from _written(run, wanted, limit)
             run, run_size = [], 0
         verify(batch)
         if raw:
@@ -89,17 +100,17 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED) ->
             run.append(batch)
             run_size += len(batch.data)
     if run:
-        yield from _written(run, position, limit)
+        yield from _written(run, wanted, limit)
 
 
 def _joins(before: Batch, after: Batch) -> bool:
     return not (before.header.attributes ^ after.header.attributes) & (CODEC_MASK | LOG_APPEND_TIME)
 
 
-def _written(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
-    if len(run) == 1 and _can_go_raw(run[0], position, limit):
+def _written(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
+    if len(run) == 1 and _can_go_raw(run[0], wanted, limit):
         return iter((_raw(run[0]),))
-    return _rebuilt(run, position, limit)
+    return _rebuilt(run, wanted, limit)
 
 
 def _raw(batch: Batch) -> Outgoing:
@@ -108,12 +119,12 @@ def _raw(batch: Batch) -> Outgoing:
     return Outgoing(batch.data, records, first, first + records, header.max_timestamp, raw=True)
 
 
-def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
-    rebuilt = rebuild(run, position)
+def _rebuilt(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
+    rebuilt = rebuild(run, wanted)
     if rebuilt is None:
         return
-    parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, position, limit))
-    ends = [*(part.first_offset for part in parts[1:]), run[-1].header.last_offset + 1]
+    parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, wanted, limit))
+    ends = [*(part.first_offset for part in parts[1:]), min(run[-1].header.last_offset + 1, wanted.stop)]
     append_time = bool(run[0].header.attributes & LOG_APPEND_TIME)
     for part, end in zip(parts, ends, strict=True):
         yield Outgoing(
@@ -121,10 +132,10 @@ def _rebuilt(run: list[Batch], position: int, limit: int) -> Iterator[Outgoing]:
         )
 
 
-def _can_go_raw(batch: Batch, position: int, limit: int) -> bool:
+def _can_go_raw(batch: Batch, wanted: range, limit: int) -> bool:
     header = batch.header
     return (
-        header.base_offset >= position
+        wanted.start <= header.base_offset <= header.last_offset < wanted.stop
         and header.records == header.last_offset_delta + 1
         and len(batch.data) <= limit
         and not header.attributes & LOG_APPEND_TIME

@@ -40,16 +40,16 @@ class Rebuilt(NamedTuple):
     runs: Runs = ()
 
 
-def rebuild(batches: Sequence[Batch], position: int) -> Rebuilt | None:
-    """The records of the batches from offset ``position`` on, with the codec of the first; None when there are none.
+def rebuild(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
+    """The records of the batches at the ``wanted`` offsets, with the codec of the first; None when there are none.
 
     Raises:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or counts.
     """
     try:
-        return _compiled(batches, position)
+        return _compiled(batches, wanted)
     except Exception:  # the library has a dozen ways to say that it will not read something
-        return _plain(batches, position)
+        return _plain(batches, wanted)
 
 
 def batch_builder() -> tuple[DefaultRecordBatchBuilder, bytearray]:
@@ -74,14 +74,14 @@ def payload_of(builder: DefaultRecordBatchBuilder, data: bytearray) -> memoryvie
     return memoryview(data)[HEADER_SIZE:]
 
 
-def _compiled(batches: Sequence[Batch], position: int) -> Rebuilt | None:
+def _compiled(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
     builder, data = batch_builder()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     runs: list[tuple[int, int]] = []
-    for records in _read(batches, position):
+    for records in _read(batches, wanted):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
-            return _plain(batches, position)  # the writer treats a first timestamp of -1 as none
+            return _plain(batches, wanted)  # the writer treats a first timestamp of -1 as none
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
@@ -111,30 +111,31 @@ def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
     runs.append((first, length))
 
 
-def _read(batches: Sequence[Batch], position: int) -> Iterator[list[DefaultRecord]]:
-    """The records from ``position`` on, in chunks: loops stay long, and a large batch is never decoded as a whole."""
-    records = itertools.chain.from_iterable(_readers(batches, position))
+def _read(batches: Sequence[Batch], wanted: range) -> Iterator[list[DefaultRecord]]:
+    """The wanted records, in chunks: loops stay long, and a large batch is never decoded as a whole."""
+    records = itertools.chain.from_iterable(_readers(batches, wanted))
     while some := [*itertools.islice(records, _AT_ONCE)]:
         yield some
 
 
-def _readers(batches: Sequence[Batch], position: int) -> Iterator[Iterable[DefaultRecord]]:
+def _readers(batches: Sequence[Batch], wanted: range) -> Iterator[Iterable[DefaultRecord]]:
     room = memoryview(bytearray(BLOCK_BYTES))
     for batch in batches:
         reader = DefaultRecordBatch(without_codec(batch, room))
-        yield reader if batch.header.base_offset >= position else _from(position, reader)
+        whole = wanted.start <= batch.header.base_offset and batch.header.last_offset < wanted.stop
+        yield reader if whole else _only(wanted, reader)
 
 
-def _from(position: int, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
-    return (record for record in records if record.offset >= position)
+def _only(wanted: range, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
+    return (record for record in records if record.offset in wanted)
 
 
-def _plain(batches: Sequence[Batch], position: int) -> Rebuilt | None:
-    records = _records(batches, position)
+def _plain(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
+    records = _records(batches, wanted)
     return _of(records, _codec(batches)) if records else None
 
 
-def within(batches: Sequence[Batch], position: int, limit: int) -> Iterator[Rebuilt]:
+def within(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Rebuilt]:
     """The same records as ``rebuild``, in batches of at most ``limit`` bytes.
 
     A record that is too large by itself is returned anyway: the broker decides.
@@ -142,7 +143,7 @@ def within(batches: Sequence[Batch], position: int, limit: int) -> Iterator[Rebu
     Raises:
         BatchCorrupt: as ``rebuild``.
     """
-    return _split(_records(batches, position), _codec(batches), limit)
+    return _split(_records(batches, wanted), _codec(batches), limit)
 
 
 def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[Rebuilt]:
@@ -157,8 +158,8 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
     yield from _split(records[middle:], codec_bits, limit)
 
 
-def _records(batches: Sequence[Batch], position: int) -> list[Record]:
-    return [record for batch in batches for record in unpack(batch, position)]
+def _records(batches: Sequence[Batch], wanted: range) -> list[Record]:
+    return [record for batch in batches for record in unpack(batch, wanted.start) if record.offset < wanted.stop]
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:

@@ -166,13 +166,12 @@ class Writer:
 
     async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_Sent"]:
         """Send a batch for each copy, and advance the copy's end by its records."""
-        firsts = {copy: outgoing.first_offset for copy, outgoing in one}
         bases = {copy: ends[copy] for copy, _ in one if copy in ends}
         for copy, outgoing in one:
             if copy in ends:
                 ends[copy] += outgoing.records
         answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
-        return [_Sent(answer, firsts, bases, self.keeps_times) for answer in answers]
+        return [_Sent(answer, dict(one), bases, self.keeps_times) for answer in answers]
 
     async def _send_remembered(self, coordinator: Connection, remembered: Remembered) -> list["_Sent"]:
         if further := remembered.keys() - {self.positions}:
@@ -203,10 +202,10 @@ class Writer:
 
 
 class _Sent(NamedTuple):
-    """A Produce in flight: its answer; the first source offset and the expected offset of each copy's batch in it."""
+    """A Produce in flight: its answer; each copy's batch in it, and the offset that is expected of it."""
 
     answer: asyncio.Future[ProduceResponse]
-    first_offsets: Mapping[Partition, int]
+    batches: Mapping[Partition, Outgoing]
     bases: Mapping[Partition, int]
     keeps_times: bool = False
 
@@ -242,9 +241,9 @@ async def _offsets(sent: _Sent) -> dict[Partition, int]:
     try:
         offsets = check_produced(await sent.answer, keeps_times=sent.keeps_times)
     except CopyRefused as error:
-        if error.partition not in sent.first_offsets:
+        if error.partition not in sent.batches:
             raise BrokerRefused(str(error), error.code) from error
-        error.first_offset = sent.first_offsets[error.partition]
+        error.offsets = sent.batches[error.partition].refused(error.number)
         raise
     for copy, offset in offsets.items():
         if offset < sent.bases.get(copy, offset):

@@ -34,12 +34,6 @@ class Chunk:
     filtered: int = 0
     dead_letters: tuple[Outgoing, ...] = ()
 
-    def before(self, offset: int) -> "Chunk":
-        """Its batches that begin before a source offset."""
-        batches = tuple(batch for batch in self.batches if batch.first_offset < offset)
-        end = min(self.next_offset, max(offset, batches[-1].next_offset) if batches else offset)
-        return replace(self, batches=batches, next_offset=end, dropped=self._dropped_in(0, end))
-
     def cut(self, limit: int) -> tuple["Chunk", "Chunk | None"]:
         """Its first batches, up to ``limit`` bytes but at least one, and the others, if any."""
         if self.bytes <= limit:
@@ -49,10 +43,11 @@ class Chunk:
         if count == len(self.batches):
             return self, None
         first, others, at = self.batches[:count], self.batches[count:], self.batches[count - 1].next_offset
-        begun = replace(self, batches=first, next_offset=at, dropped=self._dropped_in(0, at))
-        return begun, replace(self, batches=others, dropped=self._dropped_in(at, self.next_offset))
+        begun = replace(self, batches=first, next_offset=at, dropped=self.dropped_in(0, at))
+        return begun, replace(self, batches=others, dropped=self.dropped_in(at, self.next_offset))
 
-    def _dropped_in(self, first: int, following: int) -> tuple[tuple[int, int], ...]:
+    def dropped_in(self, first: int, following: int) -> tuple[tuple[int, int], ...]:
+        """The dropped batches that begin there."""
         return tuple(each for each in self.dropped if first <= each[0] < following) if self.dropped else ()
 
     @property

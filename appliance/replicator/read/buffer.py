@@ -13,8 +13,9 @@ from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
-from appliance.kafka.records.outgoing import UNLIMITED, outgoing
+from appliance.kafka.records.outgoing import NO_END, UNLIMITED, outgoing
 from appliance.link.client.origins import Origins
+from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.stops import FOLLOWING, StopKind
 from appliance.replicator.model.chunk import Chunk
@@ -22,15 +23,22 @@ from appliance.replicator.model.chunk import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on reading a partition: the largest batch in bytes, and the offset of a batch that was refused.
+    """Limits on reading a partition: the largest batch in bytes, and the offsets where batches are ``cut``.
 
-    ``refused_by`` is the topic that refused it, with its limits then: the copy's, or that of the dead letters.
+    With a ``refusal``, reading stops at the last of these. ``refused_by`` is the topic that refused a batch, with its
+    limits then: the copy's, or that of the dead letters. ``held`` is the position then, or since it has stopped.
     """
 
     batch_bytes: int = UNLIMITED
-    refused_at: int | None = None
+    cut: tuple[int, ...] = ()
     refusal: str = ""
     refused_by: tuple[str, WriteLimits | None] = ("", None)
+    held: Position | None = None
+
+    def hold_at(self, position: Position) -> bool:
+        """True unless the position has passed the refused batch, or the operator has moved it or let it go on."""
+        held, at = self.held, position.next_offset
+        return held is not None and held.stopped == position.stopped and held.next_offset <= at <= self.cut[-1]
 
 
 class ReadyQueue(asyncio.Event):
@@ -123,6 +131,9 @@ class Buffer:
 
     def absorb(self, fetched: Fetched) -> int:
         """Add the chunk of a Fetch; the growth of the waiting bytes."""
+        if self.limits.refusal and self.limits.cut[-1] == self.position:
+            self.stop(PartitionStopped(self.limits.refusal))
+            return 0
         try:
             chunk = self._chunk(fetched)
         except (BatchCorrupt, ProducersLost) as error:
@@ -130,11 +141,6 @@ class Buffer:
             return 0
         if chunk is None:
             return 0
-        refused_at = self.limits.refused_at
-        if refused_at is not None and chunk.next_offset > refused_at:
-            refused = [each.next_offset for each in chunk.batches if each.first_offset >= refused_at]
-            chunk = chunk.before(refused_at)
-            self.stop(PartitionStopped(f"{self.limits.refusal}; {FOLLOWING} {min(refused, default=refused_at + 1)}"))
         self.position, self.epoch = chunk.next_offset, chunk.leader_epoch
         self.chunks.append(chunk)
         size = chunk.bytes
@@ -160,11 +166,17 @@ class Buffer:
         """The chunk of a partition's share of an answer; None when it brings nothing new.
 
         The chunk ends where a new leader epoch begins, and the rest is fetched again: the position after any part of a
-        chunk has the epoch of the batches before it (KIP-320).
+        chunk has the epoch of the batches before it (KIP-320). It ends before damaged bytes, too.
         """
-        batches = list(batch.split(fetched.records, convert))
-        while batches and batches[0].header.last_offset < self.position:
-            batches.pop(0)
+        batches: list[Batch] = []
+        try:
+            for each in batch.split(fetched.records, convert):
+                if batches or each.header.last_offset >= self.position:
+                    batches.append(each)
+        except BatchCorrupt as error:
+            if not batches:  # it is the first one: a Fetch begins with the batch that has the position
+                damaged = int.from_bytes(fetched.records[:8], signed=True)
+                raise BatchCorrupt(f"{error}; {FOLLOWING} {max(damaged, self.position) + 1}") from error
         if not batches:
             return None
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
@@ -173,17 +185,19 @@ class Buffer:
     def _copied(self, batches: Sequence[Batch], fetched: Fetched, following: int) -> Chunk:
         """The chunk of batches before the offset ``following``; of the first of them, if some are damaged."""
         found = committed(batches, fetched.aborted)
+        end = min(offset for offset in (*self.limits.cut, NO_END) if offset > self.position)
         dropped: list[tuple[int, int]] = []
         if self.origins is not None:
             found = self._without_copies(found, self.origins, dropped)
         try:
-            copied = tuple(outgoing(found, self.position, self.limits.batch_bytes))
+            copied = tuple(outgoing(found, self.position, self.limits.batch_bytes, end))
         except BatchCorrupt as error:
             if (half := len(batches) // 2) == 0:
-                raise BatchCorrupt(f"{error}; {FOLLOWING} {following}") from error
+                raise BatchCorrupt(f"{error}; {FOLLOWING} {max(following, self.position + 1)}") from error
             return self._copied(batches[:half], fetched, batches[half].header.base_offset)
         last = batches[-1].header
-        return Chunk(self.replica, copied, last.last_offset + 1, last.leader_epoch, tuple(dropped))
+        own = tuple(each for each in dropped if self.position <= each[0] < end)
+        return Chunk(self.replica, copied, min(last.last_offset + 1, end), last.leader_epoch, own)
 
     def _without_copies(
         self, batches: Iterable[Batch], origins: Origins, dropped: list[tuple[int, int]]

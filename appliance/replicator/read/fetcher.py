@@ -4,6 +4,7 @@ A Fetch costs by the partitions with news: the session knows the idle ones, whic
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -240,11 +241,11 @@ class Fetcher:
 
 
 def _headers(fetched: Fetched) -> list[Header]:
-    """The headers of its batches; those of damaged bytes are met again when they are read."""
-    try:
-        return [each.header for each in split(fetched.records, convert)]
-    except BatchCorrupt:
-        return []
+    """The headers of its batches, up to damaged bytes."""
+    headers: list[Header] = []
+    with contextlib.suppress(BatchCorrupt):
+        headers.extend(each.header for each in split(fetched.records, convert))
+    return headers
 
 
 def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:

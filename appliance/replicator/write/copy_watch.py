@@ -60,10 +60,10 @@ class CopyWatch:
     async def look_for_room(self) -> None:
         """Retry refused batches where the limits have changed by now, or can be changed: see ``dead_letters``."""
         partitions, now = self.partitions, loop_seconds()
-        if not partitions.refused or now < self._looked_for_room + _ROOM_INTERVAL:
+        refused = {r: each.refused_by for r, each in partitions.refused.items() if each.held and each.held.stopped}
+        if not refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
         self._looked_for_room = now
-        refused = {replica: limits.refused_by for replica, limits in partitions.refused.items()}
         letters = {
             topic: each.destination_topic for each, (topic, _) in refused.items() if topic != each.destination_topic
         }

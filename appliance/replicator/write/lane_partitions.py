@@ -6,7 +6,7 @@ restarts.
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
 from appliance.kafka.client.clock import loop_seconds, now_ms
@@ -17,7 +17,7 @@ from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.position import NO_PLACE, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica
-from appliance.link.model.stops import SETTINGS
+from appliance.link.model.stops import FOLLOWING, SETTINGS
 from appliance.replicator.model.chunk import dead_letters_of
 from appliance.replicator.model.held_back import HeldBack
 from appliance.replicator.model.problem_log import ProblemLog
@@ -26,6 +26,9 @@ from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.write.admission import Admission, Admitting, made_anew_since
 from appliance.replicator.write.copies import UNFINISHED, LookedTo
 from appliance.replicator.write.lane import Lane
+
+_PARTS = 16
+"""Parts of a refused batch that are written one by one: each time that it is refused restarts the lane."""
 
 
 @dataclass(slots=True)
@@ -197,12 +200,17 @@ class LanePartitions:
             self._held_back.went_well(replica)
 
     def refuse(self, error: CopyRefused) -> None:
-        """Next time, read up to a batch that the destination refuses, and stop there."""
+        """Next time, stop before a record that the destination refuses, or look for it in its batch."""
         (replica,) = [each for each in self.replicas if error.partition in (each.copy, dead_letters_of(each))]
-        at, topic = error.first_offset, error.partition[0]
+        offsets, topic = error.offsets, error.partition[0]
         size, refused_by = self.limits[replica.destination_topic].batch_bytes, (topic, self.limits.get(topic))
         remedy = f"; {SETTINGS[error.code]} of {topic}" if error.code in SETTINGS else ""
-        self.refused[replica] = Limits(size, at, f"{replica.name} offset {at} is refused: {error}{remedy}", refused_by)
+        text = f"{replica.name} offset {offsets.start} is refused: {error}{remedy}; {FOLLOWING} {offsets.stop}"
+        held, before = self.position(replica), self.refused.get(replica, Limits())
+        kept = [offset for offset in before.cut if before.hold_at(held) and offset < offsets.start]
+        parts = offsets[:: -(-len(offsets) // _PARTS)]
+        text, cut = (text, (*kept, *parts)) if len(parts) == 1 else ("", (*kept, *parts, offsets.stop))
+        self.refused[replica] = Limits(size, cut, text, refused_by, held)
 
     def take_in_again(self, replica: Replica) -> None:
         """Forget the refused batch of a partition, and read it from its position."""
@@ -240,6 +248,8 @@ class LanePartitions:
                 stopped, cut = held.stop_shortened(str(reason), now_ms(), loss), not loss.is_known
             if stopped is not held:
                 await self.lane.commit([], {replica: stopped}, cut=[replica] if cut else ())
+            if refused := self.refused.get(replica):
+                self.refused[replica] = replace(refused, held=self.position(replica))
             return
         begin = SourcePlace(reason.next, reason.leader_epoch) if reason.next >= 0 else begin
         self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin.offset))
@@ -250,6 +260,8 @@ class LanePartitions:
 
     def _read(self, replica: Replica) -> None:
         position = self.position(replica)
+        if not self.refused.get(replica, Limits()).hold_at(position):
+            self.refused.pop(replica, None)
         limits = self.refused.get(replica) or Limits(self.limits[replica.destination_topic].batch_bytes)
         self.reader.read(replica, position.next_offset, position.leader_epoch, self.ready, limits)
 

@@ -283,13 +283,11 @@ class LaneRunner:
                 await self._tell_and_back_off(unknown, stopping)
                 if stopping.is_set():
                     return
-        if error is None:
-            self._partitions.refused.clear()
-            if self._timed_out is not None:
-                self._problems.tell(self._transactions, self._timed_out)
-                self._timed_out = None
-        else:
+        if error is not None:
             self._problems.tell(self._name, error)
+        elif self._timed_out is not None:
+            self._problems.tell(self._transactions, self._timed_out)
+            self._timed_out = None
 
     async def _tell_and_back_off(self, error: ApplianceError, stopping: asyncio.Event) -> None:
         self._problems.tell(self._name, error)

@@ -53,18 +53,15 @@ class Transformation:
         return passed, stops
 
     def _ranges(self, chunks: Iterable[Chunk]) -> list[Range]:
-        """The range of each chunk, up to a batch that the copy has refused before."""
+        """The range of each chunk."""
         ends: dict[Replica, int] = {}
         ranges = []
         for chunk in chunks:
             replica = chunk.replica
             start = ends.get(replica, self.partitions.position(replica).next_offset)
-            refused = self.partitions.refused.get(replica)
-            at = refused.refused_at if refused else None
-            end = chunk.next_offset if at is None else max(start, min(chunk.next_offset, at))
             limit = self.partitions.limits[replica.destination_topic].batch_bytes
-            ranges.append(Range(replica.source, start, end, chunk.batches, limit))
-            ends[replica] = end
+            ranges.append(Range(replica.source, start, chunk.next_offset, chunk.batches, limit))
+            ends[replica] = chunk.next_offset
         return ranges
 
     def _require_positions(self, chunks: Iterable[Chunk], ranges: Iterable[Range]) -> None:
@@ -78,8 +75,8 @@ class Transformation:
 
 def _chunk(chunk: Chunk, outcome: Outcome, limit: int) -> Chunk:
     letters = tuple(_dead_letters(chunk, outcome.failures, min(limit, COALESCED_BYTES)))
-    passed = replace(chunk.before(outcome.next_offset), batches=outcome.batches, next_offset=outcome.next_offset)
-    return replace(passed, filtered=outcome.filtered, dead_letters=letters)
+    passed = replace(chunk, batches=outcome.batches, next_offset=outcome.next_offset, filtered=outcome.filtered)
+    return replace(passed, dropped=chunk.dropped_in(0, passed.next_offset), dead_letters=letters)
 
 
 def _dead_letters(chunk: Chunk, failures: Iterable[Failure], limit: int) -> Iterator[Outgoing]:
@@ -88,8 +85,8 @@ def _dead_letters(chunk: Chunk, failures: Iterable[Failure], limit: int) -> Iter
     for batch in chunk.batches if reasons else ():
         failed = [_dead_letter(chunk.replica, each, reasons[each.offset]) for each in records_at(batch, reasons)]
         for some in pieces(((each, len(each.body)) for each in failed), limit):
-            data, first, last = pack(some, codec_of(batch.data)), some[0].offset, some[-1].offset
-            yield Outgoing(data, len(some), first, last + 1, newest(some), raw=False)
+            data, at = pack(some, codec_of(batch.data)), [each.offset for each in some]
+            yield Outgoing(data, len(some), at[0], at[-1] + 1, newest(some), raw=False, runs=tuple((n, 1) for n in at))
 
 
 def _dead_letter(replica: Replica, record: Record, reason: str) -> Record:

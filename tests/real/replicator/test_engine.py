@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+from appliance.errors import CopyRefused
+from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
 from tests.support.engine import Pair
@@ -234,6 +236,32 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""
     pair.compare(topic, 2)
+
+
+async def test_case_887_of_a_refused_batch_the_record_that_the_broker_names_is_left_out_alone(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A compacted copy takes no record without a key: the remedy left out the whole batch of it.
+    topic = pair.topic("keyless")
+    pair.make_copy(topic, 1, **{"cleanup.policy": "compact"})
+    producer = pair.producer(**{"linger.ms": 1000, "compression.type": "lz4"})
+    for number in range(100):
+        producer.produce(topic, b"%d" % number, None if number == 60 else b"key", 0)
+    producer.flush(PATIENCE)
+    refuse, refused = LanePartitions.refuse, list[range]()
+
+    def refusing(partitions: LanePartitions, error: CopyRefused) -> None:
+        refused.append(error.offsets)
+        refuse(partitions, error)
+
+    monkeypatch.setattr(LanePartitions, "refuse", refusing)
+    async with pair.engine() as engine:
+        await engine.prepare()
+        reason = str(await engine.until_stopped(topic))
+    assert reason.startswith(f"{topic}-0 offset 60 is refused: ")
+    assert reason.endswith("what follows begins at offset 61")
+    assert refused == [range(60, 61)]
+    assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 1)] == [60]
 
 
 async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_at_once(pair: Pair) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, BatchCorrupt
 from appliance.kafka.records import batch
-from appliance.kafka.records.outgoing import Outgoing, outgoing
+from appliance.kafka.records.outgoing import NO_END, Outgoing, outgoing
 from appliance.kafka.records.records import Record, key_and_value, unpack
 from tests.support.batches import made, only, patched, stamped, with_holes
 
@@ -18,8 +18,8 @@ def plain(count: int, text: str = "v") -> list[tuple[int, bytes | None, bytes | 
     return [(NOW + n, b"k%d" % n, f"{text} {n}".encode(), [("h", b"1"), ("h", b"")]) for n in range(count)]
 
 
-def written(*batches: bytes, position: int = 0) -> list[Outgoing]:
-    return list(outgoing(batch.split(b"".join(batches)), position))
+def written(*batches: bytes, position: int = 0, end: int = NO_END) -> list[Outgoing]:
+    return list(outgoing(batch.split(b"".join(batches)), position, end=end))
 
 
 def records(out: Outgoing) -> list[Record]:
@@ -162,6 +162,17 @@ def test_whatever_the_batches_no_record_is_lost_doubled_or_changed(
     outs = written(*batches, position=position)
     assert contents(outs) == [(record.timestamp, record.body) for record in expected]
     assert sum(out.records for out in outs) == offset - position
+    cut = data.draw(st.integers(position, offset))
+    before, after = written(*batches, position=position, end=cut), written(*batches, position=cut)
+    assert contents(before) + contents(after) == contents(outs)
+    assert not before or before[-1].next_offset <= cut
+
+
+@pytest.mark.parametrize(("number", "refused"), [(0, (10, 11)), (2, (14, 15)), (None, (10, 16)), (4, (10, 16))])
+def test_a_refused_batch_names_the_record_of_a_number_or_itself(number: int | None, refused: tuple[int, int]) -> None:
+    (out,) = written(with_holes(plain(3), [0, 1, 4], 10), made(plain(1), 15))
+    assert out.records == 4
+    assert out.refused(number) == range(*refused)
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))

@@ -2,6 +2,7 @@
 
 import datetime
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
-from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduceResponse
+from kio.schema.produce.v9.response import BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse
 from kio.serial import entity_reader
-from kio.static.primitive import i32Timedelta
+from kio.static.primitive import i32, i32Timedelta
 
 from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced, PartitionsUnavailable
 from appliance.kafka.client.produce import Copy, ProduceExchange, check_produced
@@ -95,6 +96,15 @@ def test_a_refusal_is_told_by_what_can_be_done_about_it(code: ErrorCode, error: 
     with pytest.raises(error, match=r"produce to orders\.copy-4") as raised:
         check_produced(response(code))
     assert raised.type is error
+
+
+def test_a_refusal_has_the_number_of_the_record_that_the_broker_names() -> None:
+    (topic,) = response(ErrorCode.invalid_record).responses
+    errors = tuple(BatchIndexAndErrorMessage(batch_index=i32(number)) for number in (7, 9))
+    named = replace(topic, partition_responses=(replace(topic.partition_responses[0], record_errors=errors),))
+    with pytest.raises(CopyRefused) as raised:
+        check_produced(replace(response(ErrorCode.invalid_record), responses=(named,)))
+    assert raised.value.number == 7
 
 
 def test_a_taken_batch_raises_no_error() -> None:

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records import rebuild
+from appliance.kafka.records.outgoing import NO_END
 from appliance.kafka.records.records import Record, pack, unpack
 from tests.support.batches import made, only, patched, stamped
 
@@ -15,7 +16,7 @@ rows = st.lists(st.tuples(st.integers(-1, 2**45), field, field, headers), min_si
 def test_a_header_key_that_is_not_utf_8_is_kept_as_it_is() -> None:
     body = b"\x01\x02v" + b"\x02" + b"\x04\xff\xfe" + b"\x02x"  # null key, value v, one header
     batch = stamped(pack([Record(0, NOW, body)], 0))
-    rebuilt = rebuild.rebuild([batch, batch], 0)
+    rebuilt = rebuild.rebuild([batch, batch], range(NO_END))
     assert rebuilt is not None
     assert [record.body for record in unpack(stamped(rebuilt.data), 0)] == [body, body]
 
@@ -23,7 +24,7 @@ def test_a_header_key_that_is_not_utf_8_is_kept_as_it_is() -> None:
 def test_case_1_a_first_timestamp_of_minus_1_is_not_replaced_by_the_next_one() -> None:
     records = [Record(0, -1, b"\x01\x01\x00"), Record(1, NOW, b"\x01\x01\x00")]
     batch = stamped(pack(records, 0))
-    rebuilt = rebuild.rebuild([batch], 0)
+    rebuilt = rebuild.rebuild([batch], range(NO_END))
     assert rebuilt is not None
     assert unpack(stamped(rebuilt.data), 0) == records
 
@@ -43,9 +44,10 @@ def test_the_compiled_way_and_the_plain_way_write_the_same_records(
         batches.append(only(batch))
         offset += len(part)
     position = data.draw(st.integers(0, offset))
+    wanted = range(position, data.draw(st.integers(position, offset)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rebuild, "_AT_ONCE", data.draw(st.integers(1, 10)))
-        compiled, plain = rebuild._compiled(batches, position), rebuild._plain(batches, position)
+        compiled, plain = rebuild._compiled(batches, wanted), rebuild._plain(batches, wanted)
     if compiled is None or plain is None:
         assert compiled is plain
         return

@@ -1,7 +1,9 @@
 """The buffers of a process: their content, and their bound."""
 
+import struct
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -9,13 +11,16 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import PartitionStopped
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.records.committed import Aborted
+from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read.buffer import Buffer, Limits, ReadyQueue
 from appliance.replicator.read.buffer_budget import LEAST, BufferBudget
 from tests.support.batches import control, made
+from tests.unit.kafka.test_legacy import message_set
 
 MEBIBYTE = 1024 * 1024
+HELD = Position(uuid.UUID(int=1), uuid.UUID(int=2), 20, 4).stop("orders-0 offset 20 is refused", 1)
 
 
 def buffer(ready: ReadyQueue, number: int = 0, limits: Limits | None = None) -> Buffer:
@@ -146,17 +151,80 @@ def test_a_damaged_batch_stops_the_partition_and_is_never_taken() -> None:
     assert "orders-0 from offset 0: the CRC" in str(reason)
 
 
-@pytest.mark.parametrize("refused_at", [0, 2])
-def test_a_partition_is_read_up_to_what_was_refused(refused_at: int) -> None:
+@pytest.mark.parametrize("refused_at", [0, 1, 2])
+def test_a_partition_is_read_up_to_the_record_that_was_refused(refused_at: int) -> None:
     ready = ReadyQueue()
-    one = buffer(ready, limits=Limits(refused_at=refused_at, refusal="too large"))
-    fill(one, 0, 1)
-    assert one.stopped == (refused_at == 0)
-    fill(one, 2, 3)
+    one = buffer(ready, limits=Limits(cut=(refused_at,), refusal="too large"))
+    for _ in range(2):
+        fill(one, 0, 1, 2, 3)
     assert one.stopped
-    assert {end for _, end in who(ready.take(2**30))} <= {0, 2}
-    (reason,) = [str(reason) for _, reason in ready.stopped()]
-    assert reason == f"too large; what follows begins at offset {refused_at + 2}"
+    assert one.position == refused_at
+    assert who(ready.take(2**30)) == ([(0, refused_at)] if refused_at else [])
+    assert [str(reason) for _, reason in ready.stopped()] == ["too large"]
+
+
+def test_case_882_the_parts_of_a_refused_batch_are_written_by_themselves_to_find_the_record() -> None:
+    # The stop named the end of all that was coalesced, or that the SQL had made: 99 records that nobody refused.
+    ready = ReadyQueue()
+    one = buffer(ready, limits=Limits(cut=(1, 3, 5, 7)))
+    data = b"".join(made([(0, None, b"%d" % n, [])] * 4, 4 * n, leader_epoch=4) for n in range(3))
+    for _ in range(5):
+        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    taken = ready.take(2**30)
+    assert [(each.next_offset, each.records) for each in taken] == [(1, 1), (3, 2), (5, 2), (7, 2), (12, 5)]
+    assert not one.stopped
+
+
+@pytest.mark.parametrize(
+    ("now", "holds"),
+    [
+        (HELD, True),
+        (replace(HELD, next_offset=22), True),
+        (replace(HELD, next_offset=24), False),  # another replicator of the link has passed it
+        (replace(HELD, next_offset=80), False),  # resume --from
+        (replace(HELD, next_offset=3), False),  # reset
+        (HELD.go_on(), False),  # resume
+    ],
+)
+def test_case_884_a_refusal_holds_at_the_position_that_it_stopped_and_at_no_other(now: Position, holds: bool) -> None:
+    # Cold, a lane read on from 80 with what was refused at 20: "a position would move back from 80 to 20".
+    assert Limits(cut=(20, 23), held=HELD).hold_at(now) == holds
+
+
+def test_case_884_past_a_refused_record_it_is_read_on() -> None:
+    one = buffer(ReadyQueue(), limits=Limits(cut=(20,), refusal="too large"))
+    one.position = 80
+    fill(one, 80, 81)
+    assert (one.position, one.stopped) == (82, False)
+
+
+def told(one: Buffer) -> str:
+    """The reason of its stop."""
+    one.ready.take(2**30)
+    ((_, reason),) = one.ready.stopped()
+    return str(reason)
+
+
+@pytest.mark.parametrize(("codec", "intact", "position"), [(0, 81, 5), (1, 0, 3)])
+def test_case_885_what_is_before_a_damaged_old_message_is_copied(codec: int, intact: int, position: int) -> None:
+    # Nothing of its Fetch was, though docs/exactly-once.md said so.
+    good, bad = message_set(1, codec, 0), bytearray(message_set(1, codec, 3))
+    bad[-1] ^= 0xFF
+    one = buffer(ReadyQueue())
+    for data in (good + bytes(bad), bytes(bad[intact:])):
+        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    assert one.position == position
+    assert told(one).endswith("what follows begins at offset 6")
+
+
+def test_case_886_what_is_before_a_batch_of_an_impossible_length_is_copied() -> None:
+    good, bad = made([(0, None, b"x", [])], 0, leader_epoch=4), bytearray(made([(0, None, b"x", [])], 1))
+    struct.pack_into(">i", bad, 8, 3)
+    one = buffer(ReadyQueue())
+    for data in (good + bytes(bad), bytes(bad)):
+        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    assert one.position == 1
+    assert told(one).endswith("of magic 2 and length 3 at offset 1; what follows begins at offset 2")
 
 
 def holding(one: Buffer, size: int) -> Buffer:

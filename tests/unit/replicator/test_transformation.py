@@ -13,7 +13,6 @@ from appliance.kafka.records.records import fields_of
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
-from appliance.replicator.read.buffer import Limits
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.write.dead_letters import HEADERS_BYTES
 from appliance.replicator.write.lane_partitions import LanePartitions
@@ -47,17 +46,14 @@ def passed(each: Range) -> Outcome:
     return Outcome(each.batches, each.end, 0)
 
 
-def lane(positions: dict[Replica, int], **refused_at: int) -> LanePartitions:
+def lane(positions: dict[Replica, int]) -> LanePartitions:
     """The partitions of a lane at these positions."""
-    refused = {
-        each: Limits(1000, refused_at[each.source_topic]) for each in positions if each.source_topic in refused_at
-    }
     limits = {each.destination_topic: WriteLimits(1000, 1) for each in positions}
 
     def position(replica: Replica) -> Position:
         return Position(replica.source_id, replica.destination_id, positions[replica], 0)
 
-    return cast("LanePartitions", SimpleNamespace(position=position, refused=refused, limits=limits))
+    return cast("LanePartitions", SimpleNamespace(position=position, limits=limits))
 
 
 async def test_each_range_begins_where_the_one_before_it_ended_and_the_first_at_the_position() -> None:
@@ -77,13 +73,6 @@ async def test_a_record_that_stops_its_partition_holds_back_what_follows_it_ther
     assert [(each.replica, each.next_offset, each.filtered) for each in made] == [(ORDERS, 9, 4), (BILLS, 2, 0)]
     assert str(stops[ORDERS]) == "orders-0 offset 9 fails in the SQL of REPLICA_TRANSFORM_SQL_FILE: no number"
     assert list(stops) == [ORDERS]
-
-
-async def test_a_range_ends_before_a_batch_that_its_copy_has_refused() -> None:
-    sql = Sql()
-    made, _ = await Transformation(sql, lane({ORDERS: 5}, orders=8)).of([chunk(ORDERS, 5, 10)])
-    assert sql.asked == [("orders", 5, 8)]
-    assert made[0].next_offset == 8
 
 
 async def test_dead_letters_have_the_record_and_say_why_and_from_where_and_positions_count_them() -> None:
