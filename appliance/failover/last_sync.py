@@ -8,7 +8,6 @@ from appliance.failover.group_service import group_sync
 from appliance.failover.group_sync import PLACES, GroupSync
 from appliance.failover.model.group_plan import not_synced
 from appliance.failover.operation import Operation
-from appliance.kafka.client.groups import list_groups
 from appliance.link.model.copy_states import CopyState
 
 _SECONDS = 30.0
@@ -33,35 +32,36 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> Mappin
 
 
 async def are_told(operation: Operation) -> bool:
-    """False if a broker of the source does not list its groups now, so that a last sync would fail."""
-    try:
-        return not operation.settings.groups.wanted or not (await list_groups(operation.source)).failures
-    except ApplianceError:
-        return False
+    """False if the last sync would not be told all groups now; commits nothing."""
+    settings, states = operation.settings, {CopyState.ACTIVE, CopyState.FAILING_OVER}
+    if not settings.groups.wanted:
+        return True
+    sync = group_sync(settings, operation.source, operation.destination, states)
+    return await settled(sync, commits=False) and not sync.stale
 
 
-async def settled(sync: GroupSync) -> bool:
+async def settled(sync: GroupSync, *, commits: bool = True) -> bool:
     """Run rounds until nothing is due, or for half a minute; False without an answer."""
     try:
         async with asyncio.timeout(_SECONDS):
             while True:
-                if await _is_settled(sync):
+                if await _is_settled(sync, commits=commits):
                     return True
                 await asyncio.sleep(_PAUSE)
     except (ApplianceError, TimeoutError):
         return bool(sync.plans)
 
 
-async def _is_settled(sync: GroupSync) -> bool:
-    """True after a complete round that left nothing to commit.
+async def _is_settled(sync: GroupSync, *, commits: bool) -> bool:
+    """True after a complete round that left nothing to commit, or after a complete look.
 
     Raises:
         ApplianceError: retrying is useless.
     """
     try:
-        plans = await sync.round()
+        plans = await (sync.round() if commits else sync.look())
     except ApplianceError as error:
         if not error.retriable:
             raise
         return False
-    return not sync.failures.keys() - {PLACES} and not any(plan.commits for plan in plans.values())
+    return not sync.failures.keys() - {PLACES} and not (commits and any(plan.commits for plan in plans.values()))

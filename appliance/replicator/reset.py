@@ -30,6 +30,7 @@ from appliance.program import PROGRAM, topic_option
 from appliance.replicator.model.position_change import Change, Kind, Place, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
 from appliance.replicator.resume import source_places, with_divergence, with_ends, with_losses
+from appliance.replicator.write.admission import identity_fault
 
 _OPTION = "--to"
 _NAMED = 10
@@ -194,8 +195,8 @@ class _Run:
         """The change of one partition; None where it continues from that offset anyway."""
         held = positions.get(replica.source)
         made = moved(replica, held, to, from_first=self.place.kind is Kind.EARLIEST)
-        there = held is not None and held.next_offset == to.offset and not held.stopped and not made.anew
-        return None if there else made
+        there = held is not None and held.next_offset == to.offset and not held.stopped
+        return None if there and not identity_fault(replica, made.held) else made
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run.

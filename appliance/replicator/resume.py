@@ -24,11 +24,12 @@ from appliance.link.model.claims import Claim, belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.link.model.position import UNKNOWN, CopyEnd, Loss, Position, SourcePlace
+from appliance.link.model.position import UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica, discover, lanes_of
 from appliance.link.model.stops import Stop, StopKind
 from appliance.replicator.establish import Establishing
 from appliance.replicator.model.position_change import Change, Kind, Place, moved, no_position, retried
+from appliance.replicator.write.admission import identity_fault
 from appliance.replicator.write.copies import as_found
 from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
@@ -86,7 +87,8 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         faults: list[str] = []
 
         async def changes(replicas: Sequence[Replica], held: Mapping[Partition, Position]) -> list[Change]:
-            held = await with_losses(destination, naming, held, replicas)
+            if place or choice.partition is not None:  # any other retry accepts only what was shown by a stop
+                held = await with_losses(destination, naming, held, replicas, moves=place is not None)
             made = _changes(replicas, held, starts, choice, faults)
             return await with_divergence(source, made, held) if place else made
 
@@ -178,8 +180,10 @@ async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choic
 async def source_places(source: KafkaCluster, replicas: Collection[Replica], place: Place, option: str) -> Places:
     """The place at which each partition continues; past its last record if none is as new as the time.
 
+    That is the log's start where the offset is older: retention may have passed one that was printed.
+
     Raises:
-        SettingsError: a partition lacks the offset.
+        SettingsError: a partition ends before the offset.
         Unreachable, BrokerBusy, BrokerRefused: as everywhere.
     """
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
@@ -191,11 +195,11 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
     elif place.kind is Kind.OFFSET:
         first = await list_offsets(source, metadata, partitions, Bound.START)
         for key in partitions:
-            if not first[key] <= place.number <= offsets[key]:
+            if place.number > offsets[key]:
                 what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {offsets[key]}"
                 expected = "expected one of these; --partition names one partition"
                 raise SettingsError([f"{option} {place.text}: {what}: {expected}"])
-        offsets = dict.fromkeys(partitions, place.number)
+        offsets = {key: max(first[key], place.number) for key in partitions}
     found = await places(source, metadata, offsets)
     return {replica: found[replica.source] for replica in replicas}
 
@@ -220,26 +224,40 @@ def _changes(
         if replica in starts:
             first = choice.start == Kind.EARLIEST.value
             changes.append(moved(replica, held, starts[replica], from_first=first))
-        elif held.next_offset == UNKNOWN or (held.stopped and Stop(held.stopped, "").kind.needs_place):
-            stop = Stop(held.stopped or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
+        elif held.next_offset == UNKNOWN or ((reason := _reason(replica, held)) and Stop(reason, "").kind.needs_place):
+            stop = Stop(_reason(replica, held) or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
             faults.append(f"{replica.name}: {stop.reason}: {'; or '.join(map(str, stop.remedies))}")
         else:
             changes.append(retried(replica, held))
     return changes
 
 
+def _reason(replica: Replica, held: Position) -> str:
+    """The reason of its stop, or of that which its lane is about to find."""
+    return held.stopped or str(identity_fault(replica, held) or "")
+
+
 async def with_losses(
-    destination: KafkaCluster, naming: Naming, positions: Mapping[Partition, Position], replicas: Iterable[Replica]
+    destination: KafkaCluster,
+    naming: Naming,
+    positions: Mapping[Partition, Position],
+    replicas: Iterable[Replica],
+    *,
+    moves: bool = True,
 ) -> dict[Partition, Position]:
-    """The positions, stopped where a copy has lost records and no lane has seen it yet: as the status shows them."""
-    going = {each.source: positions[each.source] for each in replicas if each.source in positions}
-    going = {key: held for key, held in going.items() if not held.stopped}
+    """The positions, stopped where a copy has lost records and no lane has seen it yet: as the status shows them.
+
+    If the positions are to be moved, also where a copy had stopped for records that nobody accounts for.
+    """
+    known = {each.source: positions[each.source] for each in replicas if each.source in positions}
+    going = {k: held for k, held in known.items() if not held.stopped or (moves and held.has_stopped_for(UNACCOUNTED))}
     metadata = await destination.metadata(sorted({naming.destination(topic) for topic, _ in going}))
     found = dict(positions)
     for key, log in (await copy_logs(EpochEnds(destination), metadata, naming, going)).items():
         held, end = going[key], going[key].copy_end
-        if end and not log.error and log.topic_id == held.destination_id and (loss := log.loss(end)):
-            found[key] = held.stop_shortened(lost_records(log.partition, end, loss), now_ms(), loss)
+        if end and not log.doubt(end) and log.topic_id == held.destination_id and (loss := log.loss(end)):
+            reason = "; ".join(filter(None, (held.stopped, lost_records(log.partition, end, loss))))
+            found[key] = held.stop_shortened(reason, now_ms(), loss)
     return found
 
 

@@ -60,22 +60,24 @@ async def _compare(
     """
     while True:
         late = time.monotonic() > deadline
-        await _read_to_end(destination, share.add_destination, lambda _: None)
-        await _read_to_end(source, share.add_source, reached)
+        await _read_to_end(destination, 0, share.add_destination, lambda _: None)
+        await _read_to_end(source, job.source.end, share.add_source, reached)
         tally = share.tally(job.source.end, job.asked_from)
         if late or not (tally.changed or tally.absent or tally.unknown):
             return tally
         await asyncio.sleep(_PAUSE)
 
 
-async def _read_to_end(reader: Reader, add: Callable[[Iterable[Record]], None], reached: Reached) -> None:
-    """Read up to the end that the first answer shows."""
+async def _read_to_end(
+    reader: Reader, known_end: int, add: Callable[[Iterable[Record]], None], reached: Reached
+) -> None:
+    """Read up to the end that the first answer shows, at least the known one."""
     start, end = reader.position, None
     while end is None or reader.position < end:
-        for batch in await reader.read(known_end=end or 0):
+        for batch in await reader.read(known_end=known_end if end is None else end):
             add(unpack(batch, start))
         reached(reader.position)
-        end = reader.stable_end if end is None else end
+        end = max(reader.stable_end, known_end) if end is None else end
 
 
 def _outcome(tally: Tally, job: Job, source_start: int, *, lacks_keys: bool) -> tuple[CopyState, str]:

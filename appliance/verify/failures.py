@@ -27,7 +27,7 @@ def with_failure(result: PartitionResult, lanes: Lanes) -> PartitionResult:
         return replace(result, state=CopyState.BEHIND, detail=detail, behind=1)
     for gap in (gap for lane in lanes for gap in lane.gaps.values()):
         is_its = (gap.partition, gap.source_id) == ((result.topic, result.partition), held.source_id)
-        if is_its and gap.first < span.end and gap.next > span.start:
+        if is_its and max(gap.first, span.start) < min(gap.next, span.end):
             detail = f"{fails}; source offsets {gap.first} to {gap.next} were skipped: {gap.cause}"
             return replace(result, state=CopyState.DIFFERS, detail=detail, differs_at=gap.first)
     return result

@@ -61,7 +61,7 @@ class Side:
         before = self._reader.position
         if self._deadline is None and before >= self.log.end:
             return False
-        batches = await self._reader.read(wait)
+        batches = await self._reader.read(wait, self.log.end if self._deadline is None else 0)
         self.stream.append(batches if self._deadline is not None else self._within(batches))
         return self._reader.position > before
 

@@ -1,6 +1,7 @@
 """The whole verification: the partitions, shared among a few workers, with a verdict for each."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ from appliance.verify.reader import Written, spans
 from appliance.verify.sql import CopiedBySql, Evaluate
 from appliance.verify.sql_changes import is_doubtful, sql_changes, without_doubtful
 from appliance.verify.work import Job
+
+log = logging.getLogger("appliance.verify")
 
 _PAUSE = 0.2
 
@@ -69,9 +72,9 @@ class Verification:
         while (judged := [with_failure(each, self._lanes) for each in results]) != results and not late:
             late = time.monotonic() > deadline  # the lanes may have been read hours ago: one more look
             await asyncio.sleep(0 if late else _PAUSE)
-            await self._look()
-        if any(map(is_doubtful, judged)):
-            await self._look()
+            if not await self._look_again():
+                break
+        if any(map(is_doubtful, judged)) and await self._look_again():
             judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
         written = Written(self.source, self.destination, self.naming)
         results = await with_letters(judged, self._lanes, self.destination, written.in_copy)
@@ -184,6 +187,15 @@ class Verification:
             )
             for replica in replicas
         ]
+
+    async def _look_again(self) -> bool:
+        """Read the lanes once more; False if they cannot be read: what was compared for hours is told all the same."""
+        try:
+            await self._look()
+        except ApplianceError as error:
+            log.warning("the lanes cannot be read again", extra={"fields": {"cause": str(error)}})
+            return False
+        return True
 
     async def _look(self) -> None:
         self._lanes = await retry_while_busy(self._newest.checkpoints)

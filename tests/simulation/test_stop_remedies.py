@@ -95,6 +95,13 @@ def lost(link: Stopped) -> None:
     link.write(link.log)
 
 
+def lost_on_both(link: Stopped) -> None:
+    link.process.kill()
+    link.go_on(1)
+    lost(link)
+    link.lose(6)
+
+
 def written_after_failback(link: Stopped) -> None:
     held = link.position()
     assert held.copy_end is not None
@@ -214,6 +221,7 @@ def unreadable(link: Stopped) -> None:
 STOPS: dict[StopKind, Callable[[Stopped], None]] = {
     StopKind.RECREATED: recreated,
     StopKind.LOST: lost,
+    StopKind.LOST_ON_BOTH: lost_on_both,
     StopKind.AFTER_FAILBACK: written_after_failback,
     StopKind.UNACCOUNTED: unaccounted,
     StopKind.NO_POSITION: no_position,
@@ -269,7 +277,7 @@ def test_case_840_what_the_status_prints_for_a_stop_lets_the_partition_go_on(
         getattr(link, "mend", lambda: None)()
     before = copied(link, "aaa.copy")
     assert link.type(found[number].command) == 0
-    if not link.process.runs or kind is StopKind.LOST_AT_SOURCE:
+    if not link.process.runs or kind in (StopKind.LOST_AT_SOURCE, StopKind.LOST_ON_BOTH):
         link.restart()
     link.write_singly(2)
     link.go_on(20)

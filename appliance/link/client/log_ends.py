@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from appliance.errors import ApplianceError, raise_first
+from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.fetch import Fetched, FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
@@ -78,7 +78,9 @@ async def copy_losses(
         ApplianceError: a copy's log is unknown.
     """
     logs = await _copy_logs(EpochEnds(cluster), metadata, written)
-    raise_first(filter(None, (log.error for log in logs.values())))
+    for (name, number), log in logs.items():
+        if doubt := log.doubt(written[name, number]):
+            raise log.error or BrokerBusy(f"nobody knows what {name}-{number} holds: {doubt}", "NOT_LEADER_OR_FOLLOWER")
     return {copy: loss for copy, end in written.items() if (loss := logs[copy].loss(end))}
 
 

@@ -57,6 +57,14 @@ class CopyLog:
         held = self.end == written.offset - 1 and (self.held_to is None or self.held_to == self.end)
         return held and not self._grows_on(written) and written.producer_id not in (NOBODY, ANYBODY)
 
+    def doubt(self, written: CopyEnd | None) -> str:
+        """The reason that nobody can say now what it holds; empty if its leader can."""
+        if self.error:
+            return str(self.error)
+        if written and 0 <= self.leader_epoch < written.leader_epoch:
+            return "metadata name a former leader"
+        return "its newest transaction's marker is not there yet" if written and self.awaits_marker(written) else ""
+
     def loss(self, written: CopyEnd) -> Loss | None:
         """The place from which the copy has lost what was written to it; None if none is known.
 
@@ -112,11 +120,8 @@ def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -
         fault["unrelated"] = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
     elif is_another(held.destination_id, copy.topic_id):
         fault["unrelated"] = f"destination topic {name} {MADE_ANEW}"
-    elif copy.error or (held.copy_end and 0 <= copy.leader_epoch < held.copy_end.leader_epoch):
-        error = copy.error or "metadata name a former leader"
-        fault["unknown"] = f"nobody knows what {name}-{number} holds: {error}"
-    elif held.copy_end and copy.awaits_marker(held.copy_end):
-        fault["unknown"] = f"nobody knows what {name}-{number} holds: its newest transaction's marker is not there yet"
+    elif doubt := copy.doubt(held.copy_end):
+        fault["unknown"] = f"nobody knows what {name}-{number} holds: {doubt}"
     elif held.copy_end and (loss := copy.loss(held.copy_end)):
         lost = lost_records(copy.partition, held.copy_end, loss)
         fault["lost"] = f"{lost}; {found.lost}" if found.lost else lost

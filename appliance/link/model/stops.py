@@ -5,7 +5,6 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from appliance.link.model.agreement import MADE_ANEW
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, own_words
 from appliance.program import PROGRAM, topic_option
 
@@ -58,7 +57,8 @@ _TAKE_OVER = Remedy(
 class StopKind(enum.Enum):
     """The kinds of stops, each with words of its reason, also of older releases', and the remedies; the first holds."""
 
-    RECREATED = MADE_ANEW, (_FIRST,)
+    RECREATED = "was deleted and made anew", (_FIRST,)
+    LOST_ON_BOTH = "; the source has lost records that were copied", (_DIVERGED, _AGAIN)
     LOST = LOST, (_AFTER_LOSS, _AGAIN)
     AFTER_FAILBACK = "a producer wrote there after the failback", (_HERE, _FAILOVER, _FAILBACK)
     UNACCOUNTED = UNACCOUNTED, (_HERE, _LATEST)
@@ -112,8 +112,8 @@ class Stop:
     @property
     def _following(self) -> str:
         """The offset past what cannot be copied: of a record that the SQL fails on, that of the next one."""
-        told = "" if self.kind is StopKind.NOT_TRANSFORMED else self._offset(FOLLOWING + r" (\d+)$")
-        return told or self._offset(r"^\S+ offset (\d+) (?:is|fails)", 1)
+        at = self._offset(r"^\S+ offset (\d+) (?:is damaged|fails)", 1) or self._offset(FOLLOWING + r" (\d+)$")
+        return at or self._offset(r"^\S+ offset (\d+) is", 1)
 
     def _offset(self, pattern: str, more: int = 0) -> str:
         found = re.search(pattern, self.reason)

@@ -131,7 +131,8 @@ class Change:
         if self.before in (UNKNOWN, 0) or (self.after.next_offset == 0 and not self.anew):
             return ""
         if self._has_another_copy:
-            return f"destination topic {self.replica.destination_topic} {MADE_ANEW}" if self.held.records else ""
+            had_any = self.held.records or (self.held.copy_end and self.held.copy_end.offset)
+            return f"destination topic {self.replica.destination_topic} {MADE_ANEW}" if had_any else ""
         return self.held.stopped if self.held.has_stopped_for(LOST) else ""
 
     def gap(self, found: int) -> Gap | None:

@@ -75,6 +75,8 @@ class Fetcher:
         Fetch in flight says of them is out of date."""
         self._doubted: set[Buffer] = set()
         """Buffers that a leader has refused and the session asks for: an answer that names no error ends the doubt."""
+        self._lost: set[Buffer] = set()
+        """The buffers that were given back last."""
         self._news = asyncio.Event()
         self._wait = _IDLE_WAIT
 
@@ -94,6 +96,7 @@ class Fetcher:
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
         lost = list(self._buffers.values())
+        self._lost = {*lost}
         self._problems.tell(self._subject, _with_names(error, lost))
         for buffer in lost:
             self.drop(buffer)
@@ -104,9 +107,15 @@ class Fetcher:
         self._wait = _HURRIED_WAIT
         self._news.set()
 
-    def rest(self) -> None:
-        """Once every partition has a leader: end the problem of a broker that leads none of them any more."""
-        if not self._buffers:
+    def begin_anew(self, error: ApplianceError) -> None:
+        """Give all buffers back after a defect, and use nothing of what was known."""
+        self.lose(error)
+        self._doubted.clear()
+        self._connection = None
+
+    def rest(self, unplaced: Iterable[Buffer]) -> None:
+        """End the problem of a broker once others lead all that it has given back; ``unplaced`` have no leader yet."""
+        if not self._buffers and self._lost.isdisjoint(unplaced):
             self._problems.over(self._subject)
 
     async def run(self) -> None:

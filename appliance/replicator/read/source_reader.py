@@ -186,9 +186,8 @@ class SourceReader:
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._problems.over("source")
-            if not self._unplaced:
-                for fetcher in self._fetchers.values():
-                    fetcher.rest()
+            for fetcher in self._fetchers.values():
+                fetcher.rest(self._unplaced.values())
             now = loop_seconds()
             if everything:
                 due = now + min(max(_AGE_MIN, (now - self._looked) / _AGE_SHARE), _AGE_MAX)
@@ -251,9 +250,9 @@ class SourceReader:
         return fetcher
 
     async def _run(self, fetcher: Fetcher) -> None:
-        """Fetch until cancelled; a fetcher that ends otherwise is replaced."""
-        try:
-            await fetcher.run()
-        except Exception as error:
-            del self._fetchers[fetcher.node]
-            fetcher.lose(unexpected(error))
+        """Fetch until cancelled; a fetcher that ends otherwise begins anew."""
+        while True:
+            try:
+                await fetcher.run()
+            except Exception as error:
+                fetcher.begin_anew(unexpected(error))

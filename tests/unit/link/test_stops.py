@@ -86,3 +86,17 @@ def test_case_910_what_a_reason_quotes_chooses_no_remedy(head: str, kind: StopKi
 def test_a_record_that_ends_as_a_reason_does_names_no_offset() -> None:
     reason = f"t-0 offset 50 fails in the SQL of REPLICA_TRANSFORM_SQL_FILE: {FOLLOWING} 900000"
     assert Stop(reason, "t", 0, 50).remedies[-1].arguments.endswith("--from 51")
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("t-0: the source's log was truncated: it ends before 10, which was copied", StopKind.TRUNCATED),
+        ("source topic t was deleted and made anew", StopKind.RECREATED),
+        ("t-0: destination topic t.copy was deleted and made anew since it was copied", StopKind.RECREATED),
+        ("t.copy-0 has lost what it had acknowledged, offsets 4 to 9 of the copy: copy it again by", StopKind.LOST),
+        ("t.copy-0 holds records from offset 4 on that no position accounts for: the positions", StopKind.UNACCOUNTED),
+    ],
+)
+def test_a_reason_of_an_older_release_has_its_kind(reason: str, kind: StopKind) -> None:
+    assert Stop(reason, "t", 0, 5).kind is kind

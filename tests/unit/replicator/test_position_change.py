@@ -149,4 +149,10 @@ def test_case_912_what_no_copy_holds_any_more_goes_to_the_ledger(
 def test_where_all_is_copied_again_there_is_no_gap(held: Position) -> None:
     assert moved(REPLICA, held, SourcePlace(0, 3)).gap(9) is None
     assert moved(REPLICA, UNTOLD, SourcePlace(20, 3), from_first=True).gap(9) is None
-    assert moved(REPLICA, replace(RECREATED, records=0), SourcePlace(20, 3)).gap(9) is None
+
+
+def test_case_929_what_an_adopted_copy_or_one_failed_back_to_had_lost_is_in_the_ledger() -> None:
+    # Their positions count no records, and their copies hold some.
+    assert moved(REPLICA, replace(RECREATED, records=0), SourcePlace(20, 3)).gap(9) is not None
+    empty = replace(RECREATED, records=0, copy_end=replace(END, offset=0))
+    assert moved(REPLICA, empty, SourcePlace(20, 3)).gap(9) is None

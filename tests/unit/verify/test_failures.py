@@ -133,3 +133,24 @@ async def test_case_920_counting_ends_where_a_log_was_truncated_meanwhile(monkey
     with pytest.raises(BrokerBusy, match="orders-0 ended at offset 60, and its leader has it end at 50 now"):
         await side.count_between(50, 60)
     assert len(asked) == 2
+
+
+async def test_case_931_results_are_not_lost_where_the_lanes_cannot_be_read_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    naming = Naming("replicator-orange", "copy", re.compile(".*"), re.compile("(?!)"), target="grape")
+    run = Verification(CLUSTER, CLUSTER, naming)
+    run._lanes = [lane(40)]
+
+    async def look(_: Verification) -> None:
+        raise BrokerBusy("replicator-orange.positions-0 has no leader now", "LEADER_NOT_AVAILABLE")
+
+    monkeypatch.setattr(Verification, "_look", look)
+    other = PartitionResult("other", "other.copy", 1, CopyState.DIFFERS, "lost")
+    found = await run.ended(Plan([], []), [FAILING, other], 0.0)
+    assert [each.state for each in found] == [CopyState.BEHIND, CopyState.DIFFERS]
+
+
+def test_an_entry_of_the_ledger_without_offsets_is_no_difference_of_a_copy_that_was_compared() -> None:
+    # "source offsets 30 to 30 were skipped", of a copy that is equal.
+    assert with_failure(FAILING, [lane(60, "", Gap(ORDERS, SOURCE, 30, 30, "has lost", 9))]) == FAILING
