@@ -50,9 +50,9 @@ class BlockingTransaction:
 
 STUCK_MS = 120_000
 _SEEN_MS = 30_000
-
 _TURN_MS, _TURN_BYTES, _LEADERS = 1_000, 2 * 1024 * 1024, 4
-"""A partition's turn within a bound: an answer has a second's worth of bytes, or a large batch; leaders take turns."""
+"""A partition's longest turn within a task's share of a bound: a second's worth of bytes, or a large answer; and so
+many leaders take turns."""
 
 
 class Reached(NamedTuple):
@@ -253,15 +253,9 @@ class Snapshot:
         commits = sorted([*self.others_committed_at, *(each.committed_at or 0 for each in parts)])
         waited = {each: since for each in parts if (since := each.stuck_since(self.at)) is not None}
         turns = {since: 1 + len(commits) - bisect_right(commits, since) for since in waited.values()}
-        turn = self._turn_ms
+        bound, tasks = self.max_bytes_per_second, len({lane.owner.worker for lane in self.lanes if lane.owner}) or 1
+        turn = _LEADERS * max(_TURN_MS, 1000 * _TURN_BYTES * tasks // bound) if bound else 0
         return {each: since for each, since in waited.items() if self.at - since >= STUCK_MS + turns[since] * turn}
-
-    @property
-    def _turn_ms(self) -> int:
-        """The longest turn of one partition within the bound, of which each task has its share; 0 without one."""
-        tasks = len({lane.owner.worker for lane in self.lanes if lane.owner}) or 1
-        bound = self.max_bytes_per_second
-        return _LEADERS * max(_TURN_MS, 1000 * _TURN_BYTES * tasks // bound) if bound else 0
 
     @property
     def passing(self) -> Problems:
@@ -308,8 +302,7 @@ class Snapshot:
         """The snapshot of these topics alone, and of the groups that have consumed one of them."""
         groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
         shown = tuple(topic for topic in self.topics if topic.name in topics)
-        hidden = (each.committed_at or 0 for each in self.partitions if each.topic not in topics)
-        others = (*self.others_committed_at, *hidden)
+        others = tuple(each.committed_at or 0 for each in self.partitions if each.topic not in topics)
         return replace(self, topics=shown, groups=groups, chosen=tuple(topics), others_committed_at=others)
 
 
