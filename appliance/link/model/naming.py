@@ -278,10 +278,9 @@ class Naming:
     def _travels_back(self, topic: str) -> bool:
         """True for copies of an opposite link with the same kind of names, to avoid circles.
 
-        With suffixes, both links have the same one, or the name has this link's twice, as it came back with further
-        ones a second time: once, it may be a name of users. With prefixes, the destination's name precedes the topic's,
-        first or after those of more clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``. Other
-        names do not show it.
+        With suffixes, both links have the same one, or the name has this link's twice: once, it may be a user's. With
+        prefixes, the destination's name precedes the topic's, first or after those of more clusters on the way, as in
+        MirrorMaker 2's ``DefaultReplicationPolicy``. Other names do not show it.
         """
         match self.kind:
             case TopicNaming.SUFFIX | TopicNaming.GLOBAL:

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _GROUPS, _GAP = "groups ", " gap"
+ACLS, CONFIGS = "ACLs", "configs of "
+"""The subject of ACLs that copies lack, and the beginning of that of settings, before the source topic's name."""
+BESIDE = (ACLS, CONFIGS, "heartbeats", "names of lanes")
+"""Beginnings of the subjects of work beside the copying: none of it is the reason that nothing is copied."""
 PERSISTS_MS = 60_000
 """Age from which the search for topics does not pass by itself, as a new leader or a restarted broker would have it."""
 

@@ -51,8 +51,7 @@ class BlockingTransaction:
 STUCK_MS = 120_000
 _SEEN_MS = 30_000
 _TURN_MS, _TURN_BYTES, _LEADERS = 1_000, 2 * 1024 * 1024, 4
-"""A partition's longest turn within a task's share of a bound: a second's worth of bytes, or a large answer; and so
-many leaders take turns."""
+"""A partition's longest turn within a bound, where some leaders take turns: a second's bytes, or a large answer."""
 
 
 class Reached(NamedTuple):
@@ -212,8 +211,7 @@ class Snapshot:
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
-    ``chosen`` are the only topics that it shows, if they were chosen; ``others_committed_at`` are the times of the last
-    commits of other partitions, in milliseconds.
+    ``chosen`` are the only topics that it shows, if they were chosen; ``others`` are the last commits of the others.
     """
 
     replicator: str
@@ -235,7 +233,7 @@ class Snapshot:
     problems: Problems = field(default_factory=dict)
     problems_unknown: str = ""
     chosen: tuple[str, ...] = ()
-    others_committed_at: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
 
     @property
     def failing(self) -> Problems:
@@ -250,7 +248,7 @@ class Snapshot:
         """
         growing = (each for each in self.topics if each.active and each.state is CopyState.ACTIVE and not each.stopped)
         parts = [partition for topic in growing for partition in topic.partitions]
-        commits = sorted([*self.others_committed_at, *(each.committed_at or 0 for each in parts)])
+        commits = sorted([*self.others, *(each.committed_at or 0 for each in parts)])
         waited = {each: since for each in parts if (since := each.stuck_since(self.at)) is not None}
         turns = {since: 1 + len(commits) - bisect_right(commits, since) for since in waited.values()}
         bound, tasks = self.max_bytes_per_second, len({lane.owner.worker for lane in self.lanes if lane.owner}) or 1
@@ -303,7 +301,7 @@ class Snapshot:
         groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
         shown = tuple(topic for topic in self.topics if topic.name in topics)
         others = tuple(each.committed_at or 0 for each in self.partitions if each.topic not in topics)
-        return replace(self, topics=shown, groups=groups, chosen=tuple(topics), others_committed_at=others)
+        return replace(self, topics=shown, groups=groups, chosen=tuple(topics), others=others)
 
 
 def total(numbers: Iterable[_Number | None]) -> _Number | None:

@@ -1,5 +1,6 @@
 """A diagnosis of a real path: first intact, then broken at each step about the brokers."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +28,7 @@ from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey
 from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
-from tests.support.administration import denied, permit, permitted, topics
+from tests.support.administration import configure, denied, permit, permitted, topics
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
 from tests.support.groups import commit
 from tests.support.link import GRAPE, ORANGE, Link, faults, lines, link
@@ -573,6 +574,28 @@ async def test_the_right_that_acls_lack_is_named_where_they_follow_and_breaks_no
     assert acls_of(path.grape) == before
 
 
+async def test_case_895_acls_and_settings_that_cannot_follow_are_problems_of_the_status(path: Link) -> None:
+    # The log alone told of them: status, page and metrics said that all was well.
+    own = {**LIMITED, "ACLS_SYNC": "yes", "DISCOVERY_SECONDS": "0.2"}
+    own["CONSOLE_LISTEN"] = f"{OWN_ADDRESS}:{free_port(OWN_ADDRESS)}"
+    path.produce("orders", 1)
+
+    async def subjects() -> set[str]:
+        async with path.running("status", "--json", **own) as status:
+            await status.wait(PATIENCE)
+            told = "\n".join(lines(status))
+        return {each["subject"] for each in json.loads(told[told.index("{\n") :])["problems"]}
+
+    async with asyncio.timeout(PATIENCE), path.running("replicate", **own):
+        await until_copied(path, len(read_rows(path.orange, "orders", 0)))
+        with denied(path.grape, WRITER, ResourceType.TOPIC, "orders.copy", AclOperation.ALTER_CONFIGS):
+            configure(path.orange, "orders", **{"retention.ms": "7200000"})
+            while not {"ACLs", "configs of orders"} <= await subjects():
+                pass
+        while "configs of orders" in await subjects():
+            pass
+
+
 @pytest.mark.release  # held by tests/real/replicator/test_acls.py
 async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_once_it_may_readers_read(
     path: Link,
@@ -592,7 +615,9 @@ async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_on
                     await replicator.wait_for_line(lacking, PATIENCE)
                     permit(cluster, key, *ON_CLUSTER, operation)
             await replicator.wait_for_line("ACLs followed", PATIENCE)
-            said = [line for line in lines(replicator) if "ACLs not followed" in line]
+            said = [
+                line for line in lines(replicator) if "about" in line and "ACLs" in line and "well again" not in line
+            ]
         assert len(said) == 3
         rights = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
         expected = [acl("orders.copy", "ALLOW", f"User:{CLIENT.key}", right.name) for right in rights]

@@ -40,6 +40,12 @@ def test_case_873_what_is_not_copied_for_two_minutes_is_failing_and_no_copying(s
     assert b'kafka_replicator_stuck{partition="0",topic="payments"} 1.0' in exposition(status, fresh=True)
 
 
+@pytest.mark.parametrize("subject", ["ACLs", "configs of payments", "heartbeats", "names of lanes"])
+def test_work_beside_the_copying_is_not_given_as_the_reason_that_nothing_is_copied(subject: str) -> None:
+    (problem,) = problems(with_running(after(3), Running({subject: Fault("no right", OLD)})))
+    assert problem.endswith("nothing is copied of 30 offsets: for no known reason")
+
+
 def test_a_short_wait_is_no_failure() -> None:
     assert after(1.9).state is LinkState.COPYING
     assert after(3, NOW + 170_000).state is LinkState.COPYING
