@@ -97,8 +97,8 @@ class ConfigFollower:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
-        copied = {CONFIGS + each.source_topic for each in replicas}
-        for gone in [each for each in self.problems.open if each.startswith(CONFIGS) and each not in copied]:
+        told = {subject for subject in self.problems.open if subject.startswith(CONFIGS)}
+        for gone in told - {CONFIGS + each.source_topic for each in replicas}:
             self.problems.over(gone)
         if not topics or not self.topics.syncs_configs:
             return {}

@@ -82,8 +82,7 @@ class TopicDiscovery:
         self._configs = ConfigFollower(*clusters, self.naming, self.topics, self._registry, self.problems)
         self._filter, self._states = self._configs.filter, self._configs.states
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
-        link = principal_of(self.user)
-        self._acls = AclFollower(*clusters, self._registry, self._states, link, self.problems)
+        self._acls = AclFollower(*clusters, self._registry, self._states, principal_of(self.user), self.problems)
 
     async def look(self) -> DiscoveredTopics:
         """One look: make missing copies, grow our copies that are too small, and repeat the look.

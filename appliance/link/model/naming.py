@@ -14,8 +14,7 @@ _OFFSETS = ".offsets"
 _GROUPS = ".groups" + _OFFSETS
 """Ends as releases before it expect of a replicator's topic, so that they do not copy it."""
 _DIVERGED = ".diverged"
-_DOCTOR = ".doctor"
-_DOCTORS = _DOCTOR + ".internal"
+_DOCTOR = ".doctor.internal"
 """An end that no other topic of a link has. Links of releases before it leave such out as other programs' own."""
 _REPLICATOR = "replicator-"
 _GLOBAL = "-global"
@@ -181,12 +180,12 @@ class Naming:
     @property
     def doctors_id(self) -> str:
         """The transactional id with which the doctor tests transactions at the destination."""
-        return self.replicator + _DOCTOR
+        return self.replicator + ".doctor"
 
     @property
     def doctors_topic(self) -> str:
         """The destination's topic to which the doctor writes; it is removed again, and no link copies it."""
-        return self.replicator + _DOCTORS
+        return self.replicator + _DOCTOR
 
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
@@ -243,7 +242,7 @@ class Naming:
             return False
         if topic.startswith(self._failback) or (topic.startswith(f"{self.replicator}.") and topic.endswith(_DIVERGED)):
             return False
-        link = topic.removesuffix(_GROUPS).removesuffix(_OFFSETS).removesuffix(_DOCTORS)
+        link = topic.removesuffix(_GROUPS).removesuffix(_OFFSETS).removesuffix(_DOCTOR)
         positions = topic if link == topic else link + _POSITIONS
         return self.excluded.fullmatch(topic) is None and not (REGISTRY in others and positions in others)
 
@@ -293,4 +292,4 @@ class Naming:
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:
-    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED, _DOCTORS))
+    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED, _DOCTOR))

@@ -96,6 +96,16 @@ def test_case_879_a_replicator_that_restarts_again_and_again_copies_nothing_and_
     assert snapshot(BEHIND, destination, first_look, NOW + 31_000).state is LinkState.FAILING
 
 
+def test_case_896_a_clock_that_is_set_back_hides_no_partition_that_was_never_copied_and_no_lasting_problem() -> None:
+    # Ages were negative until the clock had caught up: an hour long, nothing was failing.
+    never = replace(DESTINATION, positions={}, copies={}, committed_at={})
+    behind = with_logs({("payments", 0): Log(0, 130, 130)})
+    back = snapshot(behind, never, snapshot(behind, never), NOW - 3_600_000)
+    assert snapshot(behind, never, back, NOW - 3_600_000 + 121_000).state is LinkState.FAILING
+    known = Running({"discovery": Fault("no right", NOW)})
+    assert with_running(snapshot(now=NOW - 3_600_000), known).state is LinkState.FAILING
+
+
 @pytest.mark.parametrize("subject", ["payments-0", "lane 0", "heartbeats", "source broker 3"])
 def test_a_problem_of_what_is_copied_is_a_remark(subject: str) -> None:
     status = with_running(snapshot(), Running({subject: Fault("no leader", OLD)}))
