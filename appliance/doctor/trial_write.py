@@ -29,6 +29,7 @@ _PAUSE_MAX = 0.1
 _REQUEST_SECONDS = 15.0
 _COMMITTED = FetchLimits(64 * 1024, wait=1.0)
 _TOO_FEW = "NOT_ENOUGH_REPLICAS"
+_THERE = "TOPIC_ALREADY_EXISTS"
 
 T = TypeVar("T")
 
@@ -48,31 +49,34 @@ class TrialWrite:
         """Write to a topic of so many replicas, and this min.insync.replicas if any, ``like`` those of the link."""
         new = NewTopic(self._topic, 1, replicas, {LEAST_IN_SYNC: in_sync} if in_sync else {})
         try:
-            await self._remove()  # that of a doctor that was killed, or lacked the right
+            await retry_while_busy(partial(self._make, new), longest_pause=1.0)
             try:
-                return await self._write(await retry_while_busy(partial(self._make, new)), like)
+                return await self._write(like)
             finally:
                 await self._remove()
         except (BrokerRefused, PartitionsUnavailable) as error:
-            if isinstance(error, BrokerBusy):
+            there = isinstance(error, BrokerRefused) and error.code == _THERE
+            if isinstance(error, BrokerBusy) and not there:
                 raise
             rights = f"CREATE, DESCRIBE, READ, WRITE, DESCRIBE_CONFIGS and DELETE on {self._topic}"
-            return warning(
-                f"whether records are acknowledged is not known: {error}",
-                f"permit {self._key} {rights}, and topics to be deleted",
-            )
+            remedy = f"permit {self._key} {rights}, and topics to be deleted"
+            delete = f"if no other doctor runs: kafka-topics.sh --delete --topic {self._topic}"
+            return warning(f"whether records are acknowledged is not known: {error}", delete if there else remedy)
 
     async def _remove(self) -> None:
         known = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
         await delete_topics(self._cluster, {self._topic: known.id if known else NOWHERE})
 
-    async def _make(self, new: NewTopic) -> Metadata:
-        """Make it, again while its predecessor is still being deleted."""
-        raise_first((await ConfigFilter(self._cluster).make([new])).failures.values())
-        return await require_led(self._cluster, {new.name: 1})
+    async def _make(self, new: NewTopic) -> None:
+        """Make it, once its predecessor, or that of another doctor, is gone: only what we made is ours to delete."""
+        made = await ConfigFilter(self._cluster).make([new])
+        raise_first(made.failures.values())
+        if made.there:
+            raise BrokerBusy(f"topic {new.name} is there, of a doctor that runs or was killed", _THERE)
 
-    async def _write(self, metadata: Metadata, like: Sequence[str]) -> Finding:
+    async def _write(self, like: Sequence[str]) -> Finding:
         name, partition = self._topic, (self._topic, 0)
+        metadata = await retry_while_busy(partial(require_led, self._cluster, {name: 1}))
         producer = await self.producer()
         records = [encode_producer(metadata.cluster_id, producer, self._naming, now_ms())]
         try:  # without a transaction: none can end in a topic with too few replicas
@@ -89,12 +93,18 @@ class TrialWrite:
         writer = Writer(self._cluster, producer, partition, metadata, _REQUEST_SECONDS)
         await writer.write([], lambda *_: {partition: records})
         await self.producer(anew=True)  # once the marker is written
-        fetched = await fetch_partition(self._cluster, metadata, partition, len(records), "doctor", _COMMITTED)
-        kept = next((each.header.producer_id for each in split(fetched.records)), None)
-        if kept is not None and (kept == producer.id or not self._naming.shared):
+        kept = await retry_while_busy(partial(self._read_back, metadata, len(records)))
+        if kept == producer.id or not self._naming.shared:
             return passed(f"a record was committed as {producer.transactional_id}, acknowledged, and read back")
         what = f"a batch with producer id {producer.id} was stored with {kept}"
         return failed(what, f"share no copies in this cluster: {self._naming.variable}, REPLICA_FAN_IN")
+
+    async def _read_back(self, metadata: Metadata, offset: int) -> int:
+        """The producer id of the batch at an offset; its leader shows it once it knows that it is replicated."""
+        fetched = await fetch_partition(self._cluster, metadata, (self._topic, 0), offset, "doctor", _COMMITTED)
+        for each in split(fetched.records):
+            return each.header.producer_id
+        raise BrokerBusy(f"{self._topic}-0: the record at offset {offset} is committed and not shown", "NOT_SHOWN")
 
     async def producer(self, anew: bool = False) -> Producer:
         """The doctor's producer; one that is taken ``anew`` has no open transaction."""

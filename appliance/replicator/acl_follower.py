@@ -23,6 +23,9 @@ from appliance.kafka.client.interface import Cluster
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, acl_changes, copied_acls
+from appliance.link.model.problems import ACLS
+from appliance.listing import some
+from appliance.replicator.model.problem_log import ProblemLog
 
 log = logging.getLogger("appliance.replicator")
 
@@ -50,9 +53,9 @@ class AclFollower:
     registry: Registry
     states: NewestStates
     link: str
+    problems: ProblemLog = field(default_factory=ProblemLog)
     _looks: int = 0
     _followed: frozenset[str] = frozenset()
-    _told: set[str] = field(default_factory=set)
 
     async def look(self, copies: Mapping[str, str]) -> AclLook:
         """Compare the copies with their source topics, and change nothing; the registry has been read.
@@ -69,23 +72,24 @@ class AclFollower:
         return AclLook(copied, acl_changes(wanted, _by_copy(there), self.registry.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
-        """Update the copies' ACLs, in every fifth call or with new copies; failures are logged once."""
+        """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""
         self._looks += 1
-        if not copies or (self._looks % _FOLLOWED_IN and self._followed >= copies.keys()):
+        if self._looks % _FOLLOWED_IN and self._followed >= copies.keys():
             return
         self._followed = frozenset(copies)
         try:
-            await self._follow(copies)
+            causes = await self._follow(copies) if copies else set()
         except ApplianceError as error:
-            self._tell({str(error)})
+            causes = {str(error)}
+        self.problems.keep(ACLS, {ACLS: ApplianceError(some(sorted(causes), separator="; "))} if causes else {})
 
-    async def _follow(self, copies: Mapping[str, str]) -> None:
+    async def _follow(self, copies: Mapping[str, str]) -> set[str]:
         found = await self.look(copies)
         causes = {why_left_out(entry, topics) for entry, topics in left_out(found.copied).items()}
         if found.changes:
             await self.registry.note_acls(found.changes.made, {})
             causes |= await self._change(await self._still_active(copies, found.changes))
-        self._tell(causes)
+        return causes
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
         """The changes, except for copies that were paused or promoted since the look began."""
@@ -116,11 +120,6 @@ class AclFollower:
         for copy, count in sorted(Counter(each.name for each in done).items()):
             log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
         return set(map(str, failed.values()))
-
-    def _tell(self, causes: set[str]) -> None:
-        for cause in sorted(causes - self._told):
-            log.warning("ACLs not followed", extra={"fields": {"cause": cause}})
-        self._told = causes
 
 
 def left_out(copied: Mapping[str, CopiedAcls]) -> dict[AccessControlEntry, list[str]]:

@@ -11,9 +11,11 @@ from appliance.kafka.client.interface import Cluster
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
+from appliance.link.model.problems import CONFIGS
 from appliance.link.model.replicas import Replica
 from appliance.link.model.topic_configs import ConfigChange, Configs, config_change, stays
 from appliance.replicator.backlog import Backlog
+from appliance.replicator.model.problem_log import ProblemLog
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
@@ -46,10 +48,10 @@ class ConfigFollower:
     naming: Naming
     topics: TopicSettings
     registry: Registry
+    problems: ProblemLog = field(default_factory=ProblemLog)
     filter: ConfigFilter = field(init=False)
     states: NewestStates = field(init=False)
     _backlog: Backlog = field(init=False)
-    _not_followed: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.filter = ConfigFilter(self.destination, self.naming.positions_topic)
@@ -89,12 +91,15 @@ class ConfigFollower:
                 found.changes[copies[name]] = change.settings
         return found
 
-    async def follow(self, topics: Collection[str], replicas: Iterable[Replica]) -> Mapping[str, Mapping[str, str]]:
+    async def follow(self, topics: Collection[str], replicas: Collection[Replica]) -> Mapping[str, Mapping[str, str]]:
         """Update the copies of these source topics, unless CONFIGS_SYNC=no; missing settings, with their reasons.
 
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
+        told = {subject for subject in self.problems.open if subject.startswith(CONFIGS)}
+        for gone in told - {CONFIGS + each.source_topic for each in replicas}:
+            self.problems.over(gone)
         if not topics or not self.topics.syncs_configs:
             return {}
         found = await self.look(topics, replicas)
@@ -108,7 +113,10 @@ class ConfigFollower:
             if copy in changed.made:
                 fields = {"topic": copy, "changed": sorted(changed.made[copy])}
                 log.info("configuration followed", extra={"fields": fields})
-            self._tell(name, changed.failures.get(copy) or found.failures.get(name))
+            if error := changed.failures.get(copy) or found.failures.get(name):
+                self.problems.tell(CONFIGS + name, error)
+            else:
+                self.problems.over(CONFIGS + name)
             if name in found.left_out:
                 found.left_out[name] |= changed.left_out.get(copy, {})
         return found.left_out
@@ -120,8 +128,3 @@ class ConfigFollower:
         look.failures |= tried.failures
         for copy, causes in tried.left_out.items():
             look.left_out[copy] = causes
-
-    def _tell(self, name: str, error: ApplianceError | None) -> None:
-        if error and str(error) != self._not_followed.get(name):
-            log.warning("configuration not followed", extra={"fields": {"cause": str(error)}})
-        self._not_followed[name] = str(error or "")

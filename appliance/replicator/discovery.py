@@ -27,6 +27,7 @@ from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, o
 from appliance.link.model.topic_configs import BY_HAND, missed, new_copies, own_configs, told, unknown
 from appliance.replicator.acl_follower import AclFollower
 from appliance.replicator.config_follower import ConfigFollower
+from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.model.round_robin import RoundRobin
 from appliance.settings.values import TopicSettings
 
@@ -54,6 +55,7 @@ class TopicDiscovery:
     naming: Naming
     topics: TopicSettings
     user: str = ""
+    problems: ProblemLog = field(default_factory=ProblemLog)
     _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     _said_untold: bool = False
@@ -76,11 +78,11 @@ class TopicDiscovery:
             self.naming.shared,
             topics=self.naming.topics,
         )
-        self._configs = ConfigFollower(self.source, self.destination, self.naming, self.topics, self._registry)
+        clusters = self.source, self.destination
+        self._configs = ConfigFollower(*clusters, self.naming, self.topics, self._registry, self.problems)
         self._filter, self._states = self._configs.filter, self._configs.states
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
-        link = principal_of(self.user)
-        self._acls = AclFollower(self.source, self.destination, self._registry, self._states, link)
+        self._acls = AclFollower(*clusters, self._registry, self._states, principal_of(self.user), self.problems)
 
     async def look(self) -> DiscoveredTopics:
         """One look: make missing copies, grow our copies that are too small, and repeat the look.

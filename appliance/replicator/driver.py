@@ -166,7 +166,7 @@ class Replicator:
         topics = self._settings.topics
         user = user_of(self._settings.destination)
         engine = self._settings.engine
-        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics, user)
+        discovery = TopicDiscovery(self._source, self._destination, self._naming, topics, user, self._problems)
         self._repeat_beside(lambda: self._look(discovery), "discovery", engine.discovery_seconds)
         self._run_beside(tell_what_is_missing(self._source, self._destination, self._naming), "maps")
         if self._naming.mirror_formats:

@@ -14,7 +14,8 @@ _OFFSETS = ".offsets"
 _GROUPS = ".groups" + _OFFSETS
 """Ends as releases before it expect of a replicator's topic, so that they do not copy it."""
 _DIVERGED = ".diverged"
-_DOCTOR = ".doctor"
+_DOCTOR = ".doctor.internal"
+"""An end that no other topic of a link has. Links of releases before it leave such out as other programs' own."""
 _REPLICATOR = "replicator-"
 _GLOBAL = "-global"
 _NOTHING = re.compile("(?!)")
@@ -179,12 +180,12 @@ class Naming:
     @property
     def doctors_id(self) -> str:
         """The transactional id with which the doctor tests transactions at the destination."""
-        return self.replicator + _DOCTOR
+        return self.replicator + ".doctor"
 
     @property
     def doctors_topic(self) -> str:
         """The destination's topic to which the doctor writes; it is removed again, and no link copies it."""
-        return self.replicator + _DOCTOR + _OFFSETS
+        return self.replicator + _DOCTOR
 
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
@@ -223,7 +224,7 @@ class Naming:
             return "Kafka's own topic"
         if self._is_a_replicators(topic):
             return "a topic in which a replicator keeps its state"
-        if self._travels_back(topic, others):
+        if self._travels_back(topic):
             return f"a copy from {self.target or 'the destination'}"
         if self.excluded.fullmatch(topic):
             return "REPLICA_TOPICS_EXCLUDE_REGEX matches it"
@@ -273,18 +274,17 @@ class Naming:
         further = replace(self, replicator=_REPLICATOR + topic.split(self.separator)[0])
         return further.checkpoints_topic in others or further.positions_topic in others
 
-    def _travels_back(self, topic: str, others: Container[str]) -> bool:
+    def _travels_back(self, topic: str) -> bool:
         """True for copies of an opposite link with the same kind of names, to avoid circles.
 
-        With suffixes, both links have the same one, or what this link has made of one of the ``others`` has come back
-        with further ones. With prefixes, the destination's name precedes the topic's, first or after those of more
-        clusters on the way, as in MirrorMaker 2's ``DefaultReplicationPolicy``. Other names do not show it.
+        With suffixes, both links have the same one, or the name has this link's twice: once, it may be a user's. With
+        prefixes, the destination's name precedes the topic's, first or after those of more clusters on the way, as in
+        MirrorMaker 2's ``DefaultReplicationPolicy``. Other names do not show it.
         """
         match self.kind:
             case TopicNaming.SUFFIX | TopicNaming.GLOBAL:
                 end = self.destination("")
-                names = (topic[: at.start()] for at in re.finditer(re.escape(end) + "(?=[._-])", topic))
-                return topic.endswith(end) or any(name in others and self.copies(name, False) for name in names)
+                return topic.endswith(end) or len(re.findall(re.escape(end) + "(?=[._-])", topic)) > 1
             case TopicNaming.PREFIX:
                 return self.target in topic.split(self.separator)[:-1]
             case _:
@@ -292,4 +292,4 @@ class Naming:
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:
-    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED))
+    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED, _DOCTOR))

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _GROUPS, _GAP = "groups ", " gap"
+ACLS, CONFIGS = "ACLs", "configs of "
+BESIDE = (ACLS, CONFIGS, "heartbeats", "names of lanes")
+"""Work beside the copying, by the beginnings of its subjects: it is never the reason that nothing is copied."""
 PERSISTS_MS = 60_000
 """Age from which the search for topics does not pass by itself, as a new leader or a restarted broker would have it."""
 
@@ -26,5 +29,5 @@ def has_a_view(subject: str) -> bool:
 
 
 def persistent(problems: Problems, now: int) -> Problems:
-    """The problems that matter though nothing is behind: without a look for topics, nobody knows of new ones."""
-    return {s: fault for s, fault in problems.items() if s == "discovery" and now - fault.since >= PERSISTS_MS}
+    """Those that matter though nothing is behind, as nobody knows of new topics: old ones, or older than the clock."""
+    return {s: each for s, each in problems.items() if s == "discovery" and not 0 <= now - each.since < PERSISTS_MS}

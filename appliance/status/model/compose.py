@@ -201,7 +201,7 @@ class _Composer:
         ends, looked_at = (before.reached, before.looked_at) if before else ((), None)
         if log and lag is not None:
             ends = reached(ends, log.stable_end, log.stable_end - lag, self.now)
-            looked_at = looked_at or self.now
+            looked_at = min(looked_at or self.now, self.now)
         stopped = self._fault(found.lost, before.stopped if before else None)
         if position and position.stopped:
             stopped = Fault(position.stopped, position.stopped_at)

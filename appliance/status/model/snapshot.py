@@ -1,6 +1,7 @@
 """The state of a link at one moment, as frozen values. Unknown values are None, never 0; times are milliseconds."""
 
 import enum
+from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
@@ -49,6 +50,8 @@ class BlockingTransaction:
 
 STUCK_MS = 120_000
 _SEEN_MS = 30_000
+_TURN_MS, _TURN_BYTES, _LEADERS = 1_000, 2 * 1024 * 1024, 4
+"""A partition's longest turn within a bound, where some leaders take turns: a second's bytes, or a large answer."""
 
 
 class Reached(NamedTuple):
@@ -208,7 +211,7 @@ class Snapshot:
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
-    ``chosen`` are the only topics that it shows, if they were chosen.
+    ``chosen`` are the only topics that it shows, if they were chosen; ``others`` are the last commits of the others.
     """
 
     replicator: str
@@ -230,6 +233,7 @@ class Snapshot:
     problems: Problems = field(default_factory=dict)
     problems_unknown: str = ""
     chosen: tuple[str, ...] = ()
+    others: tuple[int, ...] = ()
 
     @property
     def failing(self) -> Problems:
@@ -240,13 +244,16 @@ class Snapshot:
     def stuck(self) -> dict[PartitionStatus, int]:
         """The partitions of which nothing is copied though there is something, with the time since when.
 
-        Within a bound of bytes, a partition may wait for others.
+        Within a bound of bytes, a partition waits for a turn of its own and of each that was copied since.
         """
         growing = (each for each in self.topics if each.active and each.state is CopyState.ACTIVE and not each.stopped)
         parts = [partition for topic in growing for partition in topic.partitions]
-        if self.max_bytes_per_second and any(self.at - (each.committed_at or 0) < STUCK_MS for each in parts):
-            return {}
-        return {each: since for each in parts if (since := each.stuck_since(self.at)) is not None}
+        commits = sorted([*self.others, *(each.committed_at or 0 for each in parts)])
+        waited = {each: since for each in parts if (since := each.stuck_since(self.at)) is not None}
+        turns = {since: 1 + len(commits) - bisect_right(commits, since) for since in waited.values()}
+        bound, tasks = self.max_bytes_per_second, len({lane.owner.worker for lane in self.lanes if lane.owner}) or 1
+        turn = _LEADERS * max(_TURN_MS, 1000 * _TURN_BYTES * tasks // bound) if bound else 0
+        return {each: since for each, since in waited.items() if self.at - since >= STUCK_MS + turns[since] * turn}
 
     @property
     def passing(self) -> Problems:
@@ -293,7 +300,8 @@ class Snapshot:
         """The snapshot of these topics alone, and of the groups that have consumed one of them."""
         groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
         shown = tuple(topic for topic in self.topics if topic.name in topics)
-        return replace(self, topics=shown, groups=groups, chosen=tuple(topics))
+        others = tuple(each.committed_at or 0 for each in self.partitions if each.topic not in topics)
+        return replace(self, topics=shown, groups=groups, chosen=tuple(topics), others=others)
 
 
 def total(numbers: Iterable[_Number | None]) -> _Number | None:

@@ -202,7 +202,7 @@ def test_case_867_links_with_suffixes_of_their_own_end_their_circles(suffixes: s
         for n, suffix, separator in ring
     }
     found = circulated(links, {source: {f"own{source}", "same"} for source, _ in links})
-    assert len(found["0"]) == 2 + 2 * len(ring)
+    assert len(found["0"]) == 2 + 4 * len(ring)
 
 
 def test_case_867_a_suffix_and_global_names_end_their_circles() -> None:
@@ -210,9 +210,9 @@ def test_case_867_a_suffix_and_global_names_end_their_circles() -> None:
         ("0", "1"): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy"),
         ("1", "0"): replace(PREFIX, kind=TopicNaming.GLOBAL),
     }
-    assert circulated(links, {"0": {"x"}, "1": {"y"}}) == {
-        "0": {"x", "y-global", "x.copy-global"},
-        "1": {"y", "x.copy", "y-global.copy"},
+    assert circulated(links, {"0": {"x"}, "1": set()}) == {
+        "0": {"x", "x.copy-global", "x.copy-global.copy-global"},
+        "1": {"x.copy", "x.copy-global.copy"},
     }
 
 
@@ -227,10 +227,29 @@ def test_a_suffix_and_a_prefix_end_their_circles_after_two_rounds_at_most() -> N
     }
 
 
-def test_a_topic_of_users_with_the_suffix_in_its_name_is_copied() -> None:
+@pytest.mark.parametrize("others", [set(), {"sales"}, {"sales", "sales.eu"}])
+def test_case_891_a_topic_with_the_suffix_in_its_name_is_copied_whatever_other_topics_there_are(
+    others: set[str],
+) -> None:
+    # It was left out, or copied again, from the moment on at which somebody made or deleted a topic `sales`.
     link = replace(SUFFIX, included=ALL, suffix="eu")
-    assert link.copies("sales.eu.orders", False, {"sales.eu.orders", "orders"})
-    assert link.copies("sales.eu.orders", False, {"sales.eu.orders", "sales"}) is False  # as if made of sales
+    assert link.copies("sales.eu.orders", False, {"sales.eu.orders", *others})
+    assert not link.copies("sales.eu.back.eu.back", False, {"sales.eu.back.eu.back", *others})
+
+
+@pytest.mark.parametrize("other", ["orange.doctor", "orange.doctor.internal", "orange.doctor.groups"])
+def test_case_892_the_doctors_topic_is_no_link_s_own(other: str) -> None:
+    # Of a link named `orange.doctor` the doctor of `orange` deleted the older parts of the offset maps.
+    doctor, link = SUFFIX.doctors_topic, replace(SUFFIX, replicator=f"replicator-{other}", target="grape")
+    failback = link.failback
+    own = [
+        topic
+        for each in (link, failback)
+        for topic in (each.offsets_topic, each.positions_topic, each.groups_topic, each.diverged("orders"))
+    ]
+    assert doctor not in (*own, link.doctors_topic)
+    everything = replace(link, included=ALL)
+    assert not everything.copies(doctor, internal=False)
 
 
 @pytest.mark.parametrize(("variables", "separator"), [({}, "."), ({"REPLICA_TOPICS_SEPARATOR": "__"}, "__")])

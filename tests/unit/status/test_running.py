@@ -40,16 +40,52 @@ def test_case_873_what_is_not_copied_for_two_minutes_is_failing_and_no_copying(s
     assert b'kafka_replicator_stuck{partition="0",topic="payments"} 1.0' in exposition(status, fresh=True)
 
 
-def test_a_short_wait_and_one_within_a_bound_are_no_failure() -> None:
+@pytest.mark.parametrize("subject", ["ACLs", "configs of payments", "heartbeats", "names of lanes"])
+def test_work_beside_the_copying_is_not_given_as_the_reason_that_nothing_is_copied(subject: str) -> None:
+    (problem,) = problems(with_running(after(3), Running({subject: Fault("no right", OLD)})))
+    assert problem.endswith("nothing is copied of 30 offsets: for no known reason")
+
+
+def test_a_short_wait_is_no_failure() -> None:
     assert after(1.9).state is LinkState.COPYING
     assert after(3, NOW + 170_000).state is LinkState.COPYING
     assert after(3).state is LinkState.FAILING
-    assert after(3, MAX_BYTES_PER_SECOND="5000").state is LinkState.FAILING
-    other = replace(DESTINATION, committed_at={("payments", 0): NOW, ("payments", 1): NOW + 170_000})
-    bounded = snapshot(
-        BEHIND, other, after(2.5, MAX_BYTES_PER_SECOND="5000"), NOW + 180_000, MAX_BYTES_PER_SECOND="5000"
-    )
-    assert bounded.state is LinkState.COPYING
+
+
+def beside(others: int, minutes: float, bound: str) -> Snapshot:
+    """A snapshot within a bound, so long after anything of payments-0 was copied; others were copied just now."""
+    status = after(minutes, MAX_BYTES_PER_SECOND=bound)
+    (topic,) = status.topics
+    stuck, copied = topic.partitions
+    copied = replace(copied, committed_at=status.at - 1000)
+    parts = (stuck, *(replace(copied, partition=number) for number in range(1, others + 1)))
+    return replace(status, topics=(replace(topic, partitions=parts),))
+
+
+@pytest.mark.parametrize("others", [1, 10])
+def test_case_890_within_a_bound_a_partition_of_which_nothing_is_copied_is_told_though_others_are(others: int) -> None:
+    # One partition that was copied within two minutes hid every other one, for ever.
+    status = beside(others, 3, "5000000")
+    assert (status.state, [each.name for each in status.stuck]) == (LinkState.FAILING, ["payments-0"])
+
+
+def test_within_a_bound_a_partition_waits_for_a_turn_of_each_that_is_copied() -> None:
+    # Each turn takes a second of each of four leaders, or 2 MiB of the bound where that is longer.
+    assert beside(100, 8, "5000000").state is LinkState.COPYING
+    assert beside(100, 9, "5000000").state is LinkState.FAILING
+    assert beside(1, 29, "10000").state is LinkState.COPYING
+    assert beside(1, 30, "10000").state is LinkState.FAILING
+    idle = replace(beside(100, 8, "5000000"), max_bytes_per_second=0)
+    assert idle.state is LinkState.FAILING
+
+
+def test_a_partition_that_waits_its_turn_does_so_too_where_its_topic_alone_is_shown() -> None:
+    status = beside(100, 8, "5000000")
+    (topic,) = status.topics
+    waiting, *others = topic.partitions
+    apart = (replace(topic, partitions=(waiting,)), replace(topic, name="other", partitions=tuple(others)))
+    renamed = replace(apart[1], partitions=tuple(replace(each, topic="other") for each in others))
+    assert replace(status, topics=(apart[0], renamed)).only(["payments"]).state is LinkState.COPYING
 
 
 def test_case_879_a_replicator_that_restarts_again_and_again_copies_nothing_and_is_failing() -> None:
@@ -58,6 +94,16 @@ def test_case_879_a_replicator_that_restarts_again_and_again_copies_nothing_and_
     first_look = snapshot(BEHIND, destination)
     assert first_look.state is LinkState.COPYING
     assert snapshot(BEHIND, destination, first_look, NOW + 31_000).state is LinkState.FAILING
+
+
+def test_case_896_a_clock_that_is_set_back_hides_no_partition_that_was_never_copied_and_no_lasting_problem() -> None:
+    # Ages were negative until the clock had caught up: an hour long, nothing was failing.
+    never = replace(DESTINATION, positions={}, copies={}, committed_at={})
+    behind = with_logs({("payments", 0): Log(0, 130, 130)})
+    back = snapshot(behind, never, snapshot(behind, never), NOW - 3_600_000)
+    assert snapshot(behind, never, back, NOW - 3_600_000 + 121_000).state is LinkState.FAILING
+    known = Running({"discovery": Fault("no right", NOW)})
+    assert with_running(snapshot(now=NOW - 3_600_000), known).state is LinkState.FAILING
 
 
 @pytest.mark.parametrize("subject", ["payments-0", "lane 0", "heartbeats", "source broker 3"])
