@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from appliance.settings.parsers import audit_path, seconds, whole
-from appliance.settings.role import Role
 from appliance.settings.variable import Variable
 
 
@@ -17,7 +16,6 @@ class AuditSettings:
         Variable(
             "AUDIT_PATH",
             "Folder of the audit table (docs/audit.md): an absolute path, or s3a://... or gs://...; empty: none.",
-            Role.REPLICATOR,
             audit_path,
             "",
         ),
@@ -27,7 +25,6 @@ class AuditSettings:
         Variable(
             "AUDIT_ROW_SECONDS",
             "Longest time that a row of the audit table covers, in seconds; 0: a row for each transaction.",
-            Role.REPLICATOR,
             seconds(0, 3600),
             "10",
         ),
@@ -37,7 +34,6 @@ class AuditSettings:
         Variable(
             "AUDIT_FLUSH_SECONDS",
             "Seconds after which rows of the audit table are written to a file.",
-            Role.REPLICATOR,
             seconds(0.1, 3600),
             "60",
         ),
@@ -47,7 +43,6 @@ class AuditSettings:
         Variable(
             "AUDIT_RETENTION_DAYS",
             "Days after which files of the audit table are removed; 0: never.",
-            Role.REPLICATOR,
             whole(0, 36_500),
             "365",
         ),

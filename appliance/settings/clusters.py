@@ -8,13 +8,10 @@ from typing import Annotated
 
 from appliance.settings.logins import NO_OAUTH, ClientCertificate, OAuthSettings
 from appliance.settings.parsers import choice, identifier, listed, matching, optional, secret, text
-from appliance.settings.role import EVERY_ROLE, Role, Side
+from appliance.settings.role import EVERY_ROLE, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.variable import BothSides, Variable
-
-_LOGIN = Role.DESTINATION | Role.REPLICATOR
-"""The roles that log in to the source; only the replicator logs in to the destination."""
 
 _MSK_BROKER = re.compile(r".+\.kafka(-serverless)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?")
 
@@ -72,86 +69,67 @@ class ClusterSettings:
             Variable(
                 "SOURCE_CLUSTER_ID",
                 "Short name of the source cluster; the link is called replicator-<SOURCE_CLUSTER_ID>.",
-                EVERY_ROLE,
                 identifier,
+                roles=EVERY_ROLE,
             ),
             Variable(
                 "DESTINATION_CLUSTER_ID",
                 "Short name of the destination cluster; it must differ from the source's.",
-                EVERY_ROLE,
                 identifier,
+                roles=EVERY_ROLE,
             ),
         ),
     ]
     bootstrap: Annotated[
         tuple[Target, ...],
         BothSides.of(
-            Variable(
-                "BROKER_SERVERS",
-                "Bootstrap brokers of the {side} cluster: host:port, comma separated.",
-                EVERY_ROLE,
-                listed(Target.parse),
-            ),
-            Role.REPLICATOR,
+            "BROKER_SERVERS",
+            "Bootstrap brokers of the {side} cluster: host:port, comma separated.",
+            listed(Target.parse),
+            default=None,
+            roles=EVERY_ROLE,
         ),
     ]
     api_key: Annotated[
         str,
         BothSides.of(
-            Variable("API_KEY", "The SASL user name at the {side} cluster, or the OAuth client id.", _LOGIN, text),
-            Role.REPLICATOR,
+            "API_KEY", "The SASL user name at the {side} cluster, or the OAuth client id.", text, default=None
         ),
     ]
     api_secret: Annotated[
         Secret,
         BothSides.of(
-            Variable(
-                "API_SECRET",
-                "The SASL password of that user, or the secret of that client.",
-                _LOGIN,
-                secret,
-                confidential=True,
-            ),
-            Role.REPLICATOR,
+            "API_SECRET",
+            "The SASL password of that user, or the secret of that client.",
+            secret,
+            default=None,
+            confidential=True,
         ),
     ]
     protocol: Annotated[
         SecurityProtocol,
         BothSides.of(
-            Variable(
-                "SECURITY_PROTOCOL",
-                "Security of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
-                _LOGIN,
-                choice(SecurityProtocol),
-                "SASL_SSL",
-            ),
-            Role.REPLICATOR,
+            "SECURITY_PROTOCOL",
+            "Security of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
+            choice(SecurityProtocol),
+            "SASL_SSL",
         ),
     ]
     mechanism: Annotated[
         SaslMechanism,
         BothSides.of(
-            Variable(
-                "SASL_MECHANISM",
-                "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM.",
-                _LOGIN,
-                choice(SaslMechanism),
-                "PLAIN",
-            ),
-            Role.REPLICATOR,
+            "SASL_MECHANISM",
+            "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM.",
+            choice(SaslMechanism),
+            "PLAIN",
         ),
     ]
     ca_file: Annotated[
         Path | None,
         BothSides.of(
-            Variable(
-                "CA_FILE",
-                "PEM file of the authorities that sign the brokers' certificates; empty: the system's.",
-                _LOGIN,
-                optional(Path),
-                "",
-            ),
-            Role.REPLICATOR,
+            "CA_FILE",
+            "PEM file of the authorities that sign the brokers' certificates; empty: the system's.",
+            optional(Path),
         ),
     ]
 
@@ -160,14 +138,9 @@ class ClusterSettings:
     aws_region: Annotated[
         str,
         BothSides.of(
-            Variable(
-                "AWS_REGION",
-                "AWS region of the cluster, for AWS_MSK_IAM; empty: the one in the brokers' names.",
-                _LOGIN,
-                matching("[a-z0-9-]*", "a region such as us-east-1"),
-                "",
-            ),
-            Role.REPLICATOR,
+            "AWS_REGION",
+            "AWS region of the cluster, for AWS_MSK_IAM; empty: the one in the brokers' names.",
+            matching("[a-z0-9-]*", "a region such as us-east-1"),
         ),
     ] = ""
 

@@ -24,9 +24,9 @@ class ControlCenterSettings:
         Variable(
             "CONTROL_CENTER_LISTEN",
             "Address, host:port, of the control center's page. Port 0: a free one.",
-            Role.CONSOLE,
             listening_target,
             "127.0.0.1:8082",
+            roles=Role.CONSOLE,
         ),
     ]
     names: Annotated[
@@ -34,9 +34,9 @@ class ControlCenterSettings:
         Variable(
             "CONTROL_CENTER_NAMES",
             "Domain names by which browsers reach the page, for example through a proxy; comma separated.",
-            Role.CONSOLE,
             listed(matching(r"[A-Za-z0-9.-]+", "a domain name, such as kafka.example.com")),
             "",
+            roles=Role.CONSOLE,
         ),
     ]
     token: Annotated[
@@ -44,9 +44,9 @@ class ControlCenterSettings:
         Variable(
             "CONSOLE_TOKEN",
             "Secret with which the page also pauses, resumes, promotes and resets; empty: the page only reads.",
-            Role.CONSOLE,
             secret,
             "",
+            roles=Role.CONSOLE,
             confidential=True,
         ),
     ]
@@ -55,8 +55,8 @@ class ControlCenterSettings:
         Variable(
             "CONTROL_CENTER_LINKS",
             "Directory in which the control centers of a VM's links find each other; empty: each shows its own link.",
-            Role.CONSOLE,
             optional(Path),
             "",
+            roles=Role.CONSOLE,
         ),
     ]

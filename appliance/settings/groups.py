@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from appliance.settings.parsers import regexes, seconds
-from appliance.settings.role import Role
 from appliance.settings.variable import Variable
 
 
@@ -21,7 +20,6 @@ class GroupSettings:
         Variable(
             "REPLICA_GROUPS_REGEX",
             "Groups whose offsets follow: regular expressions for whole names, comma separated; empty: none.",
-            Role.REPLICATOR,
             regexes,
             "",
         ),
@@ -31,7 +29,6 @@ class GroupSettings:
         Variable(
             "REPLICA_GROUPS_EXCLUDE_REGEX",
             "Groups to leave out, though they match: regular expressions, comma separated.",
-            Role.REPLICATOR,
             regexes,
             "console-consumer-.*,connect-.*,__.*",
         ),
@@ -41,7 +38,6 @@ class GroupSettings:
         Variable(
             "GROUPS_SYNC_SECONDS",
             "Time between two looks at the offsets of groups.",
-            Role.REPLICATOR,
             seconds(0.1, 3600),
             "5",
         ),

@@ -3,17 +3,13 @@
 import re
 import shlex
 import urllib.parse
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from appliance.settings.parsers import optional, secret, text
-from appliance.settings.role import Role
 from appliance.settings.secret import Secret
-from appliance.settings.variable import BothSides, Variable
-
-_Value = TypeVar("_Value")
+from appliance.settings.variable import BothSides
 
 _NO_PASSWORD = Secret("")
 
@@ -46,31 +42,22 @@ def sasl_extensions(value: str) -> tuple[tuple[str, str], ...]:
     return pairs
 
 
-def _of_both(
-    name: str, reason: str, parse: Callable[[str], _Value], default: str | None = "", *, confidential: bool = False
-) -> BothSides:
-    variable: Variable[object] = Variable(
-        name, reason, Role.DESTINATION | Role.REPLICATOR, parse, default, confidential=confidential
-    )
-    return BothSides.of(variable, Role.REPLICATOR)
-
-
 @dataclass(frozen=True, slots=True)
 class ClientCertificate:
     """The certificate that we show to the brokers (mutual TLS), as PEM files."""
 
     file: Annotated[
         Path,
-        _of_both(
+        BothSides.of(
             "SSL_CERTIFICATE_FILE",
             "PEM file of our certificate, with its chain, that the {side} brokers ask for; empty: none.",
             optional(Path),
         ),
     ]
-    key: Annotated[Path, _of_both("SSL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path))]
+    key: Annotated[Path, BothSides.of("SSL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path))]
     password: Annotated[
         Secret,
-        _of_both("SSL_KEY_PASSWORD", "Password of that key; empty: it has none.", secret, confidential=True),
+        BothSides.of("SSL_KEY_PASSWORD", "Password of that key; empty: it has none.", secret, confidential=True),
     ] = _NO_PASSWORD
 
 
@@ -80,16 +67,16 @@ class OAuthSettings:
 
     token_url: Annotated[
         str,
-        _of_both(
+        BothSides.of(
             "OAUTH_TOKEN_URL",
             "Token endpoint, https://..., that gives OAUTHBEARER's token for the API key and secret.",
             https_url,
         ),
     ] = ""
-    scope: Annotated[str, _of_both("OAUTH_SCOPE", "Scope that is asked for there; empty: none.", text)] = ""
+    scope: Annotated[str, BothSides.of("OAUTH_SCOPE", "Scope that is asked for there; empty: none.", text)] = ""
     ca_file: Annotated[
         Path | None,
-        _of_both(
+        BothSides.of(
             "OAUTH_CA_FILE",
             "PEM file of the authorities that sign the endpoint's certificate; empty: the system's.",
             optional(Path),
@@ -97,7 +84,7 @@ class OAuthSettings:
     ] = None
     command: Annotated[
         tuple[str, ...],
-        _of_both(
+        BothSides.of(
             "OAUTH_TOKEN_COMMAND",
             "Program, with arguments, that prints OAUTHBEARER's token, in place of an endpoint; no shell runs it.",
             command_line,
@@ -105,7 +92,7 @@ class OAuthSettings:
     ] = ()
     extensions: Annotated[
         tuple[tuple[str, str], ...],
-        _of_both(
+        BothSides.of(
             "OAUTH_EXTENSIONS",
             "SASL extensions to send with the token: name=value, comma separated; empty: none.",
             sasl_extensions,

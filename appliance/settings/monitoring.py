@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from appliance.settings.parsers import matching, whole, yes_or_no
-from appliance.settings.role import Role
 from appliance.settings.variable import Variable
 
 
@@ -24,7 +23,6 @@ class MonitoringSettings:
         Variable(
             "SPARK_UI",
             "Serve Spark's page on 127.0.0.1 while the replicator runs: yes or no.",
-            Role.REPLICATOR,
             yes_or_no,
             "no",
         ),
@@ -34,7 +32,6 @@ class MonitoringSettings:
         Variable(
             "SPARK_UI_PORT",
             "Port of Spark's page; if it is taken, the next free one; 0: any.",
-            Role.REPLICATOR,
             whole(0, 65_500),
             "4040",
         ),
@@ -44,7 +41,6 @@ class MonitoringSettings:
         Variable(
             "SPARK_EVENT_LOG_DIR",
             "Folder of Spark's event log, for its history server: a path or a URL; empty: no log.",
-            Role.REPLICATOR,
             _folder,
             "",
         ),
@@ -54,7 +50,6 @@ class MonitoringSettings:
         Variable(
             "PROGRESS_LISTENER",
             "Python that is told the progress, MODULE:NAME or /path/FILE.py:NAME (docs/spark.md); empty: none.",
-            Role.REPLICATOR,
             matching(r"(/\S*/\w+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|", "MODULE:NAME or /path/FILE.py:NAME"),
             "",
         ),

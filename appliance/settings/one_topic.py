@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from appliance.settings.clusters import ClusterSettings
 from appliance.settings.parsers import listed, topic_name
-from appliance.settings.role import Role, Side
+from appliance.settings.role import Side
 from appliance.settings.target import Target
 from appliance.settings.variable import Variable, declared_within
 
@@ -18,14 +18,12 @@ _FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINAT
 _TOPIC, _COPY = "KAFKA_CLUSTERS_SOURCE_TOPIC", "KAFKA_CLUSTERS_DESTINATION_TOPIC"
 
 ONE_TOPIC = {
-    "SOURCE_BROKER_SERVERS": Variable(
-        _FROM, "The source's bootstrap brokers: host:port.", Role.REPLICATOR, listed(Target.parse)
-    ),
-    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", Role.REPLICATOR, topic_name),
+    "SOURCE_BROKER_SERVERS": Variable(_FROM, "The source's bootstrap brokers: host:port.", listed(Target.parse)),
+    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", topic_name),
     "DESTINATION_BROKER_SERVERS": Variable(
-        _TO, "The destination's bootstrap brokers: host:port.", Role.REPLICATOR, listed(Target.parse)
+        _TO, "The destination's bootstrap brokers: host:port.", listed(Target.parse)
     ),
-    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", Role.REPLICATOR, topic_name),
+    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", topic_name),
 }
 """The four variables, each by the name of ours for which it stands."""
 

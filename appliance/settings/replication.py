@@ -25,7 +25,6 @@ from appliance.settings.parsers import (
     whole,
     yes_or_no,
 )
-from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.variable import Variable
@@ -76,7 +75,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_SOURCE_REGEX",
             "Topics to copy: a regular expression that matches the whole name.",
-            Role.REPLICATOR,
             topics_regex,
         ),
     ]
@@ -85,7 +83,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_DEST_SUFFIX",
             "Suffix of a copy's name: copy makes topic.copy of topic.",
-            Role.REPLICATOR,
             topic_suffix,
         ),
     ]
@@ -94,7 +91,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_NAMING",
             "Kind of a copy's name: suffix, prefix, global, exact or identical (docs/names.md).",
-            Role.REPLICATOR,
             choice(TopicNaming),
             "suffix",
         ),
@@ -104,7 +100,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_DEST_NAME",
             "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name.",
-            Role.REPLICATOR,
             topic_name,
             "",
         ),
@@ -114,7 +109,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_SEPARATOR",
             "Characters between a topic's name and the suffix or prefix.",
-            Role.REPLICATOR,
             matching(r"[._-]{1,10}", "at most 10 of the characters . _ -"),
             ".",
         ),
@@ -124,7 +118,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_EXCLUDE_REGEX",
             "Matching topics that are not copied: a regular expression for the whole name; empty: none.",
-            Role.REPLICATOR,
             regex,
             "",
         ),
@@ -134,7 +127,6 @@ class TopicSettings:
         Variable(
             "REPLICA_FAN_IN",
             "Several links write the same copies on purpose: yes or no; all of them must say so.",
-            Role.REPLICATOR,
             yes_or_no,
             "no",
         ),
@@ -144,7 +136,6 @@ class TopicSettings:
         Variable(
             "REPLICA_ONE_WRITER_PER_KEY",
             "Copy compacted topics to shared copies, since each key is written in one cluster only: yes or no.",
-            Role.REPLICATOR,
             yes_or_no,
             "no",
         ),
@@ -154,7 +145,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_INTERNAL_REGEX",
             "Topics in which other programs keep their state, not copied either: regular expressions; (?!): none.",
-            Role.REPLICATOR,
             regexes,
             ",".join(_OF_OTHER_PROGRAMS),
         ),
@@ -164,7 +154,6 @@ class TopicSettings:
         Variable(
             "REPLICA_TOPICS_START",
             "Start of a partition's copy when the link is new: earliest or latest.",
-            Role.REPLICATOR,
             choice(Start),
             "earliest",
         ),
@@ -174,7 +163,6 @@ class TopicSettings:
         Variable(
             "REPLICATION_FACTOR",
             "Replication factor of new topics at the destination; -1: its brokers' default.",
-            Role.REPLICATOR,
             replication_factor,
             "-1",
         ),
@@ -184,7 +172,6 @@ class TopicSettings:
         Variable(
             "CONFIGS_SYNC",
             "Set on a copy what is set on its source topic, whenever that changes: yes, or no for new copies only.",
-            Role.REPLICATOR,
             yes_or_no,
             "yes",
         ),
@@ -194,7 +181,6 @@ class TopicSettings:
         Variable(
             "CONFIGS_EXCLUDE_REGEX",
             "Settings of topics that copies do not get: regular expressions for whole names, comma separated.",
-            Role.REPLICATOR,
             regexes,
             ",".join(_BOUND_TO_A_CLUSTER),
         ),
@@ -204,7 +190,6 @@ class TopicSettings:
         Variable(
             "ACLS_SYNC",
             "Let the readers of a source topic read its copy, as the source's ACLs change: yes or no.",
-            Role.REPLICATOR,
             yes_or_no,
             "no",
         ),
@@ -239,7 +224,6 @@ class EngineSettings:
         Variable(
             "ON_GAP",
             "Reaction to a source that no longer holds the next record: stop, or record the gap and go on.",
-            Role.REPLICATOR,
             choice(OnGap),
             "stop",
         ),
@@ -249,7 +233,6 @@ class EngineSettings:
         Variable(
             "LANES",
             "Lanes (transactional ids that copy in parallel) of a new link; 0: one for each task.",
-            Role.REPLICATOR,
             whole(0, 1000),
             "0",
         ),
@@ -259,23 +242,19 @@ class EngineSettings:
         Variable(
             "LANES_BALANCE",
             "Move partitions from a lane that is behind to others, by their load: yes, or no for the command alone.",
-            Role.REPLICATOR,
             yes_or_no,
             "yes",
         ),
     ]
     tasks: Annotated[
         int,
-        Variable(
-            "TASKS", "Number of Spark tasks; 0: one for each core of this host.", Role.REPLICATOR, whole(0, 1000), "0"
-        ),
+        Variable("TASKS", "Number of Spark tasks; 0: one for each core of this host.", whole(0, 1000), "0"),
     ]
     summary_seconds: Annotated[
         float,
         Variable(
             "SLICE_SECONDS",
             "Seconds between two log lines with the records that each task has copied, and with the progress.",
-            Role.REPLICATOR,
             seconds(1, 3600),
             "60",
         ),
@@ -285,7 +264,6 @@ class EngineSettings:
         Variable(
             "DISCOVERY_SECONDS",
             "Seconds between two searches for new topics and partitions.",
-            Role.REPLICATOR,
             seconds(0.1, 3600),
             "3",
         ),
@@ -295,7 +273,6 @@ class EngineSettings:
         Variable(
             "COMMIT_INTERVAL_MS",
             "Longest time for which a transaction gathers records, in milliseconds.",
-            Role.REPLICATOR,
             milliseconds(1, 60_000),
             "25",
         ),
@@ -305,7 +282,6 @@ class EngineSettings:
         Variable(
             "COMMIT_BYTES",
             "Size at which a transaction commits before that time, in bytes.",
-            Role.REPLICATOR,
             whole(2**16, 2**30),
             str(2**24),
         ),
@@ -315,7 +291,6 @@ class EngineSettings:
         Variable(
             "MAX_BYTES_PER_SECOND",
             "Most bytes of records read from the source in a second; 0: no bound. Changes need no restart.",
-            Role.REPLICATOR,
             whole(0, 2**40),
             "0",
         ),
@@ -325,7 +300,6 @@ class EngineSettings:
         Variable(
             "TRANSACTION_TIMEOUT_SECONDS",
             "Seconds after which the destination aborts the open transaction of a dead lane.",
-            Role.REPLICATOR,
             seconds(1, 900),
             "60",
         ),
@@ -335,7 +309,6 @@ class EngineSettings:
         Variable(
             "SPARK_MASTER",
             "Spark master of the tasks: local[*], spark://host:port or k8s://url.",
-            Role.REPLICATOR,
             matching(
                 r"local(\[([0-9]+|\*)(,[0-9]+)?\])?|(spark|k8s)://\S+", "local[*], spark://host:port or k8s://url"
             ),
@@ -347,7 +320,6 @@ class EngineSettings:
         Variable(
             "SPARK_AUTHENTICATE_SECRET",
             "The shared secret of a Spark cluster; required with spark://host:port.",
-            Role.REPLICATOR,
             secret,
             "",
             confidential=True,
@@ -358,7 +330,6 @@ class EngineSettings:
         Variable(
             "SPARK_DRIVER_HOST",
             "Address at which the Spark cluster reaches this host; empty: the one from which it reaches SPARK_MASTER.",
-            Role.REPLICATOR,
             address,
             "",
         ),
@@ -368,7 +339,6 @@ class EngineSettings:
         Variable(
             "SPARK_DRIVER_PORT",
             "First of the three ports there that the Spark cluster dials; 0: any three.",
-            Role.REPLICATOR,
             whole(0, 65_533),
             "0",
         ),
@@ -378,7 +348,6 @@ class EngineSettings:
         Variable(
             "SPARK_DRIVER_MEMORY",
             "Heap of the Spark driver's JVM.",
-            Role.REPLICATOR,
             matching(r"[1-9][0-9]*[mMgG]", "a size such as 512m or 2g"),
             "512m",
         ),
@@ -405,7 +374,6 @@ class ConsoleSettings:
         Variable(
             "CONSOLE_LISTEN",
             "Address, host:port, of /health, /metrics and /status, which need no login. Port 0: a free one.",
-            Role.REPLICATOR,
             listening_target,
             "127.0.0.1:8080",
         ),

@@ -19,6 +19,8 @@ class Role(enum.Flag):
 
 TUNNEL_ENDS = Role.SOURCE | Role.DESTINATION
 EVERY_ROLE = TUNNEL_ENDS | Role.REPLICATOR | Role.CONSOLE
+LOGIN = Role.DESTINATION | Role.REPLICATOR
+"""The roles that log in to the source."""
 
 
 class Side(enum.StrEnum):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from appliance.settings.parsers import choice, optional, secret
-from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.variable import Variable
 
@@ -34,7 +33,6 @@ class TransformSettings:
         Variable(
             "REPLICA_TRANSFORM_SQL_FILE",
             "File with a SELECT over the records, which are copied as it returns them; empty: as they are.",
-            Role.REPLICATOR,
             optional(Path),
             "",
         ),
@@ -44,7 +42,6 @@ class TransformSettings:
         Variable(
             "ON_TRANSFORM_ERROR",
             "Reaction to a record that the SELECT fails on: stop its partition, or dead-letter (a topic of its own).",
-            Role.REPLICATOR,
             choice(OnTransformError),
             "stop",
         ),
@@ -54,7 +51,6 @@ class TransformSettings:
         Variable(
             "REPLICA_TRANSFORM_SALT",
             "Salt for hashes, which the SELECT sees as its column salt; better in a file of its own.",
-            Role.REPLICATOR,
             secret,
             "",
             confidential=True,

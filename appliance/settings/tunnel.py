@@ -32,18 +32,22 @@ class CertificateFiles:
         Variable(
             "TUNNEL_AUTHORITY_FILE",
             "PEM file of the authority of both ends' certificates; empty: certificates are derived from SHARED_SECRET.",
-            TUNNEL_ENDS,
             optional(Path),
             "",
+            roles=TUNNEL_ENDS,
         ),
     ]
     certificate: Annotated[
         Path,
-        Variable("TUNNEL_CERTIFICATE_FILE", "PEM file of this end's certificate.", TUNNEL_ENDS, optional(Path), ""),
+        Variable(
+            "TUNNEL_CERTIFICATE_FILE", "PEM file of this end's certificate.", optional(Path), "", roles=TUNNEL_ENDS
+        ),
     ]
     key: Annotated[
         Path,
-        Variable("TUNNEL_KEY_FILE", "PEM file of that certificate's private key.", TUNNEL_ENDS, optional(Path), ""),
+        Variable(
+            "TUNNEL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path), "", roles=TUNNEL_ENDS
+        ),
     ]
 
 
@@ -56,9 +60,9 @@ class KeyFiles:
         Variable(
             "TUNNEL_SSH_KEY_FILE",
             "File of the private SSH key for that login.",
-            Role.DESTINATION,
             optional(Path),
             "",
+            roles=Role.DESTINATION,
         ),
     ]
     host_keys: Annotated[
@@ -66,9 +70,9 @@ class KeyFiles:
         Variable(
             "TUNNEL_SSH_HOST_KEYS_FILE",
             "File of that server's accepted public host keys, a line each as in a .pub file.",
-            Role.DESTINATION,
             optional(Path),
             "",
+            roles=Role.DESTINATION,
         ),
     ]
 
@@ -82,9 +86,9 @@ class SshSettings:
         Variable(
             "TUNNEL_SSH",
             "SSH server, a bastion's or the source VM's own, that carries the tunnel: user@host:port; empty: none.",
-            Role.DESTINATION,
             optional(Login.parse),
             "",
+            roles=Role.DESTINATION,
         ),
     ]
     files: KeyFiles
@@ -105,7 +109,10 @@ class TunnelSettings:
     server: Annotated[
         Target,
         Variable(
-            "SOURCE_SIDE_TUNNEL_IP", "Address of the source VM, as the destination VM dials it.", TUNNEL_ENDS, host
+            "SOURCE_SIDE_TUNNEL_IP",
+            "Address of the source VM, as the destination VM dials it.",
+            host,
+            roles=TUNNEL_ENDS,
         ),
     ]
     peer_address: Annotated[
@@ -113,8 +120,8 @@ class TunnelSettings:
         Variable(
             "DESTINATION_SIDE_TUNNEL_IP",
             "Address of the destination VM, as the source VM sees it; the firewall rule admits it.",
-            TUNNEL_ENDS,
             address,
+            roles=TUNNEL_ENDS,
         ),
     ]
     secret: Annotated[
@@ -122,8 +129,8 @@ class TunnelSettings:
         Variable(
             "SHARED_SECRET",
             "The shared secret of both VMs; make one with: openssl rand -base64 33",
-            TUNNEL_ENDS,
             secret,
+            roles=TUNNEL_ENDS,
             confidential=True,
         ),
     ]
@@ -132,21 +139,21 @@ class TunnelSettings:
         Variable(
             "SHARED_SECRET_PREVIOUS",
             "The previous SHARED_SECRET during a change, until the source VM has the new one.",
-            Role.DESTINATION,
             secret,
             "",
+            roles=Role.DESTINATION,
             confidential=True,
         ),
     ]
     listen: Annotated[
         Target,
-        Variable("TUNNEL_PORT", "The one TCP port between the two VMs.", TUNNEL_ENDS, whole(1, 65535), "15060"),
+        Variable("TUNNEL_PORT", "The one TCP port between the two VMs.", whole(1, 65535), "15060", roles=TUNNEL_ENDS),
         Variable(
             "TUNNEL_LISTEN",
             "Address on which the source VM listens; empty: 0.0.0.0, or 127.0.0.1 where TUNNEL_SSH is its own sshd.",
-            Role.SOURCE,
             optional(address),
             "",
+            roles=Role.SOURCE,
         ),
     ]
     files: CertificateFiles | None
@@ -157,9 +164,9 @@ class TunnelSettings:
         Variable(
             "TUNNEL_RESOLVER",
             "DNS server, host:port, from which the source VM gets its brokers' addresses; empty: the system's.",
-            Role.SOURCE,
             optional(Target.parse),
             "",
+            roles=Role.SOURCE,
         ),
     ]
     broker_networks: Annotated[
@@ -167,9 +174,9 @@ class TunnelSettings:
         Variable(
             "TUNNEL_BROKER_NETWORKS",
             "Networks of the brokers' addresses: CIDR, comma separated; empty: all but loopback, link-local, metadata.",
-            Role.SOURCE,
             networks,
             "",
+            roles=Role.SOURCE,
         ),
     ]
     endpoint_network: Annotated[
@@ -177,9 +184,9 @@ class TunnelSettings:
         Variable(
             "TUNNEL_ENDPOINT_NETWORK",
             "Loopback network in which the destination VM gives each source broker an address.",
-            Role.DESTINATION,
             loopback_network,
             "127.64.0.0/10",
+            roles=Role.DESTINATION,
         ),
     ]
     connections_max: Annotated[
@@ -187,9 +194,9 @@ class TunnelSettings:
         Variable(
             "TUNNEL_CONNECTIONS_MAX",
             "Most simultaneous connections through the tunnel.",
-            TUNNEL_ENDS,
             whole(1, 1_000_000),
             "4096",
+            roles=TUNNEL_ENDS,
         ),
     ]
     idle_seconds: Annotated[
@@ -197,9 +204,9 @@ class TunnelSettings:
         Variable(
             "TUNNEL_IDLE_SECONDS",
             "Longest idle time of a connection, in seconds; Kafka's own ends close it after ten minutes.",
-            TUNNEL_ENDS,
             seconds(1, 86400),
             "900",
+            roles=TUNNEL_ENDS,
         ),
     ]
     status: Annotated[
@@ -207,9 +214,9 @@ class TunnelSettings:
         Variable(
             "TUNNEL_STATUS_LISTEN",
             "Address, host:port, of this end's /health, /metrics and /status, without login. Port 0: a free one.",
-            TUNNEL_ENDS,
             listening_target,
             "127.0.0.1:8081",
+            roles=TUNNEL_ENDS,
         ),
     ]
 
@@ -238,9 +245,9 @@ class DnsSettings:
         Variable(
             "DNS_LISTEN",
             "Loopback address, host:port, of the DNS shim on the destination VM.",
-            Role.DESTINATION | Role.REPLICATOR,
             loopback_target,
             "127.0.0.1:53",
+            roles=Role.DESTINATION | Role.REPLICATOR,
         ),
     ]
     upstream: Annotated[
@@ -248,8 +255,8 @@ class DnsSettings:
         Variable(
             "DNS_UPSTREAM",
             "DNS server, host:port, for names that are not source brokers; empty: they are refused.",
-            Role.DESTINATION,
             optional(Target.parse),
             "",
+            roles=Role.DESTINATION,
         ),
     ]

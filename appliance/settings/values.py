@@ -11,7 +11,7 @@ from appliance.settings.control_center import ControlCenterSettings
 from appliance.settings.groups import GroupSettings
 from appliance.settings.parsers import choice, listed, matching, yes_or_no
 from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGap, Start, TopicNaming, TopicSettings
-from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role, Side
+from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
 from appliance.settings.transform import OnTransformError, TransformSettings
@@ -67,16 +67,16 @@ class LogSettings:
 
     format: Annotated[
         LogFormat,
-        Variable("LOG_FORMAT", "Format of the log lines: text or json.", EVERY_ROLE, choice(LogFormat), "text"),
+        Variable("LOG_FORMAT", "Format of the log lines: text or json.", choice(LogFormat), "text", roles=EVERY_ROLE),
     ]
     level: Annotated[
         str,
         Variable(
             "LOG_LEVEL",
             "Lowest log level: debug, info, warning or error.",
-            EVERY_ROLE,
             matching("debug|info|warning|error", "debug, info, warning or error"),
             "info",
+            roles=EVERY_ROLE,
         ),
     ]
 
@@ -106,9 +106,9 @@ class Settings:
         Variable(
             "SOURCE_BROKER_PATTERN",
             "Names of further brokers: *.domain:port or *.domain:first-last, comma separated.",
-            TUNNEL_ENDS,
             listed(TargetPattern.parse),
             "",
+            roles=TUNNEL_ENDS,
         ),
     ]
     route: Annotated[
@@ -116,7 +116,6 @@ class Settings:
         Variable(
             "SOURCE_ROUTE",
             "Route to the source brokers: tunnel, or direct if no tunnel is needed.",
-            Role.REPLICATOR,
             choice(Route),
             "tunnel",
         ),
@@ -130,7 +129,6 @@ class Settings:
         Variable(
             "MM2_FORMATS",
             "Write MirrorMaker 2's checkpoints and heartbeats, for programs that use its Java client: yes or no.",
-            Role.REPLICATOR,
             yes_or_no,
             "no",
         ),

@@ -2,7 +2,7 @@
 
 ::
 
-    lanes: Annotated[int, Variable("LANES", "Transactional ids ...", Role.REPLICATOR, whole(0, 1000), "0")]
+    lanes: Annotated[int, Variable("LANES", "Transactional ids ...", whole(0, 1000), "0")]
 
 Everything else follows from the declaration: the table of all variables, the template, what ``parse`` reads. A field
 that is made from several variables names them all; ``parse`` puts its value together. A field of ClusterSettings has a
@@ -12,17 +12,17 @@ variable for each side.
 import dataclasses
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from appliance.settings.role import Role, Side
+from appliance.settings.role import LOGIN, Role, Side
 
 _T_co = TypeVar("_T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[_T_co]):
-    """One variable: its reason, the roles that read it, and the parser from its text to its value.
+    """One variable: its reason, the parser from its text to its value, and the roles that read it.
 
     ``default`` None means required, in the roles that it names. The value of a ``confidential`` variable is never
     shown, and may be in a file.
@@ -30,9 +30,9 @@ class Variable(Generic[_T_co]):
 
     name: str
     reason: str
-    roles: Role
     parse: Callable[[str], _T_co]
     default: str | None = None
+    roles: Role = Role.REPLICATOR
     confidential: bool = False
 
     @property
@@ -59,13 +59,26 @@ class BothSides:
     destination: Variable[object]
 
     @classmethod
-    def of(cls, variable: Variable[object], destination_roles: Role) -> "BothSides":
-        """The two variables made from ``one``, which has the source's roles; ``{side}`` may be in its reason."""
+    def of(
+        cls,
+        name: str,
+        reason: str,
+        parse: Callable[[str], object],
+        default: str | None = "",
+        *,
+        roles: Role = LOGIN,
+        confidential: bool = False,
+    ) -> "BothSides":
+        """The two variables of that ``name``; ``{side}`` may be in the reason.
+
+        ``roles`` read the source's; only the replicator logs in to the destination.
+        """
+        readers = {Side.SOURCE: roles, Side.DESTINATION: Role.REPLICATOR}
         source, destination = (
-            replace(variable, name=f"{side.upper()}_{variable.name}", reason=variable.reason.format(side=side))
-            for side in Side
+            Variable(f"{side.upper()}_{name}", reason.format(side=side), parse, default, read, confidential)
+            for side, read in readers.items()
         )
-        return cls(source, replace(destination, roles=destination_roles))
+        return cls(source, destination)
 
 
 def declared(kind: type, side: Side | None = None) -> dict[str, tuple[Variable[object], ...]]:
