@@ -24,128 +24,112 @@ class Kind(enum.StrEnum):
 class Metric:
     """A metric as Prometheus scrapes it."""
 
-    kind: Kind
     name: str
     help: str
     labels: tuple[str, ...] = ()
+    kind: Kind = Kind.GAUGE
 
 
 _PARTITION = ("topic", "partition")
 
 REPLICATOR = (
     Metric(
-        Kind.COUNTER,
         "kafka_replicator_records_copied_total",
         "Records copied since the link was made.",
         _PARTITION,
+        kind=Kind.COUNTER,
     ),
     Metric(
-        Kind.COUNTER,
         "kafka_replicator_bytes_copied_total",
         "Bytes of record batches copied since the link was made.",
         _PARTITION,
+        kind=Kind.COUNTER,
     ),
     Metric(
-        Kind.COUNTER,
         "kafka_replicator_records_filtered_total",
         "Records that SQL in flight has left out since the link was made.",
         _PARTITION,
+        kind=Kind.COUNTER,
     ),
     Metric(
-        Kind.COUNTER,
         "kafka_replicator_dead_letters_total",
         "Records that SQL in flight failed on, and that are in a dead-letter topic.",
         _PARTITION,
+        kind=Kind.COUNTER,
     ),
-    Metric(Kind.COUNTER, "kafka_replicator_gaps_total", "Entries in the gap ledger.", _PARTITION),
+    Metric("kafka_replicator_gaps_total", "Entries in the gap ledger.", _PARTITION, kind=Kind.COUNTER),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_lag_records",
         "Source offsets still to be copied, up to the last stable offset.",
         _PARTITION,
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_lag_seconds",
         "Time since the position could have been newer while there is a lag, else 0.",
         _PARTITION,
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_latency_seconds",
         "Time from the newest record's timestamp to the commit of its copy; no sample while nothing is copied.",
         _PARTITION,
     ),
+    Metric("kafka_replicator_stopped", "1 while the partition waits for your decision, else 0.", _PARTITION),
     Metric(
-        Kind.GAUGE, "kafka_replicator_stopped", "1 while the partition waits for your decision, else 0.", _PARTITION
-    ),
-    Metric(
-        Kind.GAUGE,
         "kafka_replicator_unknown",
         "1 while the state of the partition, or of its copy, is unknown, else 0.",
         _PARTITION,
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_stuck",
         "1 while nothing is copied though there is something, for two minutes, else 0.",
         _PARTITION,
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_held_seconds",
         "Time for which an open transaction at the source has held the partition; 0 if there is none.",
         _PARTITION,
     ),
-    Metric(Kind.GAUGE, "kafka_replicator_link_state", "1 for the state of the link, as the status has it.", ("state",)),
+    Metric("kafka_replicator_link_state", "1 for the state of the link, as the status has it.", ("state",)),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_problem_seconds",
         "Age of a problem of the running replicator; no sample once it is over.",
         ("subject",),
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_topic_stopped",
         "1 while no partition of the topic can be copied, else 0.",
         ("topic",),
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_topic_state",
         "1 for the state that operators have given to the topic's copy: active, paused, failing over, promoted, "
         "failing back, resetting, removed or deleted.",
         ("topic", "state"),
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_lane_owner_since_seconds",
         "Time at which the lane's present owner, a run of the replicator, took it.",
         ("lane", "run", "host"),
     ),
-    Metric(Kind.GAUGE, "kafka_replicator_max_bytes_per_second", "The present MAX_BYTES_PER_SECOND; 0: no bound."),
+    Metric("kafka_replicator_max_bytes_per_second", "The present MAX_BYTES_PER_SECOND; 0: no bound."),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_group_lag_offsets",
         "Offsets that a group is behind at the destination.",
         ("group",),
     ),
-    Metric(Kind.GAUGE, "kafka_replicator_groups", "Number of groups in each state.", ("state",)),
+    Metric("kafka_replicator_groups", "Number of groups in each state.", ("state",)),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_heartbeat_milliseconds",
         "With MM2_FORMATS=yes: time of a heartbeat to a source broker and from there into the destination.",
     ),
-    Metric(Kind.GAUGE, "kafka_replicator_heartbeat_timestamp_seconds", "Time of the newest heartbeat."),
+    Metric("kafka_replicator_heartbeat_timestamp_seconds", "Time of the newest heartbeat."),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_audit_lag_seconds",
         "With AUDIT_PATH: time that the files of the audit table are behind the commits.",
     ),
-    Metric(Kind.GAUGE, "kafka_replicator_source_reachable", "1 while the source answers, else 0."),
-    Metric(Kind.GAUGE, "kafka_replicator_destination_reachable", "1 while the destination answers, else 0."),
+    Metric("kafka_replicator_source_reachable", "1 while the source answers, else 0."),
+    Metric("kafka_replicator_destination_reachable", "1 while the destination answers, else 0."),
     Metric(
-        Kind.GAUGE,
         "kafka_replicator_snapshot_timestamp_seconds",
         "Time of the newest snapshot. When it is older than 30 s, all other samples are absent.",
     ),
@@ -154,81 +138,76 @@ REPLICATOR = (
 
 TUNNEL = (
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_build_info",
         "1; carrier is tcp, or ssh where TUNNEL_SSH is set.",
         ("version", "side", "carrier"),
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_certificate_days_left",
         "Days until this end's certificate is no longer valid; warn below 30.",
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_peer_certificate_days_left",
         "Days that the other end's certificate had left at the last handshake; no sample before the first one.",
     ),
-    Metric(Kind.GAUGE, "kafka_tunnel_previous_secret", "1 while SHARED_SECRET_PREVIOUS is set, else 0."),
-    Metric(Kind.COUNTER, "kafka_tunnel_connections_accepted_total", "Connections accepted."),
-    Metric(Kind.GAUGE, "kafka_tunnel_connections_open", "Open connections."),
-    Metric(Kind.GAUGE, "kafka_tunnel_connections_waiting", "Open connections without a target yet."),
-    Metric(Kind.COUNTER, "kafka_tunnel_connections_refused_total", "Refused connections, by cause.", ("cause",)),
+    Metric("kafka_tunnel_previous_secret", "1 while SHARED_SECRET_PREVIOUS is set, else 0."),
+    Metric("kafka_tunnel_connections_accepted_total", "Connections accepted.", kind=Kind.COUNTER),
+    Metric("kafka_tunnel_connections_open", "Open connections."),
+    Metric("kafka_tunnel_connections_waiting", "Open connections without a target yet."),
+    Metric("kafka_tunnel_connections_refused_total", "Refused connections, by cause.", ("cause",), kind=Kind.COUNTER),
     Metric(
-        Kind.COUNTER,
         "kafka_tunnel_bytes_total",
         "Bytes carried, to_target and from_target, counted continuously.",
         ("direction",),
+        kind=Kind.COUNTER,
     ),
     Metric(
-        Kind.COUNTER,
         "kafka_tunnel_relays_ended_total",
         "Ended connections: complete; near_lost or far_lost, if one side broke (far is the broker's side); silent, if "
         "no data came after one direction had ended; idle, after TUNNEL_IDLE_SECONDS without data.",
         ("cause",),
+        kind=Kind.COUNTER,
     ),
-    Metric(Kind.HISTOGRAM, "kafka_tunnel_handshake_seconds", "Duration of successful handshakes between the ends."),
     Metric(
-        Kind.HISTOGRAM,
+        "kafka_tunnel_handshake_seconds", "Duration of successful handshakes between the ends.", kind=Kind.HISTOGRAM
+    ),
+    Metric(
         "kafka_tunnel_dial_seconds",
         "Duration of successful dials: on the source VM to a broker, including the resolution of its name; on the "
         "destination VM to the other end.",
+        kind=Kind.HISTOGRAM,
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_server_reachable",
         "1 if the last attempt to reach the other end succeeded, else 0.",
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_endpoints_open",
         "Open endpoints: pairs of address and port that lead to a broker.",
     ),
     Metric(
-        Kind.COUNTER,
         "kafka_tunnel_dns_queries_total",
         "Queries to the shim: mapped to an endpoint, forwarded, refused, servfail, malformed, dropped while too many "
         "were being answered.",
         ("outcome",),
+        kind=Kind.COUNTER,
     ),
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_brokers",
         "Brokers of the source cluster: open; refused by the allow-list; closed, if the endpoint cannot be opened.",
         ("state",),
     ),
-    Metric(Kind.GAUGE, "kafka_tunnel_broker", "1 for the present state of each broker.", ("broker", "state")),
+    Metric("kafka_tunnel_broker", "1 for the present state of each broker.", ("broker", "state")),
     Metric(
-        Kind.GAUGE,
         "kafka_tunnel_metadata_known",
         "1 if the source cluster listed its brokers at the last attempt, else 0.",
     ),
-    Metric(Kind.GAUGE, "kafka_tunnel_metadata_timestamp_seconds", "Time of the last successful listing."),
+    Metric("kafka_tunnel_metadata_timestamp_seconds", "Time of the last successful listing."),
     Metric(
-        Kind.COUNTER,
         "kafka_tunnel_metadata_failures_total",
         "Failed attempts: unreachable, credentials, identity (its certificate), protocol, settings, other.",
         ("cause",),
+        kind=Kind.COUNTER,
     ),
 )
 """The metrics of the tunnel's ends, on TUNNEL_STATUS_LISTEN; the last ones are those of the destination VM alone."""
