@@ -9,8 +9,8 @@ from pathlib import Path
 
 from appliance.console.model.actions import DOCTOR
 from appliance.errors import ApplianceError
+from appliance.kafka.client.clock import now_ms
 from appliance.runtime.child_process import killed_with_parent
-from appliance.status.collect import now
 
 _LINES_MAX = 400
 _LINE_MAX = 1000
@@ -29,7 +29,7 @@ class CommandRun:
     def __init__(self, title: str, command: Sequence[str]) -> None:
         self.title = title
         self.command = tuple(command)
-        self.began = now()
+        self.began = now_ms()
         self.ended: int | None = None
         self.exit_code: int | None = None
         self.output = ""
@@ -54,7 +54,7 @@ class CommandRun:
             )
         except (OSError, ValueError) as error:
             self._add(f"it cannot be started: {error}")
-            self.ended, self.exit_code = now(), 1
+            self.ended, self.exit_code = now_ms(), 1
             return
         try:
             async with asyncio.TaskGroup() as group:
@@ -63,7 +63,7 @@ class CommandRun:
             await process.wait()
         finally:
             self.exit_code = await _stopped(process) if process.returncode is None else process.returncode
-            self.ended = now()
+            self.ended = now_ms()
 
     async def _read(self, stream: asyncio.StreamReader | None, *, keep: bool) -> None:
         assert stream is not None

@@ -19,9 +19,9 @@ from appliance.console.model.tables import (
 from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
+from appliance.kafka.client.clock import now_ms
 from appliance.program import DOCTOR, PROGRAM
 from appliance.settings.values import Settings
-from appliance.status.collect import now
 from appliance.status.model.messages import problems, remarks
 from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
 
@@ -65,7 +65,7 @@ class LinkPages:
         self._settings = settings
         self._watch = watch
         self._commands = commands
-        self._started = now()
+        self._started = now_ms()
 
     def card(self) -> dict[str, Any]:
         """The link in a few numbers, as JSON: for the overview, here and in the other control centers of the VM."""

@@ -19,8 +19,8 @@ from appliance.console.pages import LinkPages, Viewer
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError
+from appliance.kafka.client.clock import now_ms
 from appliance.settings.values import Settings
-from appliance.status.collect import now
 from appliance.status.model.document import health
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -138,7 +138,7 @@ class ConsoleServer:
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         """The control center answers: always 200; the link's health is the content."""
-        return web.json_response({"link": self._pages.link, **health(self._watch.snapshot, now())[1]})
+        return web.json_response({"link": self._pages.link, **health(self._watch.snapshot, now_ms())[1]})
 
     async def _card(self, _request: web.Request) -> web.StreamResponse:
         self._watch.look()

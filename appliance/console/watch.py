@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.console.model.events import Event, changes, merged, written_down
 from appliance.console.model.history import History
-from appliance.status.collect import now
+from appliance.kafka.client.clock import now_ms
 from appliance.status.model.document import STALE_SECONDS, is_fresh
 from appliance.status.model.running import Running, with_running
 from appliance.status.model.snapshot import Snapshot
@@ -65,7 +65,7 @@ class LinkWatch:
     def fresh(self) -> bool:
         """True while the newest snapshot is current: by its time, and by the clock, as the time may be set back."""
         added = self.clock() - self._added <= STALE_SECONDS
-        return self.snapshot is not None and added and is_fresh(self.snapshot, now())
+        return self.snapshot is not None and added and is_fresh(self.snapshot, now_ms())
 
     async def renew(self) -> None:
         """Note that somebody looks who will not look again soon: wait some seconds while the snapshot is old."""

@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Collection, Mapping
 
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -64,7 +64,7 @@ class SourceFactsCollector:
             else:
                 logs |= answer
         unanswered |= await self._hidden(metadata, positions)
-        holding = await self._open_transactions.collect(metadata, logs, now())
+        holding = await self._open_transactions.collect(metadata, logs, now_ms())
         unfit = await self._rules.unfit(metadata.topics)
         return SourceFacts(metadata, logs, unanswered, holding, unfit, await self._written(metadata))
 
@@ -151,7 +151,7 @@ class DestinationFactsCollector:
         stable_ends = self._tail.stable_ends
         ends = await list_offsets(self._cluster, metadata, stable_ends, Bound.END)
         logs = {key: Log(-1, stable_end, max(stable_end, ends[key])) for key, stable_end in stable_ends.items()}
-        holding = await self._open_transactions.collect(metadata, logs, now())
+        holding = await self._open_transactions.collect(metadata, logs, now_ms())
         positions: dict[Partition, Position] = {}
         gaps: dict[Partition, tuple[Gap, ...]] = {}
         for checkpoint in self._tail.checkpoints:
@@ -191,8 +191,3 @@ class DestinationFactsCollector:
             error = TimedOut(f"destination broker {leader} did not answer within {_BROKER_SECONDS:g} s")
             copies = {key: (self._naming.destination(key[0]), key[1]) for key in led}
             return {key: CopyLog(copy, error=error) for key, copy in copies.items()}
-
-
-def now() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000

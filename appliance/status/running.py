@@ -3,9 +3,9 @@
 import aiohttp
 
 from appliance.errors import Unreachable
+from appliance.kafka.client.clock import now_ms
 from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.values import Settings
-from appliance.status.collect import now
 from appliance.status.model.document import STALE_SECONDS
 from appliance.status.model.running import Running, running
 from appliance.timestamps import milliseconds
@@ -26,7 +26,7 @@ async def ask_running(settings: Settings, session: aiohttp.ClientSession) -> Run
         return Running(unknown=f"the replicator at {where} has not looked at both clusters yet")
     try:
         if document["replicator"] == settings.replicator:
-            old = now() - milliseconds(document["at"]) > STALE_SECONDS * 1000
+            old = now_ms() - milliseconds(document["at"]) > STALE_SECONDS * 1000
             return Running(unknown=f"the replicator at {where} is stuck") if old else running(document)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return Running(unknown=f"what answers on {where} is no replicator of this release")

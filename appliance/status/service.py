@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.audit.model.progress import AuditProgress
 from appliance.failover.model.newest_groups import NewestGroups
+from appliance.kafka.client.clock import now_ms
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.problems import Problems
@@ -21,7 +22,6 @@ from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
-from appliance.status.collect import now
 from appliance.status.model.document import document, health, is_fresh
 from appliance.status.model.load_sample import load_sample
 from appliance.status.model.metrics import exposition
@@ -98,18 +98,18 @@ class Pages:
         return await asyncio.to_thread(make)
 
     def _health(self) -> Page:
-        well, answer = health(self._watcher.snapshot, now())
+        well, answer = health(self._watcher.snapshot, now_ms())
         return Page(200 if well else 503, _JSON, _json(answer))
 
     def _metrics(self) -> Page:
         snapshot = self._watcher.snapshot
-        fresh = snapshot is not None and is_fresh(snapshot, now())
+        fresh = snapshot is not None and is_fresh(snapshot, now_ms())
         return Page(200, CONTENT_TYPE_PLAIN_0_0_4, exposition(snapshot, fresh))
 
     def _status(self) -> Page:
         snapshot = self._watcher.snapshot
         if snapshot is None:
-            return Page(503, _JSON, _json(health(None, now())[1]))
+            return Page(503, _JSON, _json(health(None, now_ms())[1]))
         return Page(200, _JSON, _json(document(snapshot, self._reports.last)))
 
 

@@ -9,12 +9,13 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.errors import ApplianceError, TimedOut
 from appliance.failover.group_service import group_sync
 from appliance.failover.model.newest_groups import NewestGroups
+from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import Fault
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
-from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector, now
+from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
 from appliance.status.model.running import Running, with_running
@@ -75,7 +76,7 @@ class Watcher:
             both = await asyncio.gather(source, self._observe_destination())
             self._source_observed, self._destination_observed = both
         observed = self._source_observed, self._destination_observed
-        snapshot = self._composed = compose(self._settings, *observed, self._composed, now())
+        snapshot = self._composed = compose(self._settings, *observed, self._composed, now_ms())
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
         if self._audit is not None and self._audit.path:

@@ -2,7 +2,7 @@ import asyncio
 from dataclasses import replace
 
 from appliance.console.watch import LinkWatch
-from appliance.status.collect import now
+from appliance.kafka.client.clock import now_ms
 from appliance.status.model.document import STALE_SECONDS
 from appliance.status.model.running import Running
 from appliance.status.model.snapshot import Snapshot
@@ -19,7 +19,7 @@ class Clock:
 
 def watched(clock: Clock) -> LinkWatch:
     async def collect() -> Snapshot:
-        return snapshot(now=now())
+        return snapshot(now=now_ms())
 
     async def ask_replicator() -> Running:
         return Running()
@@ -38,7 +38,7 @@ def test_case_281_an_old_snapshot_is_old_although_the_time_was_set_back() -> Non
     assert watch.fresh
     clock.now += STALE_SECONDS + 1
     assert not watch.fresh
-    watch.add(replace(snapshot(), at=now() - 60_000))
+    watch.add(replace(snapshot(), at=now_ms() - 60_000))
     assert not watch.fresh
 
 
