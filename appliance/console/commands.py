@@ -11,6 +11,7 @@ from appliance.console.model.actions import DOCTOR
 from appliance.errors import ApplianceError
 from appliance.kafka.client.clock import now_ms
 from appliance.runtime.child_process import killed_with_parent
+from appliance.runtime.ending import ended
 
 _LINES_MAX = 400
 _LINE_MAX = 1000
@@ -62,7 +63,10 @@ class CommandRun:
                 group.create_task(self._read(process.stderr, keep=False), name=f"{name} stderr")
             await process.wait()
         finally:
-            self.exit_code = await _stopped(process) if process.returncode is None else process.returncode
+            if process.returncode is None:
+                process.terminate()
+                await ended(process, _END_SECONDS)
+            self.exit_code = process.returncode
             self.ended = now_ms()
 
     async def _read(self, stream: asyncio.StreamReader | None, *, keep: bool) -> None:
@@ -84,19 +88,6 @@ async def _line_of(stream: asyncio.StreamReader) -> bytes:
         return await stream.readline()
     except ValueError:
         return b"...\n"
-
-
-async def _stopped(process: asyncio.subprocess.Process) -> int:
-    """The exit code of a process, once it is stopped.
-
-    In a task that is being cancelled, ``asyncio.timeout`` of Python 3.11.2 never times out (case 503).
-    """
-    process.terminate()
-    ending = asyncio.create_task(process.wait(), name="command's end")
-    await asyncio.wait([ending], timeout=_END_SECONDS)
-    if not ending.done():
-        process.kill()
-    return await ending
 
 
 class Commands:

@@ -21,3 +21,10 @@ async def ends_within(seconds: float, work: Coroutine[Any, Any, object]) -> bool
         return working.done()
     finally:
         working.cancel()  # no effect if it is done
+
+
+async def ended(process: asyncio.subprocess.Process, seconds: float = 10.0) -> None:
+    """Wait for the end of a process that was asked to end; kill it after that time."""
+    if not await ends_within(seconds, process.wait()):
+        process.kill()
+        await process.wait()

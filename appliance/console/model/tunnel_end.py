@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from appliance.console.model import text
+from appliance.listing import some
 
 _LIST_MAX = 50
 _NUMBER_MAX = 1e18
@@ -64,10 +65,12 @@ def _brokers(document: object) -> Iterator[Row]:
         ("closed", "Brokers without endpoint"),
     ):
         known = _found(document, "brokers", state)
-        yield Row(name, _listed(_texts(document, "brokers", state)) if isinstance(known, list) else text.UNKNOWN)
+        told = some(_texts(document, "brokers", state), _LIST_MAX) or "none"
+        yield Row(name, told if isinstance(known, list) else text.UNKNOWN)
     endpoints = _found(document, "endpoints")
     if isinstance(endpoints, list):
-        yield Row("Endpoints", _listed([f"{_text(one, 'broker')} at {_address(one)}" for one in endpoints]))
+        named = [f"{_text(one, 'broker')} at {_address(one)}" for one in endpoints]
+        yield Row("Endpoints", some(named, _LIST_MAX) or "none")
     yield Row("Names resolved", _causes(document, "dns_queries"))
 
 
@@ -123,7 +126,7 @@ def _causes(document: object, key: str) -> str:
     if not isinstance(found, dict):
         return text.UNKNOWN
     counted = [f"{_count(found, cause)} {cause.replace('_', ' ')}" for cause in found if _number(found, cause)]
-    return _listed(counted) if counted else "none"
+    return some(counted, _LIST_MAX) or "none"
 
 
 def _durations(document: object, key: str) -> str:
@@ -134,8 +137,3 @@ def _durations(document: object, key: str) -> str:
         if seconds is not None
     )
     return f"{_count(document, key, 'count')}{': ' if shown else ''}{shown}"
-
-
-def _listed(found: list[str]) -> str:
-    more = len(found) - _LIST_MAX
-    return (", ".join(found[:_LIST_MAX]) or "none") + (f" and {more} more" if more > 0 else "")

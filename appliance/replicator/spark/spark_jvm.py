@@ -20,7 +20,7 @@ import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.replicator.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
 from appliance.runtime.child_process import killed_with_parent
-from appliance.runtime.ending import ends_within
+from appliance.runtime.ending import ended
 from appliance.settings.values import EngineSettings
 
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
@@ -81,7 +81,7 @@ class SparkJvm:
         """End Spark, and then the JVM."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        await ended(self._process)
+        await ended(self._process, _STOP_PATIENCE)
 
 
 @contextlib.asynccontextmanager
@@ -165,13 +165,6 @@ def free_port(first: int) -> int:
 def _short(descriptor: int) -> Path:
     """Another name of an open directory while we live, for our user's processes."""
     return Path(f"/proc/{os.getpid()}/fd/{descriptor}")
-
-
-async def ended(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a process that was asked to end; kill it after ten seconds."""
-    if not await ends_within(_STOP_PATIENCE, process.wait()):
-        process.kill()
-        await process.wait()
 
 
 def python_path() -> Mapping[str, str]:

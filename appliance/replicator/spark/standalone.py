@@ -18,7 +18,6 @@ from appliance.errors import ProcessFailed, SettingsError
 from appliance.replicator.spark.configuration import JAVA_OPTIONS, LOG_FILE, part_configuration, properties_text
 from appliance.replicator.spark.spark_jvm import (
     ENV_FILE_VARIABLE,
-    ended,
     own_address,
     private_file,
     python_path,
@@ -27,6 +26,7 @@ from appliance.replicator.spark.spark_jvm import (
 from appliance.replicator.spark.tempdir import tempdir
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.child_process import killed_with_parent
+from appliance.runtime.ending import ended
 from appliance.settings.values import EngineSettings
 
 log = logging.getLogger("appliance.replicator")

@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
-from appliance.replicator.spark import control_client, spark_jvm
+from appliance.replicator.spark import control_client
 from appliance.replicator.spark.control_client import ControlClient
-from appliance.runtime.ending import ends_within
+from appliance.runtime.ending import ended, ends_within
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 
@@ -56,10 +56,9 @@ async def test_case_541_a_task_whose_driver_reads_nothing_ends_all_the_same(monk
     await while_cancelled(ControlClient(stream).close)
 
 
-async def test_case_541_a_process_that_ignores_the_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_jvm, "_STOP_PATIENCE", 0.01)
+async def test_case_541_a_process_that_ignores_the_end_is_killed() -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "import signal; signal.pause()")
-    await while_cancelled(lambda: spark_jvm.ended(process))
+    await while_cancelled(lambda: ended(process, 0.01))
     assert process.returncode == -9
 
 
