@@ -4,11 +4,12 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Mapping
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from appliance.dns.addresses import AddressBook
 from appliance.errors import NameUnresolved, SettingsError
 from appliance.settings.target import AllowedTargets, Target, normal_host
+from appliance.tunnel.client import TunnelClient
 
 ASKED_MAX = 1000
 """Most names, and endpoints, opened on demand: a program may ask for any number of invented names."""
@@ -16,13 +17,6 @@ PORTS_ASKED_MAX = 16
 """Most ports of a name that are opened on demand; of a wider range only those that metadata names."""
 
 log = logging.getLogger("appliance.gateway")
-
-
-class Carrier(Protocol):
-    """The tunnel's client, which listens and carries connections."""
-
-    async def open_endpoint(self, target: Target, address: str, port: int) -> int:
-        """Carry connections to ``address`` and ``port`` to ``target``; return the port."""
 
 
 class Endpoints:
@@ -34,7 +28,7 @@ class Endpoints:
         client: listens there and carries to the broker.
     """
 
-    def __init__(self, allowed: AllowedTargets, book: AddressBook, client: Carrier) -> None:
+    def __init__(self, allowed: AllowedTargets, book: AddressBook, client: TunnelClient) -> None:
         self._allowed = allowed
         self._book = book
         self._client = client

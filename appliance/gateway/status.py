@@ -22,7 +22,7 @@ from appliance.gateway.model.health import Answer, Keys, destination_health, sou
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.gateway.watcher import BrokerWatcher
 from appliance.runtime.background import Work
-from appliance.runtime.http import TEXT, HttpServer, Page
+from appliance.runtime.http import TEXT, HttpServer, Page, json_page
 from appliance.settings.target import Target
 from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel.client import TunnelClient
@@ -33,8 +33,6 @@ log = logging.getLogger("appliance.gateway")
 FAILURE = "a background task failed, the tunnel goes on: {}"
 """The log line for an unexpected error in a background task."""
 
-
-_JSON = "application/json"
 _SHIM_TIMEOUTS = (1.0,)
 
 
@@ -56,16 +54,12 @@ class StatusPages:
         """The page of a path."""
         if path == "/health":
             answer = await self.health()
-            return Page(503 if answer["troubles"] else 200, _JSON, _encoded(answer))
+            return json_page(answer, 503 if answer["troubles"] else 200)
         if path == "/status":
-            return Page(200, _JSON, _encoded(await self.status()))
+            return json_page(await self.status())
         if path == "/metrics":
             return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self.metrics())
         return Page(404, TEXT, b"there is /health, /metrics, /status\n")
-
-
-def _encoded(document: Json) -> bytes:
-    return json.dumps(document, indent=2).encode() + b"\n"
 
 
 def serving(at: Target, pages: StatusPages) -> Work:

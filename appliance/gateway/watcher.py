@@ -9,12 +9,11 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from appliance.errors import ApplianceError, NameUnresolved, SettingsError
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.model.brokers import VARIABLES, BrokerState, BrokerView, Change, Fault, compare, why_refused
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.client.interface import Cluster
 from appliance.settings.target import AllowedTargets, Target
 
 PAUSE = 3.0
@@ -23,13 +22,6 @@ RETRY, RETRY_MAX = 1.0, 12.0
 """Seconds between two polls while they fail: the first pause, and the longest; they double in between."""
 
 log = logging.getLogger("appliance.gateway")
-
-
-class Cluster(Protocol):
-    """A source of live metadata."""
-
-    async def metadata(self, topics: Sequence[str] | None) -> Metadata:
-        """The cluster's metadata; raises ApplianceError."""
 
 
 class BrokerWatcher:

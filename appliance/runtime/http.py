@@ -5,6 +5,7 @@ h11 holds the protocol's rules; this file has the socket, the timeout and the pa
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -28,6 +29,11 @@ class Page:
     status: int
     content_type: str
     body: bytes
+
+
+def json_page(document: object, status: int = 200) -> Page:
+    """A document as JSON."""
+    return Page(status, "application/json", json.dumps(document, indent=2).encode() + b"\n")
 
 
 Pages = Callable[[str], Awaitable[Page]]

@@ -6,7 +6,6 @@ that does not answer is shown in the snapshot, and the replicator logs it itself
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import AsyncIterator, Callable
 
@@ -19,7 +18,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background
-from appliance.runtime.http import TEXT, HttpServer, Page
+from appliance.runtime.http import TEXT, HttpServer, Page, json_page
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.model.document import document, health, is_fresh
@@ -31,7 +30,6 @@ from appliance.status.watcher import Watcher
 
 log = logging.getLogger("appliance.status")
 
-_JSON = "application/json"
 _PAUSE = 3.0
 _PAUSE_MAX = 15.0
 _PARTITIONS_A_SECOND = 700
@@ -99,7 +97,7 @@ class Pages:
 
     def _health(self) -> Page:
         well, answer = health(self._watcher.snapshot, now_ms())
-        return Page(200 if well else 503, _JSON, _json(answer))
+        return json_page(answer, 200 if well else 503)
 
     def _metrics(self) -> Page:
         snapshot = self._watcher.snapshot
@@ -109,9 +107,5 @@ class Pages:
     def _status(self) -> Page:
         snapshot = self._watcher.snapshot
         if snapshot is None:
-            return Page(503, _JSON, _json(health(None, now_ms())[1]))
-        return Page(200, _JSON, _json(document(snapshot, self._reports.last)))
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, indent=2).encode() + b"\n"
+            return json_page(health(None, now_ms())[1], 503)
+        return json_page(document(snapshot, self._reports.last))
