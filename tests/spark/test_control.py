@@ -22,7 +22,7 @@ from appliance.replicator.spark.assignment import (
     Notice,
     Report,
     encode_assignment,
-    encode_hello,
+    encode_message,
 )
 from appliance.replicator.spark.control_client import ControlClient, DriverEndpoint, control_client
 from appliance.replicator.spark.control_connection import REPORT_MAX, Stream, dialled
@@ -197,7 +197,7 @@ async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_p
         control.assign([A])
         _, writer = await dialled(control.address, control.token)
         writer.transport.pause_reading()
-        writer.write(encode_hello(Hello(0, 0)))
+        writer.write(encode_message(Hello(0, 0)))
         await begun.wait()
         (task,) = control._tasks.values()
         buffered = []
@@ -259,7 +259,7 @@ async def test_between_hosts_nobody_is_heard_who_was_not_given_the_token() -> No
         control.assign([A])
         with pytest.raises(ssl.SSLError):
             await dialled(control.address, "of another run")
-        assert await answer(await stranger(control), encode_hello(Hello(0, 0))) == b""
+        assert await answer(await stranger(control), encode_message(Hello(0, 0))) == b""
         async with task_of(control) as task:
             assert await task.assignment() == A
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from appliance.errors import ApplianceError
-from appliance.replicator.spark.address_messages import Question, Serving
-from appliance.replicator.spark.assignment import Hello, encode_hello
+from appliance.replicator.spark.address_messages import Question
+from appliance.replicator.spark.assignment import Hello, encode_message
 from appliance.replicator.spark.control_client import control_client
 from appliance.replicator.spark.control_connection import dialled
 from appliance.replicator.spark.control_server import ControlServer
@@ -27,7 +27,7 @@ from tests.spark.test_control import ON_A_PORT, A, answer, endpoint, server
 from tests.support.sql import range_of
 
 TASK = 0
-ONE, OTHER = Serving("10.0.0.2", 4000), Serving("10.0.0.3", 4000)
+ONE, OTHER = Target("10.0.0.2", 4000), Target("10.0.0.3", 4000)
 
 
 def untold(_: str, error: ApplianceError | None) -> None:
@@ -157,11 +157,11 @@ async def test_strangers_and_ends_of_another_task_get_nothing_from_the_listener_
         at = made.address
         with pytest.raises(ssl.SSLError):
             await dialled(at, "of another run")
-        for words in (b"\xff\xfe\xff\xfe\n", encode_hello(Hello(TASK, 1))):
+        for words in (b"\xff\xfe\xff\xfe\n", encode_message(Hello(TASK, 1))):
             assert await answer(await asyncio.open_connection(at.host, at.port), words) == b""
         for hello in (Hello(TASK + 1, 1), Question(TASK, 1)):
             stream = await dialled(at, made.control.token)
-            assert await answer(stream, encode_hello(hello)) == b""
+            assert await answer(stream, encode_message(hello)) == b""
         asking = asyncio.create_task(made.service.transform([range_of([b"1"])]))
         assert await asyncio.to_thread(asked_for_ranges, made.lanes, of_job(1)) == [(0, 1)]
         asking.cancel()
@@ -170,7 +170,7 @@ async def test_strangers_and_ends_of_another_task_get_nothing_from_the_listener_
 async def test_whoever_asks_the_driver_for_something_else_after_a_question_is_let_go() -> None:
     async with serving() as made:
         stream = await dialled(made.lanes.driver, made.control.token)
-        assert await answer(stream, encode_hello(Question(TASK + 1, 1)) + b'{"stop":true}\n') == b"{}\n"
+        assert await answer(stream, encode_message(Question(TASK + 1, 1)) + b'{"stop":true}\n') == b"{}\n"
 
 
 def test_a_job_belongs_to_the_process_that_its_first_question_has_found() -> None:
@@ -193,5 +193,5 @@ def test_another_process_at_the_same_address_is_another_one() -> None:
     addresses.serves(TASK, ONE)
     assert addresses.find(Question(TASK, 1))
     addresses.gone(TASK)
-    addresses.serves(TASK, Serving(ONE.host, ONE.port))
+    addresses.serves(TASK, Target(ONE.host, ONE.port))
     assert addresses.find(Question(TASK, 1)) is None

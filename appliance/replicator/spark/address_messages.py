@@ -25,24 +25,16 @@ class Question:
     stage: int
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """The address at which a task serves the SQL's jobs of other hosts."""
+def address_in(fields: Mapping[str, Any]) -> Target:
+    """The address in a message.
 
-    host: str
-    port: int
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> "Serving":
-        """The address in a message.
-
-        Raises:
-            PeerError: it holds none.
-        """
-        try:
-            return cls(str(fields["host"]), int(fields["port"]))
-        except (KeyError, ValueError, TypeError) as error:
-            raise PeerError(f"not an address: {error!r}") from error
+    Raises:
+        PeerError: it holds none.
+    """
+    try:
+        return Target(str(fields["host"]), int(fields["port"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise PeerError(f"not an address: {error!r}") from error
 
 
 def encode_answer(at: Target | None) -> bytes:
@@ -57,7 +49,4 @@ def decode_answer(line: bytes) -> Target | None:
         PeerError: it is no answer.
     """
     fields = fields_of(line)
-    if not fields:
-        return None
-    said = Serving.of(fields)
-    return Target(said.host, said.port)
+    return address_in(fields) if fields else None

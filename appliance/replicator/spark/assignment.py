@@ -25,8 +25,9 @@ from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
-from appliance.replicator.spark.address_messages import Question, Serving
+from appliance.replicator.spark.address_messages import Question, address_in
 from appliance.replicator.spark.json_lines import decoded, encode_line, fields_of
+from appliance.settings.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,9 @@ Report = Notice | Copied
 STOP = b'{"stop":true}\n'
 
 
-def encode_hello(hello: Hello | Question) -> bytes:
-    """The line."""
-    return encode_line(dataclasses.asdict(hello))
+def encode_message(message: Hello | Question | Report | Target) -> bytes:
+    """The line of a message with flat fields."""
+    return encode_line(dataclasses.asdict(message))
 
 
 def decode_hello(line: bytes) -> Hello | Question:
@@ -156,18 +157,13 @@ def decode_assignment(line: bytes) -> Assignment | None:
         raise PeerError(f"not an assignment: {error!r}") from error
 
 
-def encode_report(report: Report | Serving) -> bytes:
-    """The line."""
-    return encode_line(dataclasses.asdict(report))
-
-
-def decode_report(line: bytes) -> Report | Serving:
-    """The report in a line, or the task's address.
+def decode_report(line: bytes) -> Report | Target:
+    """The report in a line, or the address at which the task serves the SQL's jobs of other hosts.
 
     Raises:
         PeerError: it holds neither.
     """
     fields = fields_of(line)
     if "host" in fields:
-        return Serving.of(fields)
+        return address_in(fields)
     return decoded(Notice, fields, str) if "subject" in fields else decoded(Copied, fields, int)

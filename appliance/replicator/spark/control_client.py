@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import Unreachable
-from appliance.replicator.spark.address_messages import Serving
-from appliance.replicator.spark.assignment import (
-    Assignment,
-    Hello,
-    Report,
-    decode_assignment,
-    encode_hello,
-    encode_report,
-)
+from appliance.replicator.spark.assignment import Assignment, Hello, Report, decode_assignment, encode_message
 from appliance.replicator.spark.control_connection import DIAL_SECONDS, Stream, dialled, read_line
 from appliance.runtime.ending import ends_within
 from appliance.settings.target import Target
@@ -74,9 +66,9 @@ class ControlClient:
                 return
             yield assignment
 
-    def report(self, report: Report | Serving) -> None:
+    def report(self, report: Report | Target) -> None:
         """Send a report or its address to the driver."""
-        self._writer.write(encode_report(report))
+        self._writer.write(encode_message(report))
 
     async def close(self) -> None:
         """End the connection once everything is sent, or nobody reads it."""
@@ -99,7 +91,7 @@ async def control_client(endpoint: DriverEndpoint, hello: Hello) -> AsyncIterato
     except OSError as error:
         cause = f"SPARK_DRIVER_HOST, SPARK_DRIVER_PORT: {error or 'no answer in time'}"
         raise Unreachable(f"{socket.gethostname()} does not reach the replicator at {at}: {cause}") from error
-    stream[1].write(encode_hello(hello))
+    stream[1].write(encode_message(hello))
     client = ControlClient(stream)
     try:
         yield client

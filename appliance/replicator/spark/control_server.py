@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.errors import PeerError
-from appliance.replicator.spark.address_messages import Question, Serving
+from appliance.replicator.spark.address_messages import Question
 from appliance.replicator.spark.assignment import STOP, Assignment, Hello, Report, decode_report, encode_assignment
 from appliance.replicator.spark.control_connection import read_line
 from appliance.replicator.spark.control_listener import HELLO_SECONDS, STRANGERS_MAX, ControlListener
@@ -124,8 +124,8 @@ class ControlServer(ControlListener):
                 del self._tasks[hello.task]
                 self.addresses.gone(hello.task)
 
-    def _hear(self, task: int, report: Report | Serving) -> None:
-        if isinstance(report, Serving):
+    def _hear(self, task: int, report: Report | Target) -> None:
+        if isinstance(report, Target):
             if self._assignments is not None:
                 self.addresses.serves(task, report)
         else:

@@ -3,8 +3,8 @@
 import asyncio
 
 from appliance.errors import PeerError
-from appliance.replicator.spark.address_messages import Question, Serving, encode_answer
-from appliance.replicator.spark.assignment import Hello, decode_hello, encode_hello
+from appliance.replicator.spark.address_messages import Question, encode_answer
+from appliance.replicator.spark.assignment import Hello, decode_hello, encode_message
 from appliance.replicator.spark.control_connection import DIAL_SECONDS, Stream, dialled, read_line
 from appliance.settings.target import Target
 
@@ -17,12 +17,12 @@ class TransformAddresses:
     """
 
     def __init__(self) -> None:
-        self._serving: dict[int, Serving] = {}
-        self._found: dict[int, tuple[int, Serving | None]] = {}
+        self._serving: dict[int, Target] = {}
+        self._found: dict[int, tuple[int, Target | None]] = {}
         """For each task the newest stage that has asked, and what it has found."""
         self._dialled: dict[int, asyncio.StreamWriter] = {}
 
-    def serves(self, task: int, serving: Serving) -> None:
+    def serves(self, task: int, serving: Target) -> None:
         """A task serves jobs there from now on."""
         self.gone(task)
         self._serving[task] = serving
@@ -45,9 +45,7 @@ class TransformAddresses:
         if question.stage > stage:
             stage, found = self._found[question.task] = question.stage, now
         # Another process may have the same address later.
-        if question.stage < stage or found is None or found is not now:
-            return None
-        return Target(found.host, found.port)
+        return found if question.stage == stage and found is now else None
 
     async def answer(self, question: Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer an end's questions, of one job after the other, until it ends the connection.
@@ -73,10 +71,10 @@ class TransformAddresses:
         if serving is None:
             raise ConnectionError(f"task {task} does not serve yet")
         async with asyncio.timeout(DIAL_SECONDS):
-            reader, writer = await dialled(Target(serving.host, serving.port), token)
+            reader, writer = await dialled(serving, token)
         if self._serving.get(task) is not serving:
             writer.transport.abort()
             raise ConnectionError(f"task {task} is gone")
         self._dialled[task] = writer
-        writer.write(encode_hello(Hello(task, 0)))
+        writer.write(encode_message(Hello(task, 0)))
         return reader, writer

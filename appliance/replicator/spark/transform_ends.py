@@ -11,7 +11,7 @@ from pathlib import Path
 from appliance.errors import Unreachable
 from appliance.kafka.client.silence import probe
 from appliance.replicator.spark.address_messages import Question, decode_answer
-from appliance.replicator.spark.assignment import Hello, encode_hello
+from appliance.replicator.spark.assignment import Hello, encode_message
 from appliance.replicator.spark.control_connection import DIAL_SECONDS, control_tls
 from appliance.replicator.transform.connection import Connection
 from appliance.runtime.bind import short_path
@@ -60,7 +60,7 @@ def connected(lanes: Lanes, attempt: Attempt) -> Connection:
         raise EOFError
     connection = _dialled(at, lanes.token)
     made = Connection(connection, lambda: _address(lanes, question) is not None)
-    made.send(encode_hello(Hello(attempt.task, attempt.number)))
+    made.send(encode_message(Hello(attempt.task, attempt.number)))
     return made
 
 
@@ -100,7 +100,7 @@ def _address(lanes: LanesOnHosts, question: Question) -> Target | None:
 
 
 def _asked(driver: BufferedRWPair, question: Question) -> Target | None:
-    driver.write(encode_hello(question))
+    driver.write(encode_message(question))
     driver.flush()
     if not (line := driver.readline()):
         raise EOFError

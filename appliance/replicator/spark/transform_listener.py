@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from appliance.errors import PeerError
-from appliance.replicator.spark.address_messages import Question, Serving
+from appliance.replicator.spark.address_messages import Question
 from appliance.replicator.spark.assignment import Hello
 from appliance.replicator.spark.control_client import ControlClient
 from appliance.replicator.spark.control_listener import ControlListener
@@ -43,7 +43,7 @@ async def serving_hosts(service: TransformService, task: int, driver: ControlCli
     try:
         at = listener.address
         assert isinstance(at, Target)
-        driver.report(Serving(at.host, at.port))
+        driver.report(at)
         yield
     finally:
         await listener.close()

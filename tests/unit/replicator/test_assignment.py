@@ -9,7 +9,7 @@ from appliance.link.model.position import NO_PLACE, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark import assignment
-from appliance.replicator.spark.address_messages import Question, Serving, decode_answer, encode_answer
+from appliance.replicator.spark.address_messages import Question, decode_answer, encode_answer
 from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
 from appliance.settings.target import Target
 
@@ -24,22 +24,22 @@ ASSIGNMENT = Assignment(
 
 def test_a_written_assignment_is_read_back() -> None:
     hello, notice, copied = Hello(3, 17), Notice("lane 3", "no", "Fenced"), Copied(10, 900, 1, 2, 1)
-    assert assignment.decode_hello(assignment.encode_hello(hello)) == hello
+    assert assignment.decode_hello(assignment.encode_message(hello)) == hello
     assert assignment.decode_assignment(assignment.encode_assignment(ASSIGNMENT)) == ASSIGNMENT
     assert assignment.decode_assignment(STOP) is None
-    for report in (notice, copied, Serving("10.0.0.2", 4000)):
-        assert assignment.decode_report(assignment.encode_report(report)) == report
+    for report in (notice, copied, Target("10.0.0.2", 4000)):
+        assert assignment.decode_report(assignment.encode_message(report)) == report
 
 
 def test_a_question_and_its_answer_are_read_back() -> None:
     question = Question(3, 40)
-    assert assignment.decode_hello(assignment.encode_hello(question)) == question
+    assert assignment.decode_hello(assignment.encode_message(question)) == question
     for at in (Target("10.0.0.2", 4000), None):
         assert decode_answer(encode_answer(at)) == at
 
 
 def test_every_line_is_one_line() -> None:
-    line = assignment.encode_report(Notice("a\nb", "c\r\nd", "e"))
+    line = assignment.encode_message(Notice("a\nb", "c\r\nd", "e"))
     assert line.count(b"\n") == 1
 
 
