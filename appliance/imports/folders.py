@@ -11,26 +11,16 @@ from appliance.errors import SettingsError
 SETTINGS = "setenv.sh"
 
 
-def check_new(out: Path, folders: Mapping[str, str]) -> None:
-    """Check that none of the ``folders`` in ``out`` exists.
-
-    Raises:
-        SettingsError: with those that do.
-    """
-    there = [out / folder for folder in folders if os.path.lexists(out / folder)]
-    if there:
-        raise SettingsError(
-            [f"{path}: exists, and is not overwritten: remove it, or choose another --out" for path in there]
-        )
-
-
 def write_folders(out: Path, folders: Mapping[str, str]) -> None:
     """Write the text of each folder's setenv.sh, readable for its owner alone.
 
     Raises:
         SettingsError: a folder exists, or the system does not permit it.
     """
-    check_new(out, folders)
+    there = [out / folder for folder in folders if os.path.lexists(out / folder)]
+    if there:
+        cure = "exists, and is not overwritten: remove it, or choose another --out"
+        raise SettingsError([f"{path}: {cure}" for path in there])
     for folder, text in folders.items():
         try:
             out.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from appliance.imports.model.verdict import (
     Rule,
     Translation,
     Verdict,
+    always,
     by_value,
     carried,
     check_not_looked_up,
@@ -37,9 +38,7 @@ SHARED: dict[str, Rule] = {
         {"pem": needless("PEM is the only format")}, left("PEM is the only format of certificates")
     ),
     "ssl.keystore.password": left("a PEM file needs no password; its key's is ssl.key.password"),
-    "ssl.endpoint.identification.algorithm": by_value(
-        {"https": needless("names of brokers are always checked")}, left("names of brokers are always checked")
-    ),
+    "ssl.endpoint.identification.algorithm": always("names of brokers are always checked", "https"),
     "ssl.protocol": left("TLS 1.2 and 1.3, by the system's OpenSSL"),
     "ssl.enabled.protocols": left("TLS 1.2 and 1.3, by the system's OpenSSL"),
     "ssl.cipher.suites": left("the ciphers are those of the system's OpenSSL"),
@@ -51,13 +50,10 @@ SHARED: dict[str, Rule] = {
 
 CONSUMER: dict[str, Rule] = {
     "auto.offset.reset": carried("REPLICA_TOPICS_START"),
-    "isolation.level": by_value(
-        {"read_committed": needless("only committed records are copied")},
-        left("only committed records are copied"),
-    ),
+    "isolation.level": always("only committed records are copied", "read_committed"),
     "group.id": left("the link has no consumer group: its positions are in the destination cluster"),
     "client.rack": left("the link reads from leaders"),
-    "check.crcs": by_value({"true": needless("every checksum is checked")}, left("every checksum is checked")),
+    "check.crcs": always("every checksum is checked", "true"),
 }
 """The keys of a consumer at the source."""
 
@@ -65,9 +61,7 @@ PRODUCER: dict[str, Rule] = {
     "acks": by_value(
         {"all": needless("all acknowledge"), "-1": needless("all acknowledge")}, left("the link waits for all replicas")
     ),
-    "enable.idempotence": by_value(
-        {"true": needless("the link writes in transactions")}, left("the link writes in transactions")
-    ),
+    "enable.idempotence": always("the link writes in transactions", "true"),
     "compression.type": left("a copied batch keeps its compression"),
     "max.in.flight.requests.per.connection": left(TUNING),
     "transactional.id": left("the link's transactional ids are replicator-<SOURCE_CLUSTER_ID>.lane-N"),

@@ -16,6 +16,7 @@ from appliance.imports.model.verdict import (
     Rule,
     Translation,
     Verdict,
+    always,
     by_value,
     carried,
     left,
@@ -61,10 +62,8 @@ KEYS: Mapping[str, Rule] = {
     "topic.config.sync.interval.ms": left("settings follow within some DISCOVERY_SECONDS"),
     "topic.auto.create": by_value({"true": needless("copies are created")}, left("copies are created where they lack")),
     "topic.create.backoff.ms": left("the link's deadlines are its own"),
-    "topic.preserve.partitions": by_value({"true": needless(_AS_ITS_SOURCE)}, left(_AS_ITS_SOURCE)),
-    "topic.timestamp.type": by_value(
-        {"createtime": needless("records keep their timestamps")}, left("records keep their timestamps")
-    ),
+    "topic.preserve.partitions": always(_AS_ITS_SOURCE, "true"),
+    "topic.timestamp.type": always("records keep their timestamps", "createtime"),
     "dest.topic.replication.factor": by_value(
         {"0": left("REPLICATION_FACTOR=-1 is the destination brokers' default; as at the source is not offered")},
         carried("REPLICATION_FACTOR"),

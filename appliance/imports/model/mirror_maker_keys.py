@@ -6,7 +6,7 @@ They are those of Kafka 2.4 to 4.3. ``MirrorMakerConfig`` of Kafka says which of
 from collections.abc import Mapping
 
 from appliance.imports.model.expressions import alternation
-from appliance.imports.model.verdict import Rule, Translation, by_value, carried, left, needless, yes_or_no
+from appliance.imports.model.verdict import Rule, Translation, always, by_value, carried, left, needless, yes_or_no
 
 _TOPICS = "REPLICA_TOPICS_SOURCE_REGEX"
 _GROUPS = "REPLICA_GROUPS_REGEX"
@@ -65,12 +65,9 @@ CONNECTOR: Mapping[str, Rule] = {
     "offset-syncs.topic.replication.factor": left(_OWN_TOPICS),
     "heartbeats.topic.replication.factor": left(_OWN_TOPICS),
     "checkpoints.topic.replication.factor": left(_OWN_TOPICS),
-    "refresh.topics.enabled": by_value({"true": needless(_ALWAYS_SEARCHED)}, left(_ALWAYS_SEARCHED)),
+    "refresh.topics.enabled": always(_ALWAYS_SEARCHED, "true"),
     "refresh.topics.interval.seconds": carried("DISCOVERY_SECONDS"),
-    "refresh.groups.enabled": by_value(
-        {"true": needless("new groups are found every GROUPS_SYNC_SECONDS")},
-        left("new groups are found every GROUPS_SYNC_SECONDS"),
-    ),
+    "refresh.groups.enabled": always("new groups are found every GROUPS_SYNC_SECONDS", "true"),
     "refresh.groups.interval.seconds": left("new groups are found every GROUPS_SYNC_SECONDS"),
     "sync.topic.configs.enabled": yes_or_no("CONFIGS_SYNC"),
     "sync.topic.configs.interval.seconds": left("settings follow within some DISCOVERY_SECONDS"),

@@ -75,6 +75,11 @@ def by_value(rules: Mapping[str, Rule], otherwise: Rule) -> Rule:
     return lambda value: rules.get(value.strip().lower(), otherwise)(value)
 
 
+def always(reason: str, *chosen: str) -> Rule:
+    """A rule for what the link does whatever the value is; ``chosen`` are those that ask for it, in lower case."""
+    return by_value(dict.fromkeys(chosen, needless(reason)), left(reason))
+
+
 def yes_or_no(variable: str) -> Rule:
     """A rule that sets ``variable`` to yes for true, and to no for false."""
     yes, no = carried(variable, lambda _: "yes"), carried(variable, lambda _: "no")

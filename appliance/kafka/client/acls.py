@@ -4,7 +4,7 @@ Also the key's own operations, which Metadata returns without any right to see A
 """
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kio.schema.create_acls.v2 import CreateAclsRequest, CreateAclsResponse
@@ -19,6 +19,7 @@ from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol import metadata
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.versions import offers
@@ -128,7 +129,7 @@ async def create_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[
     """Make ACLs in this order; existing ones stay. Returns the errors of those that could not be made."""
     connection = await _able(cluster, CreateAclsRequest)
     failures: dict[AclBinding, ApplianceError] = {}
-    for some in _pieces(bindings):
+    for some in pieces(((each, 1) for each in bindings), _AT_ONCE):
         creations = tuple(
             AclCreation(
                 resource_type=_TOPIC_RESOURCE,
@@ -153,7 +154,7 @@ async def delete_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[
     """Remove exactly these ACLs, if they exist. Returns the errors of those that could not be removed."""
     connection = await _able(cluster, DeleteAclsRequest)
     failures: dict[AclBinding, ApplianceError] = {}
-    for some in _pieces(bindings):
+    for some in pieces(((each, 1) for each in bindings), _AT_ONCE):
         filters = tuple(
             DeleteAclsFilter(
                 resource_type_filter=_TOPIC_RESOURCE,
@@ -185,10 +186,6 @@ async def permitted(cluster: Cluster, topics: Sequence[str]) -> dict[str, frozen
         for topic in answer.topics
         if topic.error_code is ErrorCode.none and topic.topic_authorized_operations != _UNTOLD
     }
-
-
-def _pieces(bindings: Sequence[AclBinding]) -> Iterable[Sequence[AclBinding]]:
-    return (bindings[first : first + _AT_ONCE] for first in range(0, len(bindings), _AT_ONCE))
 
 
 async def _able(cluster: Cluster, request: type[RequestPayload]) -> Connection:

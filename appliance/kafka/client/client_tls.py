@@ -64,11 +64,7 @@ def _context(cluster: ClusterSettings) -> ssl.SSLContext:
     own = cluster.certificate
     if own and (faults := list(certificate_faults(cluster, own))):
         raise SettingsError(faults)
-    try:
-        context = ssl.create_default_context(cafile=cluster.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        variable = cluster.variable("CA_FILE")
-        raise SettingsError([f"{variable}={cluster.ca_file}: expected a PEM file of certificates: {error}"]) from error
+    context = trusting(cluster.variable("CA_FILE"), cluster.ca_file)
     try:
         if own:
             context.load_cert_chain(own.file, own.key, own.password.reveal)  # always a password, or OpenSSL would ask
@@ -76,6 +72,18 @@ def _context(cluster: ClusterSettings) -> ssl.SSLContext:
         variable = cluster.variable("SSL_CERTIFICATE_FILE")
         raise SettingsError([f"{variable}={own.file if own else ''}: not fit for TLS: {error}"]) from error
     return context
+
+
+def trusting(variable: str, authorities: Path | None) -> ssl.SSLContext:
+    """A TLS context that trusts the authorities in a file, or the system's.
+
+    Raises:
+        SettingsError: the file cannot be used; the text names its variable.
+    """
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingsError([f"{variable}={authorities}: expected a PEM file of certificates: {error}"]) from error
 
 
 def certificate_remedy(cluster: ClusterSettings) -> str:

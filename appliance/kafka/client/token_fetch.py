@@ -9,13 +9,13 @@ import contextlib
 import json
 import os
 import signal
-import ssl
 import time
 import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from appliance.errors import CredentialsRefused, SettingsError, TokenUnavailable
+from appliance.errors import CredentialsRefused, TokenUnavailable
+from appliance.kafka.client.client_tls import trusting
 from appliance.kafka.client.tokens import Token, token_of
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism
@@ -40,7 +40,7 @@ async def _granted(cluster: ClusterSettings) -> Token:
 
     url, where = cluster.oauth.token_url, f"{cluster.variable('OAUTH_TOKEN_URL')}={cluster.oauth.token_url}"
     form = {"grant_type": "client_credentials"} | ({"scope": cluster.oauth.scope} if cluster.oauth.scope else {})
-    authorities = await asyncio.to_thread(_authorities, cluster)
+    authorities = await asyncio.to_thread(trusting, cluster.variable("OAUTH_CA_FILE"), cluster.oauth.ca_file)
     headers = {"Authorization": _basic(cluster.api_key, cluster.api_secret), "Accept": "application/json"}
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     try:
@@ -73,15 +73,6 @@ def _basic(user: str, password: Secret) -> str:
     """HTTP's basic authorization with both parts encoded as in a form (RFC 6749, section 2.3.1)."""
     pair = ":".join(urllib.parse.quote_plus(part) for part in (user, password.reveal()))
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
-
-
-def _authorities(cluster: ClusterSettings) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=cluster.oauth.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        variable = cluster.variable("OAUTH_CA_FILE")
-        fault = f"{variable}={cluster.oauth.ca_file}: expected a PEM file of certificates: {error}"
-        raise SettingsError([fault]) from error
 
 
 def _in_answer(cluster: ClusterSettings, where: str, status: int, body: bytes) -> Token:
