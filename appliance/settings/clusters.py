@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from appliance.settings.logins import NO_OAUTH, ClientCertificate, OAuthSettings
-from appliance.settings.parsers import choice, identifier, listed, matching, optional, secret, text
+from appliance.settings.parsers import choice, identifier, listed, matching, optional
 from appliance.settings.role import EVERY_ROLE, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
@@ -92,16 +92,14 @@ class ClusterSettings:
     ]
     api_key: Annotated[
         str,
-        BothSides.of(
-            "API_KEY", "The SASL user name at the {side} cluster, or the OAuth client id.", text, default=None
-        ),
+        BothSides.of("API_KEY", "The SASL user name at the {side} cluster, or the OAuth client id.", str, default=None),
     ]
     api_secret: Annotated[
         Secret,
         BothSides.of(
             "API_SECRET",
             "The SASL password of that user, or the secret of that client.",
-            secret,
+            Secret,
             default=None,
             confidential=True,
         ),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from appliance.settings.parsers import listed, listening_target, matching, optional, secret
+from appliance.settings.parsers import listed, listening_target, matching, optional
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
@@ -44,7 +44,7 @@ class ControlCenterSettings:
         Variable(
             "CONSOLE_TOKEN",
             "Secret with which the page also pauses, resumes, promotes and resets; empty: the page only reads.",
-            secret,
+            Secret,
             "",
             roles=Role.CONSOLE,
             confidential=True,

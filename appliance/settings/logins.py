@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from appliance.settings.parsers import optional, secret, text
+from appliance.settings.parsers import optional
 from appliance.settings.secret import Secret
 from appliance.settings.variable import BothSides
 
@@ -57,7 +57,7 @@ class ClientCertificate:
     key: Annotated[Path, BothSides.of("SSL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path))]
     password: Annotated[
         Secret,
-        BothSides.of("SSL_KEY_PASSWORD", "Password of that key; empty: it has none.", secret, confidential=True),
+        BothSides.of("SSL_KEY_PASSWORD", "Password of that key; empty: it has none.", Secret, confidential=True),
     ] = _NO_PASSWORD
 
 
@@ -73,7 +73,7 @@ class OAuthSettings:
             https_url,
         ),
     ] = ""
-    scope: Annotated[str, BothSides.of("OAUTH_SCOPE", "Scope that is asked for there; empty: none.", text)] = ""
+    scope: Annotated[str, BothSides.of("OAUTH_SCOPE", "Scope that is asked for there; empty: none.", str)] = ""
     ca_file: Annotated[
         Path | None,
         BothSides.of(

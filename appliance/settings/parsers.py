@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from appliance.settings.secret import Secret
 from appliance.settings.target import Target, is_ip_literal
 
 TOPIC_NAME_MAX = 249
@@ -21,16 +20,6 @@ _IDENTIFIER_MAX = 100
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
-
-
-def text(value: str) -> str:
-    """Any text."""
-    return value
-
-
-def secret(value: str) -> Secret:
-    """Any text, masked."""
-    return Secret(value)
 
 
 def identifier(value: str) -> str:

@@ -18,7 +18,6 @@ from appliance.settings.parsers import (
     regexes,
     replication_factor,
     seconds,
-    secret,
     topic_name,
     topic_suffix,
     topics_regex,
@@ -320,7 +319,7 @@ class EngineSettings:
         Variable(
             "SPARK_AUTHENTICATE_SECRET",
             "The shared secret of a Spark cluster; required with spark://host:port.",
-            secret,
+            Secret,
             "",
             confidential=True,
         ),

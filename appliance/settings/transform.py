@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from appliance.settings.parsers import choice, optional, secret
+from appliance.settings.parsers import choice, optional
 from appliance.settings.secret import Secret
 from appliance.settings.variable import Variable
 
@@ -51,7 +51,7 @@ class TransformSettings:
         Variable(
             "REPLICA_TRANSFORM_SALT",
             "Salt for hashes, which the SELECT sees as its column salt; better in a file of its own.",
-            secret,
+            Secret,
             "",
             confidential=True,
         ),

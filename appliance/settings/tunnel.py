@@ -14,7 +14,6 @@ from appliance.settings.parsers import (
     networks,
     optional,
     seconds,
-    secret,
     whole,
 )
 from appliance.settings.role import TUNNEL_ENDS, Role
@@ -129,7 +128,7 @@ class TunnelSettings:
         Variable(
             "SHARED_SECRET",
             "The shared secret of both VMs; make one with: openssl rand -base64 33",
-            secret,
+            Secret,
             roles=TUNNEL_ENDS,
             confidential=True,
         ),
@@ -139,7 +138,7 @@ class TunnelSettings:
         Variable(
             "SHARED_SECRET_PREVIOUS",
             "The previous SHARED_SECRET during a change, until the source VM has the new one.",
-            secret,
+            Secret,
             "",
             roles=Role.DESTINATION,
             confidential=True,
