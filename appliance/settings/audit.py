@@ -17,7 +17,6 @@ class AuditSettings:
             "AUDIT_PATH",
             "Folder of the audit table (docs/audit.md): an absolute path, or s3a://... or gs://...; empty: none.",
             audit_path,
-            "",
         ),
     ]
     row_seconds: Annotated[

@@ -35,7 +35,6 @@ class ControlCenterSettings:
             "CONTROL_CENTER_NAMES",
             "Domain names by which browsers reach the page, for example through a proxy; comma separated.",
             listed(matching(r"[A-Za-z0-9.-]+", "a domain name, such as kafka.example.com")),
-            "",
             roles=Role.CONSOLE,
         ),
     ]
@@ -45,7 +44,6 @@ class ControlCenterSettings:
             "CONSOLE_TOKEN",
             "Secret with which the page also pauses, resumes, promotes and resets; empty: the page only reads.",
             Secret,
-            "",
             roles=Role.CONSOLE,
             confidential=True,
         ),
@@ -56,7 +54,6 @@ class ControlCenterSettings:
             "CONTROL_CENTER_LINKS",
             "Directory in which the control centers of a VM's links find each other; empty: each shows its own link.",
             optional(Path),
-            "",
             roles=Role.CONSOLE,
         ),
     ]

@@ -21,7 +21,6 @@ class GroupSettings:
             "REPLICA_GROUPS_REGEX",
             "Groups whose offsets follow: regular expressions for whole names, comma separated; empty: none.",
             regexes,
-            "",
         ),
     ]
     exclude_regex: Annotated[

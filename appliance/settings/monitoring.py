@@ -42,7 +42,6 @@ class MonitoringSettings:
             "SPARK_EVENT_LOG_DIR",
             "Folder of Spark's event log, for its history server: a path or a URL; empty: no log.",
             _folder,
-            "",
         ),
     ]
     listener: Annotated[
@@ -51,6 +50,5 @@ class MonitoringSettings:
             "PROGRESS_LISTENER",
             "Python that is told the progress, MODULE:NAME or /path/FILE.py:NAME (docs/spark.md); empty: none.",
             matching(r"(/\S*/\w+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|", "MODULE:NAME or /path/FILE.py:NAME"),
-            "",
         ),
     ]

@@ -18,12 +18,14 @@ _FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINAT
 _TOPIC, _COPY = "KAFKA_CLUSTERS_SOURCE_TOPIC", "KAFKA_CLUSTERS_DESTINATION_TOPIC"
 
 ONE_TOPIC = {
-    "SOURCE_BROKER_SERVERS": Variable(_FROM, "The source's bootstrap brokers: host:port.", listed(Target.parse)),
-    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", topic_name),
-    "DESTINATION_BROKER_SERVERS": Variable(
-        _TO, "The destination's bootstrap brokers: host:port.", listed(Target.parse)
+    "SOURCE_BROKER_SERVERS": Variable(
+        _FROM, "The source's bootstrap brokers: host:port.", listed(Target.parse), default=None
     ),
-    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", topic_name),
+    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", topic_name, default=None),
+    "DESTINATION_BROKER_SERVERS": Variable(
+        _TO, "The destination's bootstrap brokers: host:port.", listed(Target.parse), default=None
+    ),
+    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", topic_name, default=None),
 }
 """The four variables, each by the name of ours for which it stands."""
 

@@ -75,6 +75,7 @@ class TopicSettings:
             "REPLICA_TOPICS_SOURCE_REGEX",
             "Topics to copy: a regular expression that matches the whole name.",
             topics_regex,
+            default=None,
         ),
     ]
     suffix: Annotated[
@@ -83,6 +84,7 @@ class TopicSettings:
             "REPLICA_TOPICS_DEST_SUFFIX",
             "Suffix of a copy's name: copy makes topic.copy of topic.",
             topic_suffix,
+            default=None,
         ),
     ]
     naming: Annotated[
@@ -100,7 +102,6 @@ class TopicSettings:
             "REPLICA_TOPICS_DEST_NAME",
             "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name.",
             topic_name,
-            "",
         ),
     ]
     separator: Annotated[
@@ -118,7 +119,6 @@ class TopicSettings:
             "REPLICA_TOPICS_EXCLUDE_REGEX",
             "Matching topics that are not copied: a regular expression for the whole name; empty: none.",
             regex,
-            "",
         ),
     ]
     fan_in: Annotated[
@@ -320,7 +320,6 @@ class EngineSettings:
             "SPARK_AUTHENTICATE_SECRET",
             "The shared secret of a Spark cluster; required with spark://host:port.",
             Secret,
-            "",
             confidential=True,
         ),
     ]
@@ -330,7 +329,6 @@ class EngineSettings:
             "SPARK_DRIVER_HOST",
             "Address at which the Spark cluster reaches this host; empty: the one from which it reaches SPARK_MASTER.",
             address,
-            "",
         ),
     ]
     spark_driver_port: Annotated[

@@ -34,7 +34,6 @@ class TransformSettings:
             "REPLICA_TRANSFORM_SQL_FILE",
             "File with a SELECT over the records, which are copied as it returns them; empty: as they are.",
             optional(Path),
-            "",
         ),
     ]
     on_error: Annotated[
@@ -52,7 +51,6 @@ class TransformSettings:
             "REPLICA_TRANSFORM_SALT",
             "Salt for hashes, which the SELECT sees as its column salt; better in a file of its own.",
             Secret,
-            "",
             confidential=True,
         ),
     ]

@@ -32,21 +32,16 @@ class CertificateFiles:
             "TUNNEL_AUTHORITY_FILE",
             "PEM file of the authority of both ends' certificates; empty: certificates are derived from SHARED_SECRET.",
             optional(Path),
-            "",
             roles=TUNNEL_ENDS,
         ),
     ]
     certificate: Annotated[
         Path,
-        Variable(
-            "TUNNEL_CERTIFICATE_FILE", "PEM file of this end's certificate.", optional(Path), "", roles=TUNNEL_ENDS
-        ),
+        Variable("TUNNEL_CERTIFICATE_FILE", "PEM file of this end's certificate.", optional(Path), roles=TUNNEL_ENDS),
     ]
     key: Annotated[
         Path,
-        Variable(
-            "TUNNEL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path), "", roles=TUNNEL_ENDS
-        ),
+        Variable("TUNNEL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path), roles=TUNNEL_ENDS),
     ]
 
 
@@ -60,7 +55,6 @@ class KeyFiles:
             "TUNNEL_SSH_KEY_FILE",
             "File of the private SSH key for that login.",
             optional(Path),
-            "",
             roles=Role.DESTINATION,
         ),
     ]
@@ -70,7 +64,6 @@ class KeyFiles:
             "TUNNEL_SSH_HOST_KEYS_FILE",
             "File of that server's accepted public host keys, a line each as in a .pub file.",
             optional(Path),
-            "",
             roles=Role.DESTINATION,
         ),
     ]
@@ -86,7 +79,6 @@ class SshSettings:
             "TUNNEL_SSH",
             "SSH server, a bastion's or the source VM's own, that carries the tunnel: user@host:port; empty: none.",
             optional(Login.parse),
-            "",
             roles=Role.DESTINATION,
         ),
     ]
@@ -111,6 +103,7 @@ class TunnelSettings:
             "SOURCE_SIDE_TUNNEL_IP",
             "Address of the source VM, as the destination VM dials it.",
             host,
+            default=None,
             roles=TUNNEL_ENDS,
         ),
     ]
@@ -120,6 +113,7 @@ class TunnelSettings:
             "DESTINATION_SIDE_TUNNEL_IP",
             "Address of the destination VM, as the source VM sees it; the firewall rule admits it.",
             address,
+            default=None,
             roles=TUNNEL_ENDS,
         ),
     ]
@@ -129,6 +123,7 @@ class TunnelSettings:
             "SHARED_SECRET",
             "The shared secret of both VMs; make one with: openssl rand -base64 33",
             Secret,
+            default=None,
             roles=TUNNEL_ENDS,
             confidential=True,
         ),
@@ -139,7 +134,6 @@ class TunnelSettings:
             "SHARED_SECRET_PREVIOUS",
             "The previous SHARED_SECRET during a change, until the source VM has the new one.",
             Secret,
-            "",
             roles=Role.DESTINATION,
             confidential=True,
         ),
@@ -151,7 +145,6 @@ class TunnelSettings:
             "TUNNEL_LISTEN",
             "Address on which the source VM listens; empty: 0.0.0.0, or 127.0.0.1 where TUNNEL_SSH is its own sshd.",
             optional(address),
-            "",
             roles=Role.SOURCE,
         ),
     ]
@@ -164,7 +157,6 @@ class TunnelSettings:
             "TUNNEL_RESOLVER",
             "DNS server, host:port, from which the source VM gets its brokers' addresses; empty: the system's.",
             optional(Target.parse),
-            "",
             roles=Role.SOURCE,
         ),
     ]
@@ -174,7 +166,6 @@ class TunnelSettings:
             "TUNNEL_BROKER_NETWORKS",
             "Networks of the brokers' addresses: CIDR, comma separated; empty: all but loopback, link-local, metadata.",
             networks,
-            "",
             roles=Role.SOURCE,
         ),
     ]
@@ -255,7 +246,6 @@ class DnsSettings:
             "DNS_UPSTREAM",
             "DNS server, host:port, for names that are not source brokers; empty: they are refused.",
             optional(Target.parse),
-            "",
             roles=Role.DESTINATION,
         ),
     ]

@@ -107,7 +107,6 @@ class Settings:
             "SOURCE_BROKER_PATTERN",
             "Names of further brokers: *.domain:port or *.domain:first-last, comma separated.",
             listed(TargetPattern.parse),
-            "",
             roles=TUNNEL_ENDS,
         ),
     ]

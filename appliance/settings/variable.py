@@ -31,7 +31,7 @@ class Variable(Generic[_T_co]):
     name: str
     reason: str
     parse: Callable[[str], _T_co]
-    default: str | None = None
+    default: str | None = ""
     roles: Role = Role.REPLICATOR
     confidential: bool = False
 
