@@ -16,10 +16,6 @@ Run = Callable[[argparse.Namespace, asyncio.Event], Awaitable[int | None]]
 """Runs until it is done, or until the event is set; gives the exit code, None for 0."""
 
 
-def _none(_parser: argparse.ArgumentParser) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command: the text of its help, its work, and its options in addition to ``--env-file``.
@@ -29,7 +25,7 @@ class Command:
 
     description: str
     run: Run
-    add_options: Callable[[argparse.ArgumentParser], None] = _none
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     loop: Callable[[], asyncio.AbstractEventLoop] | None = None
 
 

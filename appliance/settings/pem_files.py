@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from appliance.settings.private_files import read_private
+from appliance.settings.private_files import read_private, readable
 from appliance.settings.secret import Secret
 
 if TYPE_CHECKING:
@@ -36,10 +36,7 @@ def read_pem(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> byt
     Raises:
         ValueError: with what is expected.
     """
-    try:
-        return read(path)
-    except OSError as error:
-        raise ValueError(f"expected a readable PEM file: {error.strerror}") from error
+    return readable(path, "expected a readable PEM file", read)
 
 
 def certificates(content: bytes) -> list[x509.Certificate]:

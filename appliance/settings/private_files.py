@@ -60,6 +60,14 @@ def read_private(path: Path, limit: int = -1) -> bytes:
         return file.read(limit)
 
 
+def readable(path: Path, expected: str, read: Callable[[Path], bytes] = Path.read_bytes) -> bytes:
+    """The content of a file; raises ValueError with what is ``expected``, and why it cannot be read."""
+    try:
+        return read(path)
+    except OSError as error:
+        raise ValueError(f"{expected}: {error.strerror or 'not readable'}") from error
+
+
 def _without_waiting(path: str, flags: int) -> int:
     """Refuse a pipe without a writer, and do not wait for one."""
     return os.open(path, flags | os.O_NONBLOCK)
@@ -71,10 +79,7 @@ def read_secret(path: Path) -> str:
     Raises:
         ValueError: with what is expected; it shows nothing of the content.
     """
-    try:
-        content = read_private(path, _SECRET_MAX + 1)
-    except OSError as error:
-        raise ValueError(f"expected a readable file: {error.strerror or 'not readable'}") from error
+    content = readable(path, "expected a readable file", lambda file: read_private(file, _SECRET_MAX + 1))
     try:
         text = content.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -97,7 +102,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
-    content = _content(path, _PRIVATE, read_private)
+    content = readable(path, _PRIVATE, read_private)
     try:
         key = load_ssh_private_key(content, None)
     except TypeError as error:
@@ -115,7 +120,7 @@ def read_public_keys(path: Path) -> tuple[Ed25519PublicKey, ...]:
     Raises:
         ValueError: with what is expected.
     """
-    lines = (line.strip() for line in _content(path, _PUBLIC, Path.read_bytes).splitlines())
+    lines = (line.strip() for line in readable(path, _PUBLIC).splitlines())
     keys = tuple(_public_key(line) for line in lines if line and not line.startswith(b"#"))
     if not keys:
         raise ValueError(f"{_PUBLIC}: no key in it")
@@ -134,10 +139,3 @@ def _public_key(line: bytes) -> Ed25519PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise ValueError(f"{_PUBLIC}: a key of another kind")
     return key
-
-
-def _content(path: Path, expected: str, read: Callable[[Path], bytes]) -> bytes:
-    try:
-        return read(path)
-    except OSError as error:
-        raise ValueError(f"{expected}: {error.strerror or 'not readable'}") from error
