@@ -10,7 +10,8 @@ from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.operation import Choice as PromotionChoice
-from appliance.kafka.client.connection import BrokerConnection
+from appliance.kafka.client import offsets
+from appliance.kafka.protocol.versions import offers
 from appliance.replicator.resume import Choice, resume
 from appliance.status.model.messages import problems
 from appliance.status.model.snapshot import LinkState
@@ -134,9 +135,8 @@ async def test_a_loss_is_noticed_though_something_else_has_filled_the_hole(
     pair: Pair, three_brokers: Cluster, monkeypatch: pytest.MonkeyPatch, knows_epochs: bool
 ) -> None:  # invariant J
     if not knows_epochs:
-        offers = BrokerConnection.offers
-        lacks = OffsetForLeaderEpochRequest.__api_key__
-        monkeypatch.setattr(BrokerConnection, "offers", lambda self, key, n: key != lacks and offers(self, key, n))
+        lacks = OffsetForLeaderEpochRequest
+        monkeypatch.setattr(offsets, "offers", lambda offered, asked: asked is not lacks and offers(offered, asked))
     lossy = Pair(pair.orange, three_brokers, pair.tag)
     topic = lossy.topic("filled")
     copy = lossy.naming.destination(topic)

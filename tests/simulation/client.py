@@ -128,9 +128,6 @@ class SimulatedConnection:
         self._doubtful = False  # an answer may be long in coming, or not come at all
         self._fetching = Fetching(brokers)
 
-    def offers(self, api_key: int, version: int) -> bool:  # noqa: ARG002
-        return True
-
     async def call(
         self,
         request: RequestPayload,

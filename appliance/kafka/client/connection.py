@@ -97,11 +97,6 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """True when nothing was sent or received since then, by the event loop's clock."""
         return self.newest.ended < moment and not self._pending
 
-    def offers(self, api_key: int, version: int) -> bool:
-        """See ``Connection``."""
-        low, high = self.offered.get(api_key, (0, -1))
-        return low <= version <= high
-
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:

@@ -128,7 +128,8 @@ async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchL
 
 def offers_ids(connection: Connection) -> bool:
     """True when the broker accepts topic ids."""
-    return connection.offers(API_KEY, VERSION_BY_ID)
+    low, high = connection.offered.get(API_KEY, (0, -1))
+    return low <= VERSION_BY_ID <= high
 
 
 def topic_names(wanted: Iterable[Wanted]) -> dict[bytes, str]:

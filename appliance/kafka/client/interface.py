@@ -59,10 +59,6 @@ class Connection(Protocol):
         """The newest answer's times and size."""
         ...
 
-    def offers(self, api_key: int, version: int) -> bool:
-        """True when the broker speaks this version of an API."""
-        ...
-
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:

@@ -20,6 +20,7 @@ from appliance.kafka.client.by_leader import ask_leaders, by_topic
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.versions import offers
 
 _READ_COMMITTED = 1
 _CONSUMER = BrokerId(-1)
@@ -131,9 +132,9 @@ async def epoch_ends(
     refused: dict[Partition, ApplianceError] = {}
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
-        request = _epochs_request(metadata, {partition: epochs[partition] for partition in led})
-        if not leader.offers(int(request.__api_key__), int(request.__version__)):
+        if not offers(leader.offered, OffsetForLeaderEpochRequest):
             return
+        request = _epochs_request(metadata, {partition: epochs[partition] for partition in led})
         answer = await leader.call(request, OffsetForLeaderEpochResponse)
         for topic in answer.topics:
             for result in topic.partitions:
