@@ -21,6 +21,7 @@
 - ``client``: translated offsets for programs of others.
 - ``cli``: the commands of ``bin/appliance``.
 - ``errors``: the one taxonomy of errors.
+- ``grouping``: pairs grouped by their keys.
 - ``listing``: the first of a long list, and the number of the others.
 - ``metrics``: the list of all metrics, with their labels and meanings.
 - ``program``: the command lines to print.

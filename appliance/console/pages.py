@@ -19,6 +19,7 @@ from appliance.console.model.tables import (
 from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
+from appliance.grouping import grouped
 from appliance.kafka.client.clock import now_ms
 from appliance.program import DOCTOR, PROGRAM
 from appliance.settings.values import Settings
@@ -228,9 +229,7 @@ class _Lane:
 
 
 def _lanes(snapshot: Snapshot) -> Iterator[_Lane]:
-    by_lane: dict[int | None, list[Any]] = {}
-    for partition in snapshot.partitions:
-        by_lane.setdefault(partition.lane, []).append(partition)
+    by_lane = grouped((partition.lane, partition) for partition in snapshot.partitions)
     for lane in snapshot.lanes:
         own = by_lane.get(lane.lane, [])
         lag, rate = total(p.lag_records for p in own), total(p.rate for p in own)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown, raise_first
+from appliance.grouping import grouped
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
@@ -248,9 +249,7 @@ class Establishing:
         return [*done, f"{topic.name}: {link.partitions} partitions, {link.lanes} lanes, source {link.source_cluster}"]
 
     async def _forget_misplaced(self, topic: PositionsTopic) -> list[str]:
-        misplaced: dict[int, list[Partition]] = {}
-        for index, key in topic.misplaced(topic.layout):
-            misplaced.setdefault(index, []).append(key)
+        misplaced = grouped(topic.misplaced(topic.layout))
         for index, keys in misplaced.items():
             await self._remember(topic, index, [encode_forgotten(key, now_ms()) for key in keys])
         return [

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import sys
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from appliance.errors import ApplianceError, SettingsError
+from appliance.grouping import grouped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -138,9 +138,7 @@ async def _first(source: KafkaCluster, partition: Partition, start: int, end: in
 
 
 def _outcomes(evaluation: Evaluation, found: Sequence[_Read]) -> list[Tried]:
-    together: dict[tuple[Partition, int], list[Record]] = defaultdict(list)
-    for read in found:
-        together[read.partition, read.timestamp_type].append(read.record)
+    together = grouped(((read.partition, read.timestamp_type), read.record) for read in found)
     tried = []
     for (partition, kind), records in together.items():
         for record, outcome in zip(records, evaluation.outcomes(partition, records, kind), strict=True):

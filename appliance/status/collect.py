@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
+from appliance.grouping import grouped
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
@@ -48,10 +49,10 @@ class SourceFactsCollector:
             does not keep the others from being known.
         """
         metadata = await self._cluster.metadata(None)
-        by_leader: dict[int, list[Partition]] = {}
-        for topic in self._naming.copied(metadata.topics):
-            for number, leader in enumerate(topic.leaders):
-                by_leader.setdefault(leader, []).append((topic.name, number))
+        copied = self._naming.copied(metadata.topics)
+        by_leader = grouped(
+            (leader, (topic.name, number)) for topic in copied for number, leader in enumerate(topic.leaders)
+        )
         logs: dict[Partition, Log] = {}
         unanswered = dict.fromkeys(by_leader.pop(-1, ()), "the partition has no leader now")
         asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]

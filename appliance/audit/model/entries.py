@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from appliance.grouping import grouped
 from appliance.kafka.records.batch import CONTROL, Batch, split, verify
 from appliance.kafka.records.committed import Aborted, committed
 from appliance.kafka.records.records import Record, unpack
@@ -88,11 +89,9 @@ class _Markers:
     """The markers in a Fetch, by producer id, in the log's order."""
 
     def __init__(self, batches: Sequence[Batch]) -> None:
-        self._left: dict[int, list[tuple[int, int]]] = {}
-        for batch in reversed(batches):
-            header = batch.header
-            if header.attributes & CONTROL and header.records:
-                self._left.setdefault(header.producer_id, []).append((header.base_offset, header.max_timestamp))
+        headers = (batch.header for batch in reversed(batches))
+        markers = (each for each in headers if each.attributes & CONTROL and each.records)
+        self._left = grouped((each.producer_id, (each.base_offset, each.max_timestamp)) for each in markers)
 
     def time(self, batch: Batch, otherwise: int) -> int:
         """The time of the marker that ends a batch's transaction; batches are asked for in the log's order."""

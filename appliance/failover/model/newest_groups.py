@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
 from appliance.failover.model.group_plan import GroupPlan, GroupState
+from appliance.grouping import grouped
 from appliance.listing import some
 
 _NAMED = 5
@@ -20,10 +21,7 @@ _TOLD = {
 
 def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
     """The log texts about groups, by their state; none about synced or migrated ones."""
-    found: dict[GroupState, list[GroupPlan]] = {}
-    for group in groups:
-        if group.state in _TOLD:
-            found.setdefault(group.state, []).append(group)
+    found = grouped((group.state, group) for group in groups if group.state in _TOLD)
     return {state: f"{_names(some)}: {_sentence(state, some)}" for state, some in found.items()}
 
 

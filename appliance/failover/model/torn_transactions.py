@@ -9,6 +9,7 @@ first record.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
+from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.ended_transactions import EndedTransaction
 
@@ -80,9 +81,7 @@ class _Transaction:
 
 def torn_transactions(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> list[TornTransaction]:
     """The partly copied transactions, given the progress of each partition."""
-    by_producer: dict[int, list[Ended]] = {}
-    for each in ended:
-        by_producer.setdefault(each[1].producer_id, []).append(each)
+    by_producer = grouped((each[1].producer_id, each) for each in ended)
     transactions = [found for shares in by_producer.values() for found in _transactions(shares)]
     return [torn for found in transactions if (torn := _torn(found, positions)) is not None]
 

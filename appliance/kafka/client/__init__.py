@@ -8,7 +8,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
 - ``client_tls``, ``tokens``, ``token_fetch``: certificates and tokens to log in with.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
-- ``by_leader``: partitions grouped as requests name them, and all leaders asked at once.
+- ``by_leader``: partitions grouped by their leaders, and all leaders asked at once.
 - ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``: reading.
 - ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.

@@ -1,9 +1,10 @@
-"""Partitions grouped as requests name them: by the broker that leads them, and by topic."""
+"""Partitions grouped as requests go: by the broker that leads them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from appliance.errors import ApplianceError, BrokerBusy
+from appliance.grouping import grouped
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 
@@ -15,9 +16,7 @@ async def ask_leaders(
     cluster: Cluster, metadata: Metadata, partitions: Iterable[Partition], ask: Ask, purpose: str = "control"
 ) -> dict[Partition, ApplianceError]:
     """Ask all leaders at once; the errors of missing or silent ones, by partition."""
-    led: dict[int, list[Partition]] = {}
-    for partition in partitions:
-        led.setdefault(metadata.leader(*partition), []).append(partition)
+    led = grouped((metadata.leader(*partition), partition) for partition in partitions)
     failures: dict[Partition, ApplianceError] = {}
 
     async def ask_one(leader: int) -> None:
@@ -31,11 +30,3 @@ async def ask_leaders(
         failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
     await asyncio.gather(*map(ask_one, led))
     return failures
-
-
-def by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """The numbers of the partitions of each topic."""
-    grouped: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        grouped.setdefault(topic, []).append(number)
-    return grouped

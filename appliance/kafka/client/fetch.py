@@ -18,6 +18,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import BatchCorrupt, PeerError
+from appliance.grouping import grouped
 from appliance.kafka.client.interface import Connection
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
@@ -167,10 +168,9 @@ class FetchExchange:
 
     def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
         # A recreated topic is another one, while some of its old partitions are still wanted.
-        by_topic: dict[bytes, list[Wanted]] = {}
-        for each in partitions:
-            topic = each.topic_id.bytes if self.by_id else text(each.partition[0])
-            by_topic.setdefault(topic, []).append(each)
+        by_topic = grouped(
+            (each.topic_id.bytes if self.by_id else text(each.partition[0]), each) for each in partitions
+        )
         yield array_size(len(by_topic))
         for topic, those in by_topic.items():
             yield topic

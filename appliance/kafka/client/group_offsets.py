@@ -22,6 +22,7 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
 
 from appliance.errors import ApplianceError, BrokerBusy
+from appliance.grouping import grouped
 from appliance.kafka.client.groups import PURPOSE, Group
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.topics import pieces
@@ -82,9 +83,9 @@ async def by_coordinator(
 
     A broker works on one request of a connection at a time, even if more are sent.
     """
-    led: dict[tuple[int, str], list[Group]] = {}
-    for number, group in enumerate(groups):
-        led.setdefault((group.coordinator, f"{PURPOSE} {number % connections}"), []).append(group)
+    led = grouped(
+        ((group.coordinator, f"{PURPOSE} {number % connections}"), group) for number, group in enumerate(groups)
+    )
 
     async def asked(node: int, purpose: str, own: Sequence[Group]) -> GroupOffsets:
         try:
@@ -227,7 +228,4 @@ def _commit_of(group: Group, offsets: Iterable[tuple[Partition, Commit]]) -> Off
 
 def by_topic(offsets: Iterable[tuple[Partition, Sized]]) -> dict[str, list[tuple[int, Sized]]]:
     """The partitions of each topic by number, with their values."""
-    topics: dict[str, list[tuple[int, Sized]]] = {}
-    for (topic, number), value in offsets:
-        topics.setdefault(topic, []).append((number, value))
-    return topics
+    return grouped((topic, (number, value)) for (topic, number), value in offsets)

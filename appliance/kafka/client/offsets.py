@@ -16,7 +16,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
 from appliance.errors import ApplianceError, BrokerBusy, raise_first
-from appliance.kafka.client.by_leader import ask_leaders, by_topic
+from appliance.grouping import grouped
+from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -115,7 +116,7 @@ def _request(
                 for number in numbers
             ),
         )
-        for topic, numbers in by_topic(partitions).items()
+        for topic, numbers in grouped(partitions).items()
     )
     return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=i8(isolation), topics=topics)
 
@@ -161,6 +162,6 @@ def _epochs_request(metadata: Metadata, epochs: Mapping[Partition, int]) -> Offs
                 for number in numbers
             ),
         )
-        for name, numbers in by_topic(epochs).items()
+        for name, numbers in grouped(epochs).items()
     )
     return OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)

@@ -17,7 +17,8 @@ from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError, BrokerUnsupported, raise_first
-from appliance.kafka.client.by_leader import ask_leaders, by_topic
+from appliance.grouping import grouped
+from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -94,7 +95,7 @@ async def open_since(
 def _describe(partitions: Collection[Partition]) -> DescribeProducersRequest:
     topics = tuple(
         TopicRequest(name=TopicName(topic), partition_indexes=tuple(map(i32, numbers)))
-        for topic, numbers in by_topic(partitions).items()
+        for topic, numbers in grouped(partitions).items()
     )
     return DescribeProducersRequest(topics=topics)
 

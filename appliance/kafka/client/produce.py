@@ -17,6 +17,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32
 
 from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
+from appliance.grouping import grouped
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.transactions import Producer, milliseconds
 from appliance.kafka.protocol import versions
@@ -118,9 +119,7 @@ class ProduceExchange:
     def _add_topics(self, pieces: "_Pieces") -> Iterator[tuple[int, Copy]]:
         """Add the copies, and return where each begins."""
         array_size, text, no_tags = self._form
-        by_topic: dict[str, list[Copy]] = {}
-        for copy in self.copies:
-            by_topic.setdefault(copy.partition[0], []).append(copy)
+        by_topic = grouped((copy.partition[0], copy) for copy in self.copies)
         pieces.add(array_size(len(by_topic)))
         for topic, copies in by_topic.items():
             pieces.add(text(topic) + array_size(len(copies)))

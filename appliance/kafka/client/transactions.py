@@ -17,7 +17,7 @@ from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from appliance.errors import ApplianceError, OutcomeUnknown, PartitionsUnavailable
-from appliance.kafka.client.by_leader import by_topic
+from appliance.grouping import grouped
 from appliance.kafka.client.interface import Connection
 from appliance.kafka.protocol.answer import check, failure
 from appliance.kafka.protocol.metadata import Partition
@@ -86,7 +86,7 @@ async def try_partitions(
         v3_and_below_producer_epoch=i16(producer.epoch),
         v3_and_below_topics=tuple(
             AddPartitionsToTxnTopic(name=TopicName(name), partitions=tuple(map(i32, numbers)))
-            for name, numbers in by_topic(partitions).items()
+            for name, numbers in grouped(partitions).items()
         ),
     )
     answer = await coordinator.call(request, AddPartitionsToTxnResponse)

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.errors import PeerError
+from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
@@ -131,9 +132,7 @@ def encode_state(state: StateRecord, now: int) -> Record:
 
 def encode_sql(change: SqlChange, now: int) -> Record:
     """The record that remembers a change of the SQL."""
-    offsets: dict[str, list[tuple[int, int]]] = {}
-    for (topic, partition), offset in change.offsets.items():
-        offsets.setdefault(topic, []).append((partition, offset))
+    offsets = grouped((topic, (partition, offset)) for (topic, partition), offset in change.offsets.items())
     sql = {"text": change.sql.text, "digest": change.sql.digest, "salt": change.sql.salt}
     value = {**sql, "generation": change.generation, "since": change.since, "offsets": offsets}
     return _record({"sql": change.sql.number, "run": change.run}, value, now, _OBEYED_VERSION)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
 
+from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.copy_states import CopyState, States, effective
 from appliance.link.model.layout import Layout
@@ -153,9 +154,7 @@ def too_small(topic: Topic, copy: Topic) -> str:
 
 def lanes_of(replicas: Iterable[Replica], layout: Layout) -> dict[int, tuple[Replica, ...]]:
     """The replicas of each lane with any, by lane."""
-    dealt: dict[int, list[Replica]] = {}
-    for replica in sorted(replicas):
-        dealt.setdefault(layout.lane_of(*replica.source), []).append(replica)
+    dealt = grouped((layout.lane_of(*replica.source), replica) for replica in sorted(replicas))
     return {lane: tuple(dealt[lane]) for lane in sorted(dealt)}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.naming import DEAD_LETTERS
@@ -88,10 +89,7 @@ def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
 
 def by_partition(chunks: Iterable[Chunk]) -> dict[Replica, list[Chunk]]:
     """The chunks of each partition, in order."""
-    grouped: dict[Replica, list[Chunk]] = {}
-    for chunk in chunks:
-        grouped.setdefault(chunk.replica, []).append(chunk)
-    return grouped
+    return grouped((chunk.replica, chunk) for chunk in chunks)
 
 
 def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partition, Outgoing]]]:

@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 from appliance.errors import Unreachable
-from appliance.kafka.client.by_leader import ask_leaders, by_topic
+from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Connection
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, Topic
 from appliance.settings.values import Side
@@ -50,7 +50,3 @@ def test_case_66_leaders_that_are_not_reached_are_waited_for_together() -> None:
         ("orders", 2): "3 does not answer",
         ("orders", 3): "orders-3 of the destination cluster has no leader now",
     }
-
-
-def test_partitions_are_grouped_by_topic_in_their_order() -> None:
-    assert by_topic([("b", 1), ("a", 0), ("b", 0)]) == {"b": [1, 0], "a": [0]}
