@@ -4,6 +4,6 @@
 - ``lanes``: reading the positions topic
 - ``store``, ``hadoop``: the operations on files that the table needs; a folder of this host, or of an object store
 - ``log``: the writes of the table, each claimed first
-- ``writer``, ``service``: following the positions topic, beside the replicator's driver
+- ``writer``: following the positions topic, beside the replicator's driver
 - ``query``, ``command``: queries by Spark SQL, and the command that runs them
 """

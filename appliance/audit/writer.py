@@ -22,14 +22,17 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.rows import AuditRow
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.audit.model.taking import take
-from appliance.audit.store import Store
+from appliance.audit.store import Store, store_of
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.client.clusters import destination_cluster
 from appliance.link.model.naming import Naming
+from appliance.replicator.spark.session import Spark
 from appliance.settings.audit import AuditSettings
+from appliance.settings.values import Settings
 
 log = logging.getLogger("appliance.audit")
 
@@ -43,6 +46,13 @@ _TIDY_SECONDS = 600.0
 _STEPS_WAITED = 60
 """Number of steps without progress after which a change of lanes is taken though a lane has no record of it: its log
 has lost its end."""
+
+
+async def write_audit(settings: Settings, spark: Spark, progress: AuditProgress) -> None:
+    """Write the audit table until it is cancelled, on a connection of its own."""
+    store = store_of(settings.audit.path, spark.hadoop)
+    async with destination_cluster(settings) as destination:
+        await AuditWriter(destination, Naming.of(settings), store, settings.audit, progress).run()
 
 
 class AuditWriter:

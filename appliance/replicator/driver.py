@@ -185,7 +185,7 @@ class Replicator:
         return await starting
 
     async def _write_audit(self, starting: Awaitable[Spark]) -> None:
-        from appliance.audit.service import write_audit  # loads pyarrow
+        from appliance.audit.writer import write_audit  # loads pyarrow
 
         await write_audit(self._settings, await asyncio.shield(starting), self._audit)
 

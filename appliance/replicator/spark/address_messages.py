@@ -1,4 +1,4 @@
-"""The messages by which the SQL's jobs on other hosts find the process of a task: one JSON object a line.
+"""Messages as one JSON object a line, and those by which the SQL's jobs on other hosts find the process of a task.
 
 ::
 
@@ -8,13 +8,16 @@
     end  -> task    {"task", "attempt"}     hello, as a task's own; then follow ``transform.messages``
 """
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from appliance.errors import PeerError
-from appliance.replicator.spark.json_lines import encode_line, fields_of
 from appliance.settings.target import Target
+
+Message = TypeVar("Message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +28,41 @@ class Question:
     stage: int
 
 
-def address_in(fields: Mapping[str, Any]) -> Target:
-    """The address in a message.
+def encode_line(fields: Mapping[str, Any]) -> bytes:
+    """The line."""
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def fields_of(line: bytes) -> dict[str, Any]:
+    """The fields of a line.
 
     Raises:
-        PeerError: it holds none.
+        PeerError: it is no JSON object.
     """
     try:
-        return Target(str(fields["host"]), int(fields["port"]))
+        fields = json.loads(line)
+    except ValueError as error:
+        raise PeerError(f"not a line of JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise PeerError("not a JSON object")
+    return fields
+
+
+def decoded(message: type[Message], fields: Mapping[str, Any]) -> Message:
+    """A message whose fields are texts and numbers.
+
+    Raises:
+        PeerError: a field is missing, or of another type.
+    """
+    try:
+        return message(**{name: kind(fields[name]) for name, kind in get_type_hints(message).items()})
     except (KeyError, ValueError, TypeError) as error:
-        raise PeerError(f"not an address: {error!r}") from error
+        raise PeerError(f"not a {message.__name__.lower()}: {error!r}") from error
 
 
 def encode_answer(at: Target | None) -> bytes:
     """The line; None if the job has to end."""
-    return encode_line({"host": at.host, "port": at.port} if at else {})
+    return encode_line(dataclasses.asdict(at) if at else {})
 
 
 def decode_answer(line: bytes) -> Target | None:
@@ -49,4 +72,4 @@ def decode_answer(line: bytes) -> Target | None:
         PeerError: it is no answer.
     """
     fields = fields_of(line)
-    return address_in(fields) if fields else None
+    return decoded(Target, fields) if fields else None

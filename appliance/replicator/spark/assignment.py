@@ -25,8 +25,7 @@ from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Ledger
-from appliance.replicator.spark.address_messages import Question, address_in
-from appliance.replicator.spark.json_lines import decoded, encode_line, fields_of
+from appliance.replicator.spark.address_messages import Question, decoded, encode_line, fields_of
 from appliance.settings.target import Target
 
 
@@ -109,7 +108,7 @@ def decode_hello(line: bytes) -> Hello | Question:
         PeerError: it holds neither.
     """
     fields = fields_of(line)
-    return decoded(Question, fields, int) if "stage" in fields else decoded(Hello, fields, int)
+    return decoded(Question, fields) if "stage" in fields else decoded(Hello, fields)
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
@@ -165,5 +164,5 @@ def decode_report(line: bytes) -> Report | Target:
     """
     fields = fields_of(line)
     if "host" in fields:
-        return address_in(fields)
-    return decoded(Notice, fields, str) if "subject" in fields else decoded(Copied, fields, int)
+        return decoded(Target, fields)
+    return decoded(Notice, fields) if "subject" in fields else decoded(Copied, fields)
