@@ -37,16 +37,12 @@ class DnsServer:
     def __init__(self, settings: DnsSettings, lookup: Lookup) -> None:
         self._settings = settings
         self._responder = Responder(lookup, Upstream(settings.upstream) if settings.upstream else None)
-        self._port = settings.listen.port
+        self.port = settings.listen.port
+        """The port of both sockets, known once the server is started."""
         self._datagrams: _Datagrams | None = None
         self._streams: asyncio.Server | None = None
         self._queries: _Tasks = set()
         self._connections: _Tasks = set()
-
-    @property
-    def port(self) -> int:
-        """The port of both sockets, known once the server is started."""
-        return self._port
 
     @property
     def counters(self) -> QueryCounters:
@@ -61,7 +57,7 @@ class DnsServer:
         """
         check(self._settings)
         datagrams, streams = bind(self._settings.listen)
-        self._port = streams.getsockname()[1]
+        self.port = streams.getsockname()[1]
         loop = asyncio.get_running_loop()
         try:
             _, self._datagrams = await loop.create_datagram_endpoint(lambda: _Datagrams(self._receive), sock=datagrams)
@@ -71,7 +67,7 @@ class DnsServer:
             datagrams.close()
             streams.close()
             raise
-        log.info("dns listening", extra={"fields": {"address": self._settings.listen.host, "port": self._port}})
+        log.info("dns listening", extra={"fields": {"address": self._settings.listen.host, "port": self.port}})
 
     async def close(self) -> None:
         """Stop listening, and drop what is being answered; afterwards the port is free."""

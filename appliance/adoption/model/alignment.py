@@ -13,7 +13,7 @@ records that are equal in content matter. Every other record of the copy is an *
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.verify.model.pairing import Run
@@ -79,28 +79,24 @@ class Alignment:
     def __init__(self, originals: Originals, begin: int = 0) -> None:
         self._originals = originals
         self._begin = self._next = begin
-        self._lowest: int | None = None
+        self.lowest: int | None = None
+        """The lowest index of a record that was fed; None before there is one."""
         self._extras: list[tuple[int, bytes]] = []
         self._unknown: list[int] = []
         self._aborted = 0
-
-    @property
-    def lowest(self) -> int | None:
-        """The lowest index of a record that was fed; None before there is one."""
-        return self._lowest
 
     def feed(self, offset: int, fingerprint: bytes) -> None:
         """The copy's next record."""
         prints, at = self._originals.prints, self._next
         if at < len(prints) and prints[at] == fingerprint:
             self._next += 1
-            self._lowest = at if self._lowest is None else min(self._lowest, at)
+            self.lowest = at if self.lowest is None else min(self.lowest, at)
         elif places := self._originals.places(fingerprint):
             self._extras.append((offset, fingerprint))
-            self._lowest = places[0] if self._lowest is None else min(self._lowest, places[0])
+            self.lowest = places[0] if self.lowest is None else min(self.lowest, places[0])
         elif fingerprint in self._originals.aborted:
             self._aborted += 1
-        elif self._lowest is not None:
+        elif self.lowest is not None:
             self._unknown.append(offset)
 
     def finish(self) -> Aligned:
@@ -151,15 +147,13 @@ class Alignment:
         return found, more
 
 
-def _runs(pairs: Sequence[tuple[int, int]], offsets: Sequence[int]) -> Iterator[Run]:
+def _runs(pairs: Sequence[tuple[int, int]], offsets: Sequence[int]) -> list[Run]:
     """Pairs of a record's index and its copy's offset, in the copy's order, as runs."""
-    run: Run | None = None
+    runs: list[Run] = []
     for place, copy in pairs:
-        if run is not None and (run.source + run.length, run.copy + run.length) == (offsets[place], copy):
-            run = run._replace(length=run.length + 1)
-            continue
-        if run is not None:
-            yield run
-        run = Run(offsets[place], copy, 1)
-    if run is not None:
-        yield run
+        last = runs[-1] if runs else None
+        if last and (last.source + last.length, last.copy + last.length) == (offsets[place], copy):
+            runs[-1] = last._replace(length=last.length + 1)
+        else:
+            runs.append(Run(offsets[place], copy, 1))
+    return runs

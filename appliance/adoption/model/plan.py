@@ -166,15 +166,12 @@ def _skipped(known: Beginning, missing: Sequence[int], later: int, allowed: Allo
     return Beginning(known.logs, refusal=f"{what}: {options}")
 
 
-def _spans(offsets: Iterable[int]) -> Iterable[Span]:
+def _spans(offsets: Iterable[int]) -> list[Span]:
     """Offsets in ascending order, as spans."""
-    span: Span | None = None
+    spans: list[Span] = []
     for offset in offsets:
-        if span is not None and span.end == offset:
-            span = Span(span.start, offset + 1)
-            continue
-        if span is not None:
-            yield span
-        span = Span(offset, offset + 1)
-    if span is not None:
-        yield span
+        if spans and spans[-1].end == offset:
+            spans[-1] = Span(spans[-1].start, offset + 1)
+        else:
+            spans.append(Span(offset, offset + 1))
+    return spans

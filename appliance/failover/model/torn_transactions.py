@@ -6,7 +6,7 @@ once: so two partitions share a transaction if the marker of one is nearer to th
 first record.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from appliance.grouping import grouped
@@ -91,21 +91,19 @@ def uncopied_producers(ended: Iterable[Ended], positions: Mapping[Partition, int
     return {each.producer_id for partition, each in ended if each.last >= positions[partition]}
 
 
-def _transactions(shares: Collection[Ended]) -> Iterator[_Transaction]:
+def _transactions(shares: Collection[Ended]) -> list[_Transaction]:
     """Group the shares of one producer's transactions."""
     epochs = {each.producer_epoch for _, each in shares}
     once = len({(partition, each.producer_epoch) for partition, each in shares}) == len(shares)
     by_epoch = once and len(epochs) > 1
-    newest: _Transaction | None = None
+    found: list[_Transaction] = []
     for partition, each in sorted(shares, key=lambda share: (share[1].producer_epoch, share[1].ended)):
+        newest = found[-1] if found else None
         same_epoch = newest is not None and next(iter(newest.shares.values())).producer_epoch == each.producer_epoch
         if newest is None or not (same_epoch and newest.takes(partition, each, by_epoch)):
-            if newest is not None:
-                yield newest
-            newest = _Transaction()
+            found.append(newest := _Transaction())
         newest.shares[partition] = each
-    if newest is not None:
-        yield newest
+    return found
 
 
 def _torn(transaction: _Transaction, positions: Mapping[Partition, int]) -> TornTransaction | None:

@@ -28,6 +28,7 @@ from typing import Any
 
 from appliance.errors import PeerError
 from appliance.grouping import grouped
+from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
@@ -143,20 +144,9 @@ def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
 
     Several in one batch are compressed: they differ little.
     """
-    piece: list[Record] = []
-    size = 0
-    for record in records:
-        size += len(record.body)
-        if piece and (len(piece) == _RECORDS_A_BATCH or size > _BYTES_A_BATCH):
-            yield _batch(piece)
-            piece, size = [], len(record.body)
-        piece.append(record)
-    if piece:
-        yield _batch(piece)
-
-
-def _batch(piece: Sequence[Record]) -> tuple[bytes, int]:
-    return pack(piece, _LZ4 if len(piece) > 1 else 0), len(piece)
+    sized = ((record, max(len(record.body), _BYTES_A_BATCH // _RECORDS_A_BATCH)) for record in records)
+    for piece in pieces(sized, _BYTES_A_BATCH):
+        yield pack(piece, _LZ4 if len(piece) > 1 else 0), len(piece)
 
 
 def decode(record: Record) -> Remembered:

@@ -70,18 +70,15 @@ def unpack_groups(packed: bytes) -> Iterator[Group]:
         yield Group(source_gap, copy_gap, head >> 5, repeat)
 
 
-def merged(groups: Iterable[Group]) -> Iterator[Group]:
+def merged(groups: Iterable[Group]) -> list[Group]:
     """The same runs, with consecutive equal ones in one group."""
-    last: Group | None = None
+    found: list[Group] = []
     for group in groups:
-        if last is not None and last[:3] == group[:3]:
-            last = last._replace(repeat=last.repeat + group.repeat)
+        if found and found[-1][:3] == group[:3]:
+            found[-1] = group._replace(repeat=found[-1].repeat + group.repeat)
         else:
-            if last is not None:
-                yield last
-            last = group
-    if last is not None:
-        yield last
+            found.append(group)
+    return found
 
 
 class _Found(NamedTuple):

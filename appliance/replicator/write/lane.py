@@ -83,7 +83,8 @@ class Lane:
         self._seen = LaneCheckpoint()
         self._cluster = destination
         self._positions: Partition = (naming.positions_topic, index)
-        self._offsets: Partition = (naming.offsets_topic, index)
+        self.offsets: Partition = (naming.offsets_topic, index)
+        """The lane's partition of the topic of the maps of offsets."""
         self._maps = MapGrowth()
         self._segments_pause = 0.0
         self._segments_after = 0.0
@@ -270,7 +271,7 @@ class Lane:
         records = [encode_forgotten(partition, now) for partition in partitions]
         records.append(encode_owner(self.index, self._owner, now))
         dropped = [encode_dropped(key, now) for key in segments]
-        await self._write((), lambda *_: {self._positions: records} | ({self._offsets: dropped} if dropped else {}))
+        await self._write((), lambda *_: {self._positions: records} | ({self.offsets: dropped} if dropped else {}))
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
         """Write segments of the maps of the lane's partitions, in transactions of their own.
@@ -281,24 +282,19 @@ class Lane:
         for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
             some = segments[at : at + _SEGMENTS_A_COMMIT]
             records = [encode_segment(partition, segment, now_ms()) for partition, segment in some]
-            await self._write((), lambda *_, records=records: {self._offsets: records})
-
-    @property
-    def offsets(self) -> Partition:
-        """The lane's partition of the topic of the maps of offsets."""
-        return self._offsets
+            await self._write((), lambda *_, records=records: {self.offsets: records})
 
     @property
     def keeps_offsets(self) -> bool:
         """True when the lane's partition of the maps of offsets exists, and took the last segments."""
         assert self._writer is not None
-        return self._writer.metadata.leader(*self._offsets) >= 0 and loop_seconds() >= self._segments_after
+        return self._writer.metadata.leader(*self.offsets) >= 0 and loop_seconds() >= self._segments_after
 
     @property
     def can_cut_maps(self) -> bool:
         """True when a segment can be written that ends the map before it, or when there are no segments."""
         assert self._writer is not None
-        return self.keeps_offsets or self._offsets[0] not in self._writer.metadata.topics
+        return self.keeps_offsets or self.offsets[0] not in self._writer.metadata.topics
 
     async def replace(
         self, positions: Mapping[Replica, Position], gaps: Sequence[Gap], cut: Collection[Replica]
@@ -324,7 +320,7 @@ class Lane:
         records = [encode_dropped(key, now_ms()) for key in keys]
         try:
             if records:
-                await self._write((), lambda *_: {self._offsets: records})
+                await self._write((), lambda *_: {self.offsets: records})
         except ApplianceError:
             self._do_without_segments()
             raise
@@ -369,7 +365,7 @@ class Lane:
             grown = self._maps.grown(self.checkpoint.positions, ended, self.keeps_offsets, cut)
             positions = [encode_position(replica.source, held, now) for replica, held in grown.positions.items()]
             segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
-            return {self._positions: positions + records} | ({self._offsets: segments} if segments else {})
+            return {self._positions: positions + records} | ({self.offsets: segments} if segments else {})
 
         try:
             await self._write(rounds(taken), remembered)
@@ -460,7 +456,7 @@ class Lane:
         The lane leaves its name as a producer in the same transaction, and so before its first copy.
         """
         topic, _ = self._positions
-        metadata = await self._cluster.metadata([topic, self._offsets[0], PRODUCERS])
+        metadata = await self._cluster.metadata([topic, self.offsets[0], PRODUCERS])
         self._maps = MapGrowth()
         shared, keeps_times = self._naming.shared, self._naming.shared or self._naming.keeps_times
         self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, shared, keeps_times)
