@@ -2,14 +2,12 @@
 
 import asyncio
 import logging
-from functools import partial
 
 from appliance.dns.stub import StubResolver, system_addresses
 from appliance.gateway.model.health import Keys
 from appliance.gateway.status import FAILURE, SourceStatus, StatusPages, serving
 from appliance.runtime.background import in_background
 from appliance.settings.values import Settings, Side, TunnelSettings
-from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.limits.connection_limit import raise_fd_limit
@@ -30,7 +28,7 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
     raise_fd_limit(tunnel.connections_max)
     async with CertificateReload(tunnel, Side.SOURCE) as identity:
         server = TunnelServer(tunnel, identity, broker_resolver(tunnel), status=lambda: status.for_the_other_end())
-        status = SourceStatus(tunnel, partial(_keys, identity), server)
+        status = SourceStatus(tunnel, lambda: Keys(identity.days_left(), False, identity.peer_days_left()), server)
         served = serving(tunnel.status, StatusPages(status.health, status.metrics, status.status))
         async with server, in_background(log, FAILURE, memory=reset_jammed, status=served):
             fields = {
@@ -48,7 +46,3 @@ async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
 def broker_resolver(settings: TunnelSettings) -> Resolve:
     """The resolver of the brokers' addresses on the source VM."""
     return StubResolver(settings.resolver).addresses if settings.resolver else system_addresses
-
-
-def _keys(identity: Identity) -> Keys:
-    return Keys(identity.days_left(), previous_secret=False, peer_days_left=identity.peer_days_left())

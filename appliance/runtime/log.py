@@ -25,13 +25,10 @@ def configure(settings: LogSettings) -> None:
     """Send the appliance's records to stderr, from ``settings.level`` on; those of libraries from warning on."""
     level = settings.level.upper()
     handler = logging.StreamHandler()
-    handler.setFormatter(_formatter(settings.format, traceback=level == "DEBUG"))
+    formatter = JsonFormatter if settings.format is LogFormat.JSON else TextFormatter
+    handler.setFormatter(formatter(traceback=level == "DEBUG"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("appliance").setLevel(level)
-
-
-def _formatter(form: LogFormat, traceback: bool) -> logging.Formatter:
-    return JsonFormatter(traceback) if form is LogFormat.JSON else TextFormatter(traceback)
 
 
 class TextFormatter(logging.Formatter):

@@ -162,7 +162,8 @@ class FetchExchange:
             _CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, limits.committed, *self.session
         )
         begins = head(API_KEY, version, correlation, client_id) + fixed
-        wanted, forgotten = self._topics(self.wanted, _asked), self._topics(self.forgotten, _named)
+        wanted = self._topics(self.wanted, _asked)
+        forgotten = self._topics(self.forgotten, lambda each: _FORGOTTEN.pack(each.partition[1]))
         body = b"".join([begins, *wanted, *forgotten, text(""), NO_TAGS])  # of no rack
         return SIZE.pack(len(body)) + body
 
@@ -212,10 +213,6 @@ class FetchExchange:
 def _asked(wanted: Wanted) -> bytes:
     number = wanted.partition[1]
     return _ASKED.pack(number, wanted.leader_epoch, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
-
-
-def _named(wanted: Wanted) -> bytes:
-    return _FORGOTTEN.pack(wanted.partition[1])
 
 
 def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:

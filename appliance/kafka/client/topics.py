@@ -144,13 +144,10 @@ async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> No
     for result in answer.responses:
         if result.error_code not in _GONE:
             name = str(result.name or names.get(result.topic_id or NOWHERE, ""))
-            words = f"grant {cluster.side.value.upper()}_API_KEY Delete on it" if _denied(result.error_code) else ""
+            denied = result.error_code is ErrorCode.topic_authorization_failed
+            words = f"grant {cluster.side.value.upper()}_API_KEY Delete on it" if denied else ""
             raise failure(result.error_code, f"delete topic {name}", words or str(result.error_message or ""))
     await _until_gone(cluster, topics)
-
-
-def _denied(code: ErrorCode) -> bool:
-    return code is ErrorCode.topic_authorization_failed
 
 
 def _deletable(topic: tuple[str, uuid.UUID]) -> DeleteTopicState:

@@ -6,7 +6,7 @@ Metadata (KIP-516). An older version with everything that the appliance needs is
 one; ``older`` converts between them. Each side is asked only for the APIs that it needs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest
@@ -75,19 +75,13 @@ def offers(offered: Offered, request: type[RequestPayload]) -> bool:
 
 def missing(offered: Offered, side: Side) -> list[str]:
     """The APIs that a broker of that side lacks, with the usable versions and the broker's own."""
-    return list(_missing(offered, side))
-
-
-def _missing(offered: Offered, side: Side) -> Iterator[str]:
+    lacking = []
     for request in NEEDED[side]:
         if not offers(offered, request):
-            name = request.__name__.removesuffix("Request")
-            has = offered.get(int(request.__api_key__))
-            yield f"{name} {_range(OLDEST[request], int(request.__version__))} ({_told(has)})"
-
-
-def _told(has: tuple[int, int] | None) -> str:
-    return f"it has {_range(*has)}" if has else "it has none"
+            name, has = request.__name__.removesuffix("Request"), offered.get(int(request.__api_key__))
+            told = f"it has {_range(*has)}" if has else "it has none"
+            lacking.append(f"{name} {_range(OLDEST[request], int(request.__version__))} ({told})")
+    return lacking
 
 
 def _range(low: int, high: int) -> str:

@@ -103,12 +103,8 @@ class Listener:
         self._starving = False
 
 
-def _every_address(_address: str) -> bool:
-    return True
-
-
 async def listen(
-    variable: str, at: Target, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool] = _every_address
+    variable: str, at: Target, make: Callable[[], asyncio.BaseProtocol], admits: Callable[[str], bool] = lambda _: True
 ) -> Listener:
     """Listen on an address and port, 0 for any; every connection gets a protocol from ``make``.
 
