@@ -13,7 +13,6 @@ shared copy up, it leaves the copy's id in the same transaction: its records sta
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable, raise_first
 from appliance.kafka.client.acls import AccessControlEntry
@@ -207,23 +206,24 @@ class Registry:
 
     async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
         """Record the settings that copies of this link lack, if they have changed."""
-        await self._note({copy: {"left_out": settings} for copy, settings in left_out.items()})
+        await self._note(lambda copy, claim: replace(claim, left_out=left_out.get(copy, claim.left_out)))
 
     async def note_adopted(self, adopted: Mapping[Copy, tuple[Adopted, ...]]) -> None:
         """Record the partitions of this link's copies that it has not begun, if they have changed."""
-        await self._note({copy: {"adopted": partitions} for copy, partitions in adopted.items()})
+        await self._note(lambda copy, claim: replace(claim, adopted=adopted.get(copy, claim.adopted)))
 
     async def note_begun(self) -> None:
         """Record that this link may have written to each copy that it claims: its positions are lost."""
         await self.refresh()
-        copies = [copy for copy in self.claims if copy not in (given_up(copy[0]), deletion_of(self.link))]
-        await self._note({copy: {"begun": frozenset({copy[1]})} for copy in copies})
+        copies = {copy for copy in self.claims if copy not in (given_up(copy[0]), deletion_of(self.link))}
+        await self._note(lambda copy, claim: replace(claim, begun=frozenset({copy[1]})) if copy in copies else claim)
 
-    async def _note(self, fields: Mapping[Copy, Mapping[str, Any]]) -> None:
+    async def _note(self, noted: Callable[[Copy, Claim], Claim]) -> None:
+        """Write those of this link's claims that are others once ``noted``."""
+
         async def changed() -> Changes:
-            own = {copy: claim for copy, claim in self.claims.items() if copy in fields and claim.link == self.link}
-            wanted = {copy: replace(claim, **fields[copy]) for copy, claim in own.items()}
-            return {(copy, self.link): claim for copy, claim in wanted.items() if claim != own[copy]}
+            own = {copy: claim for copy, claim in self.claims.items() if claim.link == self.link}
+            return {(copy, self.link): new for copy, claim in own.items() if (new := noted(copy, claim)) != claim}
 
         if await changed():
             await self._write(changed)
@@ -244,17 +244,13 @@ class Registry:
     ) -> None:
         """Record the ACLs that this link is about to make, and those that it has removed, by the copy's name."""
 
-        async def changed() -> Changes:
-            changes: Changes = {}
-            for copy, claim in self.claims.items():
-                if claim.link == self.link and copy != configs_of(copy[0]):
-                    acls = claim.acls - removed.get(copy[0], frozenset()) | made.get(copy[0], frozenset())
-                    if acls != claim.acls:
-                        changes[copy, self.link] = replace(claim, acls=acls)
-            return changes
+        def noted(copy: Copy, claim: Claim) -> Claim:
+            if copy == configs_of(copy[0]):
+                return claim
+            acls = claim.acls - removed.get(copy[0], frozenset()) | made.get(copy[0], frozenset())
+            return replace(claim, acls=acls)
 
-        if await changed():
-            await self._write(changed)
+        await self._note(noted)
 
     def configs(self, copy: str) -> Configs:
         """The settings that this link has set on the copy of this name, or was about to set."""
