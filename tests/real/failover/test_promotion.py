@@ -270,8 +270,7 @@ async def test_case_248_a_promotion_is_given_up_where_one_broker_does_not_tell_i
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
         commit(pair.orange, f"g-{pair.tag}", {(topic, 0): 5})
-        for module in (group_io, last_sync):
-            monkeypatch.setattr(module, "list_groups", partly)
+        monkeypatch.setattr(group_io, "list_groups", partly)
         monkeypatch.setattr(last_sync, "_SECONDS", 2)
         for choice in (replace(YES, dry_run=True), YES):  # case 921: the dry run foretold a promotion
             with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
