@@ -7,7 +7,7 @@ operators, the one who takes the first lane last continues; the other one sees t
 
 import functools
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import LayoutChanged, LinkRefused, OutcomeUnknown
@@ -16,7 +16,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint, peek_checkpoints
-from appliance.link.client.offset_maps import segment_keys
+from appliance.link.client.offset_maps import segment_records
 from appliance.link.client.registry import Registry
 from appliance.link.client.retry import is_passing, retry_while_busy
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Owner
@@ -107,11 +107,7 @@ class LinkStates:
             raise LayoutChanged(f"the lanes of {self.naming.replicator} were changed meanwhile: run this again")
 
     async def _check(self, topic: PositionsTopic) -> None:
-        """Check the link as far as the destination knows.
-
-        Raises:
-            LinkRefused: it must not continue.
-        """
+        """Check the link as far as the destination knows."""
         registry = Registry(self.destination, self.naming.replicator)
         await registry.refresh()
         own = registry.own(await self.destination.metadata(None))
@@ -164,12 +160,7 @@ class LinkStates:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``records``.
         """
-
-        async def write() -> None:
-            lane = await self.take(0)
-            await self._write(lane, records(lane.checkpoint.states))
-
-        await retry_while_busy(write, is_passing)
+        await self._in_lane(0, lambda lane: self._write(lane, records(lane.checkpoint.states)))
 
     async def leave_name(self, index: int) -> None:
         """Take a lane and leave the operator's name there: a running replicator takes the lane back.
@@ -177,11 +168,7 @@ class LinkStates:
         Raises:
             Unreachable, BrokerBusy, BrokerRefused: as ``change``.
         """
-
-        async def write() -> None:
-            await self._write(await self.take(index), ())
-
-        await retry_while_busy(write, is_passing)
+        await self._in_lane(index, lambda lane: self._write(lane, ()))
 
     async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
         """Change positions of a lane, given its current ones, with the operator's name.
@@ -193,16 +180,14 @@ class LinkStates:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``moves``.
         """
 
-        async def write() -> None:
-            lane = await self.take(index)
-            await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
-            self.require(self.states)
+        async def write(lane: Lane) -> None:
+            await self._require_still()
             found = moves(lane.checkpoint.positions)
             await lane.replace(found.positions, found.gaps, found.cut)
             if lane.keeps_offsets:
                 await lane.remember_segments(found.segments)
 
-        await retry_while_busy(write, is_passing)
+        await self._in_lane(index, write)
 
     async def forget(self, index: int, topics: Collection[str]) -> None:
         """Delete the positions of topics, and their maps of offsets, from a lane.
@@ -211,14 +196,23 @@ class LinkStates:
             Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``.
         """
 
-        async def write() -> None:
-            lane = await self.take(index)
-            await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
-            self.require(self.states)
-            segments = await segment_keys(self.destination, lane.offsets, topics)
+        async def write(lane: Lane) -> None:
+            await self._require_still()
+            segments = [key for key in await segment_records(self.destination, lane.offsets) if key[0][0] in topics]
             await lane.forget([each for each in lane.checkpoint.positions if each[0] in topics], segments)
 
-        await retry_while_busy(write, is_passing)
+        await self._in_lane(index, write)
+
+    async def _in_lane(self, index: int, write: Callable[[Lane], Awaitable[None]]) -> None:
+        async def attempt() -> None:
+            await write(await self.take(index))
+
+        await retry_while_busy(attempt, is_passing)
+
+    async def _require_still(self) -> None:
+        """Let ``require`` see the newest states, once a lane is fenced."""
+        await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
+        self.require(self.states)
 
     async def _tell(self, index: int) -> None:
         """Copy the first lane's states to another lane."""

@@ -251,14 +251,6 @@ class OffsetMaps:
             self._maps.pop(partition, None)
 
 
-async def segment_keys(cluster: Cluster, partition: Partition, topics: Collection[str]) -> list[SegmentKey]:
-    """The keys of the segments of some source topics in a lane's partition; none without such a partition.
-
-    The caller has fenced the lane, so nobody adds to them.
-    """
-    return [key for key in await segment_records(cluster, partition) if key[0][0] in topics]
-
-
 async def segment_records(cluster: Cluster, partition: Partition) -> dict[SegmentKey, Record]:
     """The newest record of each segment in a lane's partition, the last written one last; none without the partition.
 
@@ -285,11 +277,7 @@ async def segment_records(cluster: Cluster, partition: Partition) -> dict[Segmen
 
 
 async def _while_progressing(read: Callable[[], Awaitable[None]], progress: Callable[[], int]) -> None:
-    """Read, and continue after a timeout, as long as there is progress.
-
-    Raises:
-        TimeoutError: there was none for a while.
-    """
+    """Read, and continue after a timeout, as long as there is progress."""
     while True:
         before = progress()
         try:

@@ -16,7 +16,7 @@ from appliance.failover.model.removal_report import RemovalReport
 from appliance.failover.operation import Choice, Operation
 from appliance.failover.pause import set_paused
 from appliance.failover.removal import remove_topics
-from appliance.link.client.offset_maps import OffsetMaps, segment_keys
+from appliance.link.client.offset_maps import OffsetMaps, segment_records
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import given_up
 from appliance.link.model.copy_states import CopyEvent, CopyState
@@ -65,8 +65,7 @@ async def remembered(engine: Engine) -> set[str]:
     """The topics of which the link has positions or maps."""
     found = {topic for topic, _ in await engine.positions_now()}
     for lane in range(LANES):
-        every = {topic for topic, _ in await engine.positions_now()} | set(topics(engine.pair.orange))
-        keys = await segment_keys(engine.destination, (engine.pair.naming.offsets_topic, lane), every)
+        keys = await segment_records(engine.destination, (engine.pair.naming.offsets_topic, lane))
         found |= {topic for (topic, _), _ in keys}
     return found
 
