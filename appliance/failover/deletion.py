@@ -131,11 +131,7 @@ async def _there(cluster: Cluster, name: str) -> Mapping[str, uuid.UUID]:
 
 
 async def _fence(operation: Operation) -> None:
-    """Record the deletion in every lane, once no replicator has taken one back.
-
-    Raises:
-        LinkRefused: a replicator runs.
-    """
+    """Record the deletion in every lane, once no replicator has taken one back."""
     link = operation.link
     if effective(link.states, LINK) is not CopyState.DELETED:
         for index in _busiest_lane(operation):
@@ -160,11 +156,7 @@ def _busiest_lane(operation: Operation) -> list[int]:
 
 
 async def _require_left_alone(operation: Operation, index: int) -> None:
-    """Wait for a replicator that takes the lane back.
-
-    Raises:
-        LinkRefused: a replicator did.
-    """
+    """Wait for a replicator that takes the lane back, and refuse it."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + TAKEN_BACK_SECONDS
     while loop.time() < deadline:

@@ -69,7 +69,8 @@ async def promote(operation: Operation) -> Report:
     """Promote the copies once they hold all of the source's records; a source that still takes writes is refused.
 
     Raises:
-        LinkRefused: a partition cannot be copied to its end, or not in time, or the source still takes writes.
+        LinkRefused: a partition cannot be copied to its end, or not in time, the source still takes writes, or does not
+            list its groups; unless losses are allowed.
         ApplianceError: the source does not answer; or as ``LinkStates.change``.
     """
     link, choice = operation.link, operation.choice
@@ -91,7 +92,8 @@ async def promote(operation: Operation) -> Report:
     try:
         subjects, logs = await _with_what_came(operation, subjects)
         _require_nothing_behind(operation, logs)
-        groups = await _last_sync(operation)
+        groups = await last_sync(operation)
+        _require_groups(operation, groups is not None)
     except ApplianceError:
         await link.change(_given_up(operation), CopyEvent.GIVEN_UP)
         raise
@@ -147,17 +149,6 @@ def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
     if names:
         text = "a failover has begun, and has not ended: run `appliance failover` again"
         raise LinkRefused(f"{some(names, _NAMED)}: {text}")
-
-
-async def _last_sync(operation: Operation) -> Mapping[str, str] | None:
-    """The groups whose positions differ from those at the source.
-
-    Raises:
-        LinkRefused: the source does not list its groups; unless losses are allowed.
-    """
-    groups = await last_sync(operation)
-    _require_groups(operation, groups is not None)
-    return groups
 
 
 def _require_groups(operation: Operation, are_known: bool) -> None:
@@ -225,17 +216,15 @@ def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = (
 
 
 async def _until_copied(operation: Operation) -> BothLogs:
-    """Wait until no copied topic is behind; the source's logs at that time.
-
-    Raises:
-        LinkRefused: a partition cannot be copied to its end, or not in time; unless losses are allowed.
-    """
+    """Wait until no copied topic is behind; the source's logs at that time."""
     loop, choice, looks = asyncio.get_running_loop(), operation.choice, 0
     deadline = loop.time() + choice.wait
     while True:
         await operation.link.read()
         logs = await both_logs(operation, operation.link.positions)
-        if not (behind := _behind(operation, logs)):
+        active = _settling(operation, logs, CopyState.ACTIVE)
+        _require_no_faults(operation, active)
+        if not (behind := [loss for loss in active if loss.behind != 0 and not loss.fault]):
             return logs
         if loop.time() >= deadline:
             if choice.allow_loss:
@@ -247,17 +236,6 @@ async def _until_copied(operation: Operation) -> BothLogs:
             operation.tell(f"waiting for {len(behind)} partitions, records behind: {number(total(behind))}")
         looks += 1
         await asyncio.sleep(_PAUSE)
-
-
-def _behind(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:
-    """The copied partitions that are not at their ends.
-
-    Raises:
-        LinkRefused: some cannot be copied to their ends; unless losses are allowed.
-    """
-    active = _settling(operation, logs, CopyState.ACTIVE)
-    _require_no_faults(operation, active)
-    return [loss for loss in active if loss.behind != 0 and not loss.fault]
 
 
 def _settling(operation: Operation, logs: BothLogs, *states: CopyState) -> list[PartitionLoss]:

@@ -202,12 +202,8 @@ class GroupPlan:
     @property
     def lag(self) -> int | None:
         """The group's lag at the destination over all partitions, in offsets; None if one is unknown."""
-        total = 0
-        for partition in self.partitions:
-            if (lag := partition.lag) is None:
-                return None
-            total += lag
-        return total
+        lags = [partition.lag for partition in self.partitions]
+        return None if None in lags else sum(filter(None, lags))
 
     @property
     def commits(self) -> dict[Partition, Commit]:

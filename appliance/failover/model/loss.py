@@ -88,7 +88,7 @@ def _is_gone(key: Partition, held: Position | None, logs: BothLogs) -> bool:
 def total(found: Iterable[PartitionLoss]) -> int | None:
     """The lag of all partitions, in offsets; None if one is unknown."""
     counts = [each.behind for each in found]
-    return None if None in counts else sum(count for count in counts if count is not None)
+    return None if None in counts else sum(filter(None, counts))
 
 
 def _loss(key: Partition, held: Position | None, logs: BothLogs, starts: Mapping[str, StartOffsets]) -> PartitionLoss:
