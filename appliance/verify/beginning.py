@@ -62,7 +62,11 @@ async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopt
         if place is not None:
             return await _source_begins_later(source, destination, place)
     if source.log.start and await destination.offset_at(ours.timestamp + 1) is None:
-        return Beginning(CopyState.BEHIND, _behind_the_log(source))
+        return Beginning(
+            CopyState.BEHIND,
+            "the destination ends before the source's log begins; what lay between, if anything, was deleted before it "
+            f"was copied (the log begins at {source.log.start})",
+        )
     return Beginning(detail="neither side's first records were found on the other side")
 
 
@@ -105,13 +109,6 @@ def _at_an_empty_destination(destination: Side) -> Beginning:
             f"retention has left the destination no record before its offset {destination.log.end}",
         )
     return Beginning()
-
-
-def _behind_the_log(source: Side) -> str:
-    return (
-        "the destination ends before the source's log begins; what lay between, if anything, was deleted before it was "
-        f"copied (the log begins at {source.log.start})"
-    )
 
 
 async def _source_begins_later(source: Side, destination: Side, found: int) -> Beginning:

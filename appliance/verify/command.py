@@ -202,12 +202,10 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _wishes(parsed: argparse.Namespace) -> Wishes:
-    return Wishes(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, parsed.env_file.resolve())
-
-
 async def _run(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
-    return await run_verify(settings, _wishes(parsed), stopping)
+    env_file = parsed.env_file.resolve()
+    wishes = Wishes(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, env_file)
+    return await run_verify(settings, wishes, stopping)
 
 
 VERIFY = Command(

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from appliance.replicator.spark.session import Spark
 from appliance.verify.model.report import PartitionResult
@@ -17,26 +18,22 @@ Found = Callable[[Job, PartitionResult], Sequence[Job]]
 """Receives a job and its result; gives jobs that have to be verified because of it."""
 
 
+@dataclass(slots=True)
 class SparkVerification:
     """Spark with room for ``room`` tasks at once, 0 if this process verifies alone; ``spark_verification`` makes it.
 
     If records have passed SQL, that is prepared for the tasks, and ``own`` evaluates it for this process.
     """
 
-    def __init__(
-        self,
-        spark: Spark,
-        threads: ThreadPoolExecutor,
-        room: int,
-        sql: PreparedSql | None = None,
-        own: SqlService | None = None,
-    ) -> None:
-        self.room = room
-        self.own = own
-        self._spark = spark
-        self._threads = threads
-        self._idle = list(range(room))
-        self._sql = sql
+    spark: Spark
+    threads: ThreadPoolExecutor
+    room: int
+    sql: PreparedSql | None = None
+    own: SqlService | None = None
+    _idle: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._idle = list(range(self.room))
 
     async def check(self, jobs: Sequence[Job], wait: float, found: Found) -> None:
         """Verify the jobs, and those that follow from them; the destination gets ``wait`` seconds to catch up.
@@ -44,7 +41,7 @@ class SparkVerification:
         Raises:
             ProcessFailed: a task failed on every try; it says why.
         """
-        waiting = deque(bundles(jobs, has_sql=self._sql is not None))
+        waiting = deque(bundles(jobs, has_sql=self.sql is not None))
         running = set[asyncio.Task[list[tuple[Job, PartitionResult]]]]()
         until = asyncio.get_running_loop().time() + wait
         try:
@@ -64,11 +61,11 @@ class SparkVerification:
     async def _run(self, jobs: list[Job], wait: float, process: int) -> list[tuple[Job, PartitionResult]]:
         """The results of some jobs, by a task; its process has this number."""
         given = {"version": VERSION, "jobs": [encode_job(job) for job in jobs], "wait": wait}
-        if self._sql:
-            given["sql"] = self._sql.of_process(process).of([job.replica.source for job in jobs]).encoded()
+        if self.sql:
+            given["sql"] = self.sql.of_process(process).of([job.replica.source for job in jobs]).encoded()
         try:
             results = await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._spark.call, verify_in_task, given, f"verify {_described(jobs)}"
+                self.threads, self.spark.call, verify_in_task, given, f"verify {_described(jobs)}"
             )
         finally:
             self._idle.append(process)

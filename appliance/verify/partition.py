@@ -52,7 +52,7 @@ class _Run:
                 return await self._behind()
             if difference := self._comparison.advance():
                 return self._differs(difference)
-            reached(self._source.position)
+            reached(self._source.reader.position)
         return await self._ended()
 
     async def _ended(self) -> PartitionResult:

@@ -13,12 +13,13 @@ import contextlib
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 from appliance.errors import ApplianceError, SettingsError
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.work import Job, decode_job, decode_result, encode_job, encode_result
+from appliance.verify.work import Job, decode_job, decode_result, encode_job
 
 _VERSION = 1
 
@@ -69,7 +70,7 @@ class ResumeFile:
     def found(self, job: Job, result: PartitionResult) -> None:
         """A job has this result."""
         if result.state.well:
-            self._write({"job": encode_job(job), "result": encode_result(result)})
+            self._write({"job": encode_job(job), "result": asdict(result)})
 
     def end(self) -> None:
         """Everything is verified: forget it, so that the next verification begins anew.

@@ -35,14 +35,9 @@ class Side:
 
     def __init__(self, reader: Reader, log: Span, deadline: float | None = None) -> None:
         self.log = log
+        self.reader = reader
         self._deadline = deadline
-        self._reader = reader
         self.stream = Stream(log.start)
-
-    @property
-    def position(self) -> int:
-        """The offset up to which the log has been read."""
-        return self._reader.position
 
     async def more(self) -> bool:
         """True when there is a record to compare; continues reading when there is none yet.
@@ -58,12 +53,12 @@ class Side:
 
     async def _read(self, wait: float = 0.0) -> bool:
         """Continue reading; True if there was anything to read, including markers."""
-        before = self._reader.position
+        before = self.reader.position
         if self._deadline is None and before >= self.log.end:
             return False
-        batches = await self._reader.read(wait, self.log.end if self._deadline is None else 0)
+        batches = await self.reader.read(wait, self.log.end if self._deadline is None else 0)
         self.stream.append(batches if self._deadline is not None else self._within(batches))
-        return self._reader.position > before
+        return self.reader.position > before
 
     async def count(self) -> int:
         """Number of records left up to the log's end, including the stream's.
@@ -75,7 +70,7 @@ class Side:
 
     async def count_between(self, first: int, end: int) -> int:
         """Number of records in a range of offsets; raises as ``count``."""
-        reader, records = self._reader.at(first), 0
+        reader, records = self.reader.at(first), 0
         while reader.position < end:
             for batch in self._within(await reader.read(_WAIT, end), end):
                 whole = batch.header.base_offset >= first
@@ -95,12 +90,12 @@ class Side:
 
     def restart(self, offset: int) -> None:
         """Discard the read records, and continue from ``offset``."""
-        self._reader = self._reader.at(offset)
+        self.reader = self.reader.at(offset)
         self.stream = Stream(offset)
 
     async def offset_at(self, timestamp: int) -> int | None:
         """See ``Reader.offset_at``; from the log's start on."""
-        return await self._reader.at(self.log.start).offset_at(timestamp)
+        return await self.reader.at(self.log.start).offset_at(timestamp)
 
     async def find(self, sought: Anchor) -> Found:
         """Search for the other side's anchor.
@@ -112,8 +107,8 @@ class Side:
         if start is None:
             return Found()
         search = Search(sought)
-        reader = self._reader.at(start)
-        end = self.log.end if self._deadline is None else max(self.log.end, self._reader.position)
+        reader = self.reader.at(start)
+        end = self.log.end if self._deadline is None else max(self.log.end, self.reader.position)
         size = 0
         while reader.position < end and size < _SEARCHED_BYTES:
             for batch in self._within(await reader.read(known_end=end), end):

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from appliance.errors import ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
@@ -33,12 +32,10 @@ _ROOM_SECONDS, _POLL = 60.0, 0.5
 
 SqlByPartition = Mapping[Partition, PartitionSql]
 
-_NO_SQL: SqlByPartition = MappingProxyType({})
-
 
 @contextlib.asynccontextmanager
 async def spark_verification(
-    settings: Settings, env_file: Path, sql: SqlByPartition = _NO_SQL, *, offsets: int = 0, shared: bool = True
+    settings: Settings, env_file: Path, sql: SqlByPartition, *, offsets: int, shared: bool
 ) -> AsyncIterator[SparkVerification]:
     """Spark as the settings say, while the block runs. Its ports are any: the replicator's own may run beside it.
 
@@ -83,11 +80,7 @@ async def _started(jvm: SparkJvm, engine: EngineSettings, jobs: int, *, transfor
 
 
 async def _room(spark: Spark, master: str) -> int:
-    """Number of tasks that can run at once; waits for the first.
-
-    Raises:
-        ProcessFailed: there is no room for long.
-    """
+    """Number of tasks that can run at once; waits for the first."""
     until = asyncio.get_running_loop().time() + _ROOM_SECONDS
     while not (room := await asyncio.to_thread(spark.room)):
         if asyncio.get_running_loop().time() > until:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from appliance.errors import PeerError
@@ -16,7 +17,7 @@ from appliance.verify.model.report import PartitionResult
 from appliance.verify.partition_sql import ServedSql, decode_served_sql
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.sql_service import serving
-from appliance.verify.work import Job, decode_job, encode_result
+from appliance.verify.work import Job, decode_job
 from appliance.version import VERSION
 
 
@@ -36,7 +37,7 @@ def verify_in_task(given: dict[str, Any]) -> list[dict[str, Any]]:
     jobs = [decode_job(fields) for fields in given["jobs"]]
     sql = decode_served_sql(given["sql"]) if "sql" in given else None
     results = asyncio.run(_verify(own_settings(), jobs, given["wait"], sql))
-    return [encode_result(result) for result in results]
+    return [asdict(result) for result in results]
 
 
 async def _verify(settings: Settings, jobs: Sequence[Job], wait: float, sql: ServedSql | None) -> list[PartitionResult]:

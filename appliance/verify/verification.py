@@ -34,6 +34,7 @@ from appliance.verify.work import Job
 log = logging.getLogger("appliance.verify")
 
 _PAUSE = 0.2
+_LEADERLESS = "the partition has no leader now, at the source or at the destination"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +94,17 @@ class Verification:
         await retry_while_busy(self._registry.refresh)
         wanted = self._wanted(source, topics)
         found = discover(source, destination, self.naming)
-        verdicts = [self._no_copy(topic.name) for topic in found.missing if topic.name in wanted]
-        verdicts += [self._unfit(topic, why) for topic, why in found.unfit.items() if topic in wanted]
+        verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in found.missing if topic.name in wanted]
+        unfit = {topic: why for topic, why in found.unfit.items() if topic in wanted}
+        verdicts += [self._without(topic, CopyState.NOT_COMPARED, why) for topic, why in unfit.items()]
         replicas = [replica for replica in found.replicas if replica.source_topic in wanted]
         for topic, copy in found.smaller:
             if topic.name in wanted:
                 replicas += [Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(copy.leaders))]
                 verdicts += [_no_partition(topic, copy, n) for n in range(len(copy.leaders), len(topic.leaders))]
         led = [replica for replica in replicas if _led(source, destination, replica)]
-        verdicts += [_leaderless(replica) for replica in replicas if replica not in led]
+        leaderless = [replica for replica in replicas if replica not in led]
+        verdicts += [verdict_on(replica, CopyState.NOT_COMPARED, _LEADERLESS) for replica in leaderless]
         verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
         return Plan(await self._jobs(source, destination, led), verdicts)
 
@@ -143,12 +146,10 @@ class Verification:
             return "the source cluster has no such topic"
         return "it is not copied: see REPLICA_TOPICS_SOURCE_REGEX and REPLICA_TOPICS_EXCLUDE_REGEX"
 
-    def _no_copy(self, topic: str) -> PartitionResult:
+    def _without(self, topic: str, state: CopyState, why: str = "") -> PartitionResult:
+        """The result of a whole topic without a copy, or whose copy cannot be one."""
         copy = self.naming.destination(topic)
-        return PartitionResult(topic, copy, None, CopyState.NO_COPY, f"the destination has no topic {copy}")
-
-    def _unfit(self, topic: str, why: str) -> PartitionResult:
-        return PartitionResult(topic, self.naming.destination(topic), None, CopyState.NOT_COMPARED, why)
+        return PartitionResult(topic, copy, None, state, why or f"the destination has no topic {copy}")
 
     async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
         """Partitions with records that only the copy has; in a shared copy they are others'."""
@@ -213,11 +214,6 @@ def _no_partition(topic: Topic, copy: Topic, partition: int) -> PartitionResult:
 
 def _led(source: Metadata, destination: Metadata, replica: Replica) -> bool:
     return source.leader(*replica.source) >= 0 and destination.leader(*replica.copy) >= 0
-
-
-def _leaderless(replica: Replica) -> PartitionResult:
-    why = "the partition has no leader now, at the source or at the destination"
-    return verdict_on(replica, CopyState.NOT_COMPARED, why)
 
 
 async def _compacted(cluster: KafkaCluster, topics: Collection[str]) -> set[str]:

@@ -133,13 +133,8 @@ def decode_job(fields: dict[str, Any]) -> Job:
     return Job(**{**fields, **spans, "replica": Replica(**{**fields["replica"], **ids}), "adopted": adopted})
 
 
-def encode_result(result: PartitionResult) -> dict[str, Any]:
-    """The result as JSON."""
-    return asdict(result)
-
-
 def decode_result(fields: dict[str, Any]) -> PartitionResult:
-    """The result of ``encode_result``."""
+    """The result of which these are the fields, as JSON."""
     spans = {name: Span(**fields[name]) if fields[name] else None for name in ("source", "destination")}
     return PartitionResult(**{**fields, **spans, "state": CopyState(fields["state"])})
 

@@ -61,7 +61,8 @@ class Search:
         self._borders = _borders(sought.prints)
         self._matched = 0
         self._offsets: deque[int] = deque(maxlen=len(sought.prints))
-        self._place: int | None = None
+        self.place: int | None = None
+        """The offset at which the anchor begins in what was fed."""
 
     def feed(self, records: Iterable[Record]) -> bool:
         """Search on in these records; true when the anchor is found, which ends the search."""
@@ -72,16 +73,11 @@ class Search:
                 self._matched = self._borders[self._matched - 1]
             self._matched += self._sought[self._matched] == found
             if self._matched == len(self._sought):
-                self._place = self._offsets[0]
+                self.place = self._offsets[0]
                 if self._first:
                     return True
                 self._matched = self._borders[-1]
         return False
-
-    @property
-    def place(self) -> int | None:
-        """The offset at which the anchor begins in what was fed."""
-        return self._place
 
     @property
     def begun(self) -> int | None:

@@ -41,7 +41,8 @@ class Stream:
         self.start = start
         self._end = start
         self._batches: deque[Batch] = deque()
-        self._taken = 0
+        self.taken = 0
+        """The number of records of the next batch that are taken already."""
         self._decoded: dict[Decode, Contents | None] = {}
 
     def __bool__(self) -> bool:
@@ -57,9 +58,9 @@ class Stream:
         """The offset of the next record; past the last taken batch when none waits."""
         if not self._batches:
             return self._end
-        if not self._taken:
+        if not self.taken:
             return self._batches[0].header.base_offset
-        return unpack(self._batches[0], 0)[self._taken].offset
+        return unpack(self._batches[0], 0)[self.taken].offset
 
     def append(self, batches: Iterable[Batch]) -> None:
         """Batches that follow, in order.
@@ -73,12 +74,12 @@ class Stream:
             before = self._before_start(batch)
             if before < batch.header.records:
                 if not self._batches:
-                    self._taken = before
+                    self.taken = before
                 self._batches.append(batch)
 
     def whole(self) -> Batch | None:
         """The next batch, when none of its records is taken."""
-        return self._batches[0] if self._batches and not self._taken else None
+        return self._batches[0] if self._batches and not self.taken else None
 
     def contents(self, decode: Decode) -> Contents | None:
         """The records of the next batch, including taken ones; decoded once."""
@@ -86,19 +87,14 @@ class Stream:
             self._decoded[decode] = decode(self._batches[0])
         return self._decoded[decode]
 
-    @property
-    def taken(self) -> int:
-        """The number of records of the next batch that are taken already."""
-        return self._taken
-
     def take(self, count: int) -> Batch | None:
         """Take this many records of the next batch, which holds as many; the batch when they were its last ones."""
-        self._taken += count
+        self.taken += count
         batch = self._batches[0]
-        if self._taken < batch.header.records:
+        if self.taken < batch.header.records:
             return None
         self._batches.popleft()
-        self._taken = 0
+        self.taken = 0
         self._decoded.clear()
         self._end = batch.header.last_offset + 1
         return batch
@@ -111,7 +107,7 @@ class Stream:
         """
         records: list[Record] = []
         for number, batch in enumerate(self._batches):
-            records += unpack(batch, 0)[self._taken if number == 0 else 0 :]
+            records += unpack(batch, 0)[self.taken if number == 0 else 0 :]
             if len(records) >= limit:
                 break
         return records[:limit]

@@ -59,7 +59,8 @@ def substitute(monkeypatch: pytest.MonkeyPatch, spark: Spark) -> None:
 
 
 async def verify() -> None:
-    async with verify_spark.spark_verification(parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")) as verification:
+    settings, env_file = parse(REQUIRED, Role.REPLICATOR), Path("setenv.sh")
+    async with verify_spark.spark_verification(settings, env_file, {}, offsets=0, shared=True) as verification:
         await verification.check([job_of(9, 9)], 0.0, lambda *_: [])
 
 

@@ -5,7 +5,7 @@ import errno
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,6 @@ from appliance.verify.work import (
     divided,
     divisions,
     encode_job,
-    encode_result,
     joined,
 )
 from tests.support.logs import LogReader, end, log, raw_copy, rows
@@ -121,7 +120,7 @@ def test_jobs_and_results_come_through_json_as_they_were() -> None:
     for job in (job_of(7, 8), replace(job_of(7, 8), adopted=Adopted(0, 3, 4), last=False)):
         assert decode_job(json.loads(json.dumps(encode_job(job)))) == job
     for result in (EQUAL, replace(EQUAL, source=None, state=CopyState.DIFFERS, differs_at=4)):
-        assert decode_result(json.loads(json.dumps(encode_result(result)))) == result
+        assert decode_result(json.loads(json.dumps(asdict(result)))) == result
 
 
 def test_the_file_keeps_good_results_and_forgets_a_line_that_a_kill_has_cut(tmp_path: Path) -> None:
