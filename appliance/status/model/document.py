@@ -5,12 +5,10 @@ from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.link_sql import SqlChange
-from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault
 from appliance.status.model.messages import problems, remarks, remedies, utc
 from appliance.status.model.snapshot import (
     AuditStatus,
-    BlockingTransaction,
     ClusterStatus,
     LaneStatus,
     LinkState,
@@ -24,6 +22,7 @@ Json = dict[str, object]
 
 def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
     """The JSON object of a snapshot; ``progress`` is the newest one that a running replicator has reported."""
+    heartbeat = snapshot.heartbeat
     return {
         "replicator": snapshot.replicator,
         "at": utc(snapshot.at),
@@ -36,7 +35,7 @@ def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
         "source": _cluster(snapshot.source),
         "destination": _cluster(snapshot.destination),
         "max_bytes_per_second": snapshot.max_bytes_per_second,
-        "heartbeat": _heartbeat(snapshot.heartbeat) if snapshot.heartbeat else None,
+        "heartbeat": {"at": utc(heartbeat.at), "way_ms": heartbeat.way} if heartbeat else None,
         "sql": _sql(snapshot.sql) if snapshot.sql else None,
         "audit": _audit(snapshot.audit) if snapshot.audit else None,
         "states": [_state(record) for record in snapshot.states],
@@ -51,10 +50,6 @@ def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
 
 def _cluster(cluster: ClusterStatus) -> Json:
     return {"cluster": cluster.cluster_id, "unknown": _fault(cluster.unknown)}
-
-
-def _heartbeat(heartbeat: Heartbeat) -> Json:
-    return {"at": utc(heartbeat.at), "way_ms": heartbeat.way}
 
 
 def _sql(change: SqlChange) -> Json:
@@ -108,6 +103,7 @@ def _topic(topic: TopicStatus) -> Json:
 
 
 def _partition(partition: PartitionStatus) -> Json:
+    held = partition.held
     return {
         "partition": partition.partition,
         "lane": partition.lane,
@@ -123,7 +119,7 @@ def _partition(partition: PartitionStatus) -> Json:
         "stopped": _fault(partition.stopped),
         "unknown": _fault(partition.unknown),
         "remedies": _remedies(partition),
-        "held": _hold(partition.held) if partition.held else None,
+        "held": {**_transaction(held.transaction), "waiting": held.waiting} if held else None,
         "gaps": None if partition.gaps is None else [_gap(gap) for gap in partition.gaps],
         "dropped": partition.dropped,
         "written_by_links": partition.written,
@@ -135,10 +131,6 @@ def _partition(partition: PartitionStatus) -> Json:
 
 def _remedies(subject: TopicStatus | PartitionStatus) -> list[Json]:
     return [{"effect": each.effect, "command": each.command} for each in remedies(subject)]
-
-
-def _hold(hold: BlockingTransaction) -> Json:
-    return {**_transaction(hold.transaction), "waiting": hold.waiting}
 
 
 def _transaction(transaction: OpenTransaction) -> Json:

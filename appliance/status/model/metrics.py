@@ -7,7 +7,6 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from appliance.failover.model.group_plan import GroupState
-from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import has_a_view
 from appliance.metrics import METRICS, Kind, counter, gauge
 from appliance.status.model.snapshot import PartitionStatus, Snapshot
@@ -55,7 +54,9 @@ class SnapshotCollector(Collector):
         yield gauge("kafka_replicator_destination_reachable", not snapshot.destination.unknown)
         yield gauge("kafka_replicator_max_bytes_per_second", snapshot.max_bytes_per_second)
         yield from _of_state(snapshot)
-        yield from _of_heartbeat(snapshot.heartbeat)
+        if snapshot.heartbeat is not None:
+            yield gauge("kafka_replicator_heartbeat_timestamp_seconds", snapshot.heartbeat.at / 1000)
+            yield gauge("kafka_replicator_heartbeat_milliseconds", snapshot.heartbeat.way)
         if snapshot.audit is not None and snapshot.audit.lag_seconds is not None:
             yield gauge("kafka_replicator_audit_lag_seconds", snapshot.audit.lag_seconds)
         yield from _of_topics(snapshot)
@@ -72,12 +73,6 @@ def _of_state(snapshot: Snapshot) -> Iterator[Metric]:
         if not has_a_view(subject):
             problems.add_metric((subject,), max(0, snapshot.at - fault.since) / 1000)
     yield from (states, problems)
-
-
-def _of_heartbeat(heartbeat: Heartbeat | None) -> Iterator[Metric]:
-    if heartbeat is not None:
-        yield gauge("kafka_replicator_heartbeat_timestamp_seconds", heartbeat.at / 1000)
-        yield gauge("kafka_replicator_heartbeat_milliseconds", heartbeat.way)
 
 
 def _of_topics(snapshot: Snapshot) -> Iterator[Metric]:
