@@ -8,6 +8,7 @@ producer.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
@@ -39,30 +40,30 @@ from appliance.settings.values import Settings
 _DENIED = "AUTHORIZATION_FAILED"
 
 
+@dataclass(frozen=True, slots=True)
 class AclRights:
     """The rights for ACLS_SYNC=yes; without them everything except ACLs is copied."""
 
-    def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
-        self._source = source
-        self._destination = destination
-        self._naming = naming
+    source: KafkaCluster
+    destination: KafkaCluster
+    naming: Naming
 
     async def read(self) -> Finding:
         """Check that the source lists its ACLs."""
         try:
-            found = await topic_acls(self._source)
+            found = await topic_acls(self.source)
         except BrokerRefused as error:
             return _refused(error)
         return passed(f"{len(found)} ACLs of topics")
 
     async def write(self) -> Finding:
         """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed."""
-        nobodys = principal_of(self._naming.doctors_id)
+        nobodys = principal_of(self.naming.doctors_id)
         entry = AccessControlEntry(AclPermission.DENY, nobodys, "*", AclOperation.ALTER_CONFIGS)
-        binding = AclBinding(self._naming.doctors_id, PatternType.LITERAL, entry)
+        binding = AclBinding(self.naming.doctors_id, PatternType.LITERAL, entry)
         try:
-            await topic_acls(self._destination)
-            failures = await delete_acls(self._destination, [binding])
+            await topic_acls(self.destination)
+            failures = await delete_acls(self.destination, [binding])
         except BrokerRefused as error:
             return _refused(error)
         return _refused(failures[binding]) if failures else passed("ACLs of topics may be made and removed")

@@ -2,6 +2,7 @@
 
 import errno
 import ssl
+from dataclasses import dataclass
 
 from appliance.doctor.clock import NTP, judge_skew
 from appliance.doctor.step import Finding, Verdict, failed, passed, remedy_of, warning
@@ -26,25 +27,19 @@ _IN_A_CROWD = " (a tunnel server does that when too many strangers dial it: its 
 _NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 
 
+@dataclass(slots=True)
 class TunnelChecks:
-    """Tries the tunnel once, step by step.
+    """Tries the tunnel once, step by step: ``settings`` say where its server is, and ``here`` on which VM that is."""
 
-    Args:
-        settings: where the server is.
-        probe: tries it.
-        here: on which VM.
-    """
-
-    def __init__(self, settings: TunnelSettings, probe: TlsProbe, here: Side) -> None:
-        self._settings = settings
-        self._probe = probe
-        self._here = here
-        self._refused: IdentityRefused | None = None
+    settings: TunnelSettings
+    probe: TlsProbe
+    here: Side
+    _refused: IdentityRefused | None = None
 
     async def login(self) -> Finding:
         """Check the SSH server's host key, and log in."""
         try:
-            await self._probe.login()
+            await self.probe.login()
         except ApplianceError as error:
             return failed(str(error), remedy_of(error, SSH_LINES))
         return passed("logged in; its host key is a pinned one")
@@ -52,37 +47,37 @@ class TunnelChecks:
     async def forward(self) -> Finding:
         """Check that the SSH server permits forwarding to the tunnel server, and reaches it."""
         try:
-            await self._probe.dial()
+            await self.probe.dial()
         except ForwardRefused as error:
             return failed(str(error), remedy_of(error, SSH_LINES))
         except ApplianceError as error:
             return failed(str(error), self._unforwarded())
-        return passed(f"the SSH server reaches {self._settings.server}")
+        return passed(f"the SSH server reaches {self.settings.server}")
 
     async def port(self) -> Finding:
         """Check that the tunnel server listens at its port; tell closed, filtered and another server apart."""
         try:
-            await self._probe.dial()
+            await self.probe.dial()
         except ApplianceError as error:
             return failed(str(error), self._unreached(error))
         try:
-            await self._probe.greet()
+            await self.probe.greet()
         except IdentityRefused as error:
             self._refused = error  # ``identity`` finds out more
             if isinstance(error, HelloUnanswered):
-                return passed(f"somebody at {self._settings.server} hangs up without an answer, as our server may")
-            return passed(f"a tunnel server answers at {self._settings.server}")
+                return passed(f"somebody at {self.settings.server} hangs up without an answer, as our server may")
+            return passed(f"a tunnel server answers at {self.settings.server}")
         except ApplianceError as error:
             lost = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
             return self._somebody_else(f"{error}{_IN_A_CROWD if lost else ''}")
-        return passed(f"the tunnel server answers at {self._settings.server}")
+        return passed(f"the tunnel server answers at {self.settings.server}")
 
     async def identity(self) -> Finding:
         """Check that both ends authenticate each other, and how far their clocks are apart."""
         if self._refused:
             return await self._unbelieved(self._refused)
         try:
-            asked = await self._probe.ask(self._settings.allowed.exact[0])
+            asked = await self.probe.ask(self.settings.allowed.exact[0])
         except IdentityRefused as error:
             return await self._unbelieved(error)
         if isinstance(asked.failure, PeerError):
@@ -92,10 +87,10 @@ class TunnelChecks:
 
     def _soon(self) -> Finding | None:
         """Warn of a certificate that expires soon, and of a previous secret that is still set."""
-        for side, days in self._probe.days_left().items():
+        for side, days in self.probe.days_left().items():
             if days < DAYS_WARNING:
                 return warning(f"the certificate of the {side} VM ends in {days:.0f} days", RENEWAL_REMEDY)
-        if self._settings.previous_secret:
+        if self.settings.previous_secret:
             return warning(
                 "the ends believe each other; SHARED_SECRET_PREVIOUS is set",
                 "remove it from this VM as soon as the source VM has the new SHARED_SECRET",
@@ -109,18 +104,18 @@ class TunnelChecks:
             TargetRefused: it will not.
             Unreachable: it does not reach it.
         """
-        asked = await self._probe.ask(target)
+        asked = await self.probe.ask(target)
         if asked.failure:
             raise asked.failure
 
     def _unreached(self, error: ApplianceError) -> str:
-        port = self._settings.server.port
-        if self._here is Side.SOURCE:
+        port = self.settings.server.port
+        if self.here is Side.SOURCE:
             return f"nobody listens there: start `appliance source` on this VM, with this TUNNEL_PORT={port}"
         if isinstance(error, TimedOut):
             return (
                 f"filtered: a firewall drops it: let TCP port {port} in at the source VM from "
-                f"DESTINATION_SIDE_TUNNEL_IP={self._settings.peer_address}, or correct SOURCE_SIDE_TUNNEL_IP"
+                f"DESTINATION_SIDE_TUNNEL_IP={self.settings.peer_address}, or correct SOURCE_SIDE_TUNNEL_IP"
             )
         if isinstance(error, NameUnresolved) or (
             isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_WAY
@@ -133,8 +128,8 @@ class TunnelChecks:
 
     def _unforwarded(self) -> str:
         """The remedy when the SSH server does not reach the tunnel server."""
-        server = self._settings.server
-        if self._settings.by_own_sshd:
+        server = self.settings.server
+        if self.settings.by_own_sshd:
             return (
                 f"nobody listens at {server} of the machine of TUNNEL_SSH: start `appliance source` there, with this "
                 f"TUNNEL_PORT={server.port} and TUNNEL_LISTEN=127.0.0.1"
@@ -145,8 +140,8 @@ class TunnelChecks:
         )
 
     def _somebody_else(self, detail: str) -> Finding:
-        server = self._settings.server
-        if self._here is Side.SOURCE:
+        server = self.settings.server
+        if self.here is Side.SOURCE:
             remedy = (
                 f"another program has TUNNEL_PORT={server.port} of this VM: end it, or choose another port on both VMs"
             )
@@ -171,7 +166,7 @@ class TunnelChecks:
     async def _unanswered(self, error: HelloUnanswered) -> Finding:
         """The finding when the server stays silent: the clock, or another input of the first flight's proof."""
         try:
-            skew = await self._probe.skew()
+            skew = await self.probe.skew()
         except ApplianceError:
             skew = None
         if skew is not None:
