@@ -158,15 +158,13 @@ class TopicDiscovery:
             return found
         refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}
         unfit = {topic: belongs_to_another(copy, others[copy], self.naming) for topic, copy in refused.items()}
-        replicas = tuple(replica for replica in found.replicas if replica.destination_topic not in others)
-        return replace(found, replicas=replicas, unfit={**found.unfit, **unfit})
+        return without(found, unfit)
 
     def _without_unclaimed(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """The same without copies that are not claimed yet: a claim needs the states, by which it may be given up."""
         claims = self._registry.claims
-        claimed = tuple(each for each in found.replicas if (each.destination_topic, each.destination_id) in claims)
-        unfit = dict.fromkeys({each.source_topic for each in {*found.replicas} - {*claimed}}, str(self._untold))
-        return replace(found, replicas=claimed, unfit={**found.unfit, **unfit})
+        others = [each for each in found.replicas if (each.destination_topic, each.destination_id) not in claims]
+        return without(found, dict.fromkeys({each.source_topic for each in others}, str(self._untold)))
 
     async def _until_shown(self, partitions: Mapping[str, int]) -> None:
         """Wait until this many partitions of each copy have a leader that knows of it, or for two seconds.

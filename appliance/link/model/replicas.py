@@ -1,7 +1,7 @@
 """The plan of a link: the partitions to copy, and their lanes. Pure: metadata in, plan out."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kio.schema.errors import ErrorCode
@@ -92,12 +92,15 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
 
 def without(found: DiscoveredTopics, unfit: Mapping[str, str]) -> DiscoveredTopics:
     """The same without source topics that are unfit for these reasons."""
+    return replace(_without(found, unfit), unfit={**found.unfit, **unfit})
+
+
+def _without(found: DiscoveredTopics, topics: Container[str]) -> DiscoveredTopics:
     return replace(
         found,
-        replicas=tuple(replica for replica in found.replicas if replica.source_topic not in unfit),
-        missing=tuple(topic for topic in found.missing if topic.name not in unfit),
-        smaller=tuple((topic, copy) for topic, copy in found.smaller if topic.name not in unfit),
-        unfit={**found.unfit, **unfit},
+        replicas=tuple(replica for replica in found.replicas if replica.source_topic not in topics),
+        missing=tuple(topic for topic in found.missing if topic.name not in topics),
+        smaller=tuple((topic, copy) for topic, copy in found.smaller if topic.name not in topics),
     )
 
 
@@ -106,13 +109,7 @@ def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
     replicas, missing, smaller = found.replicas, found.missing, found.smaller
     names = {*(r.source_topic for r in replicas), *(t.name for t in missing), *(t.name for t, _ in smaller)}
     inactive = {name: state for name in names if (state := effective(states, name)) is not CopyState.ACTIVE}
-    return replace(
-        found,
-        replicas=tuple(replica for replica in replicas if replica.source_topic not in inactive),
-        missing=tuple(topic for topic in missing if topic.name not in inactive),
-        smaller=tuple((topic, copy) for topic, copy in smaller if topic.name not in inactive),
-        inactive=inactive,
-    )
+    return replace(_without(found, inactive), inactive=inactive)
 
 
 def waiting(found: DiscoveredTopics, copied: Iterable[Replica], reason: str) -> DiscoveredTopics:
