@@ -34,12 +34,13 @@ _SILENCE = 5.0
 class OffsetMaps:
     """The maps of a link's partitions, as of the last ``refresh``.
 
-    ``failures`` are those of unreadable lanes, by lane. With ``settled``, a ``refresh`` waits until all is decided that
-    was written before it; a lane with a transaction that stays open is unreadable.
+    ``failures`` are those of unreadable lanes, by lane; ``name`` is the link's. With ``settled``, a ``refresh`` waits
+    until all is decided that was written before it; a lane with a transaction that stays open is unreadable.
     """
 
     def __init__(self, destination: Cluster, naming: Naming, *, settled: bool = False) -> None:
         self.failures: dict[int, ApplianceError] = {}
+        self.name = naming.replicator
         self._cluster = destination
         self._naming = naming
         self._settled = settled
@@ -89,11 +90,6 @@ class OffsetMaps:
             raise_first((await self.refresh(wanted)).values())
 
         await retry_while_busy(read)
-
-    @property
-    def name(self) -> str:
-        """The link's name."""
-        return self._naming.replicator
 
     @property
     def source_cluster(self) -> str:

@@ -83,7 +83,7 @@ class Writer:
         Raises:
             Fenced: the epoch is no longer the newest.
             CopyLost: a copy is shorter than it was, or was recreated.
-            PartitionsUnavailable: some copies cannot be written now.
+            PartitionsUnavailable: some copies cannot be written now, or may have got a late batch.
             Unreachable, BrokerBusy, BrokerRefused: the outcome is unknown.
         """
         coordinator = await self.cluster.coordinator(self.producer.transactional_id)
@@ -118,10 +118,6 @@ class Writer:
 
         A late batch of an earlier epoch of this producer can only have come before the ``first`` write of this epoch to
         a copy (KAFKA-14402). In a shared copy all other open transactions are others' own.
-
-        Raises:
-            CopyLost: a copy's topic was recreated.
-            PartitionsUnavailable: there may be such a batch.
         """
         if not self.shared:
             await self._require_decided(first_offsets)
@@ -138,10 +134,6 @@ class Writer:
 
         An open transaction there may be a late batch of an earlier epoch of this producer: this commit would make it
         visible too (KAFKA-14402), while a new epoch aborts it.
-
-        Raises:
-            CopyLost: a copy's topic was recreated.
-            PartitionsUnavailable: a transaction is open in some of them.
         """
         found = await self.cluster.metadata(sorted({topic for topic, _ in first_offsets}))
         for name, topic in found.topics.items():

@@ -60,15 +60,8 @@ def _index(stretch: OffsetTail) -> RunIndex:
     return RunIndex(stretch.packed, stretch.source_from, stretch.copy_from)
 
 
-def overlaid(older: Sequence[Segment], newer: Segment) -> list[Segment]:
-    """The segments, in the copy's order, after another one was written; they never overlap there."""
-    known = list(older)
-    overlay(known, newer)
-    return known
-
-
 def overlay(known: list[Segment], newer: Segment) -> None:
-    """The same in place: a new segment mostly comes after all others."""
+    """Add a segment to those in the copy's order, which never overlap there; mostly it comes after all others."""
     begin = newer.stretch.copy_from
     if newer.fills:
         known[:] = _filled(known, newer)
@@ -136,21 +129,16 @@ class OffsetMap:
 
     def __init__(self, segments: Iterable[Segment] = (), position: Position | None = None) -> None:
         self.position = position
-        self._known = list(segments)
+        self.segments = list(segments)
         self._next_source, self._next_copy = UNKNOWN, UNKNOWN
         if position is None:
             return
-        self._known = [each for each in self._known if each.belongs_to(position)]
+        self.segments = [each for each in self.segments if each.belongs_to(position)]
         tail, end = position.tail, position.copy_end
         if tail is not None:
-            self._known = overlaid(self._known, Segment(position.source_id, position.destination_id, tail))
+            overlay(self.segments, Segment(position.source_id, position.destination_id, tail))
         self._next_source = position.next_offset
         self._next_copy = UNKNOWN if end is None else tail.copy_to if tail else end.offset
-
-    @property
-    def segments(self) -> Sequence[Segment]:
-        """All known stretches, in the copy's order."""
-        return self._known
 
     def translate(self, offset: int) -> Translation:
         """The copy's offset of the first copied record at or after a source offset."""
@@ -163,7 +151,7 @@ class OffsetMap:
             if number is None:
                 return NOT_KNOWN
             limit = min(self._until_newer(number, offset), self._next_source)
-            found = self._known[number].index.at_source(offset)
+            found = self.segments[number].index.at_source(offset)
             if found is not None and found[0] < limit:
                 return exact(found[1])
             offset = limit
@@ -176,7 +164,7 @@ class OffsetMap:
         counts nowhere: a consumer that continues here skips none, and may read some again. A part of the copy without a
         map that may hold such a record below makes it unknown.
         """
-        above = (each for each in self._known if each.stretch.copy_to > start and each.stretch.source_to > offset)
+        above = (each for each in self.segments if each.stretch.copy_to > start and each.stretch.source_to > offset)
         found = next(filter(None, (each.index.at_source(offset) for each in above)), (-1, self._next_copy))
         if UNKNOWN in (self._next_source, found[1]):
             return NOT_KNOWN
@@ -194,7 +182,7 @@ class OffsetMap:
             return NOT_KNOWN
         if offset > self._next_copy:
             return Translation(None, TranslationState.AHEAD, offset - self._next_copy)
-        for segment in self._known:
+        for segment in self.segments:
             stretch = segment.stretch
             if stretch.copy_from <= offset < stretch.copy_to:
                 found = segment.index.at_copy(offset)
@@ -206,7 +194,7 @@ class OffsetMap:
     def holes(self) -> list[Hole]:
         """The unknown stretches of the copy, from its beginning to its end."""
         found, source, copy = [], UNKNOWN, 0
-        for segment in self._known:
+        for segment in self.segments:
             stretch = segment.stretch
             if stretch.copy_from > copy:
                 found.append(Hole(copy, stretch.copy_from, source, stretch.source_from))
@@ -217,13 +205,13 @@ class OffsetMap:
 
     def _covering(self, offset: int) -> int | None:
         """The newest segment that covers a source offset."""
-        for number in range(len(self._known) - 1, -1, -1):
-            stretch = self._known[number].stretch
+        for number in range(len(self.segments) - 1, -1, -1):
+            stretch = self.segments[number].stretch
             if stretch.source_from <= offset < stretch.source_to:
                 return number
         return None
 
     def _until_newer(self, number: int, offset: int) -> int:
         """The source offset at which a segment ends, or a newer one begins."""
-        begins = (each.stretch.source_from for each in self._known[number + 1 :])
-        return min([self._known[number].stretch.source_to, *(begin for begin in begins if begin > offset)])
+        begins = (each.stretch.source_from for each in self.segments[number + 1 :])
+        return min([self.segments[number].stretch.source_to, *(begin for begin in begins if begin > offset)])

@@ -88,6 +88,8 @@ class Lane:
         self._maps = MapGrowth()
         self._segments_pause = 0.0
         self._segments_after = 0.0
+        self.shares_copies = naming.shared
+        """True when others may write to the lane's copies."""
         self._naming = naming
         self._transactional_id = naming.transactional_id(index)
         self._owner = owner
@@ -201,11 +203,6 @@ class Lane:
         """Make the lane cold after a change that only a new start can judge."""
         self._writer = None
         self._machine.on(LaneEvent.DOUBT)
-
-    @property
-    def shares_copies(self) -> bool:
-        """True when others may write to the lane's copies."""
-        return self._naming.shared
 
     @property
     def producer(self) -> Producer:
