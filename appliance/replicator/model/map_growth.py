@@ -7,7 +7,6 @@ full; a lane never reads its own segments.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import Partition
@@ -182,19 +181,13 @@ def _cuts(held: OffsetTail | None, tail: OffsetTail) -> bool:
     return tail.is_empty and (held is None or tail.copy_from < held.copy_to)
 
 
-class Bounds(NamedTuple):
-    """The stretch of the copy that a segment describes."""
-
-    copy_from: int
-    copy_to: int
-
-
 class KnownSegments:
     """The segments in a lane's partition of the topic of the maps before offset ``read_to``, by their bounds alone."""
 
     def __init__(self) -> None:
         self.read_to = -1
-        self._bounds: dict[Partition, dict[int, Bounds]] = {}
+        self._bounds: dict[Partition, dict[int, int]] = {}
+        """The offsets of the copy at which the segments of each source partition begin, and end."""
 
     def take(self, records: Iterable[Record], following: int) -> None:
         """Add the following records, up to an offset; a damaged one is skipped."""
@@ -206,7 +199,7 @@ class KnownSegments:
             own = self._bounds.setdefault(partition, {})
             own.pop(begin, None)
             if copy_to is not None:
-                own[begin] = Bounds(begin, copy_to)
+                own[begin] = copy_to
         self.read_to = following
 
     @property
@@ -220,9 +213,10 @@ class KnownSegments:
         A segment stays as long as an older one that it has cut, which would hold again without it.
         """
         for partition, start in starts.items():
-            every = list(self._bounds.get(partition, {}).values())
-            stay = [each for each in every if each.copy_to > start or (partition, each.copy_from) in kept]
-            for number, each in enumerate(every):
-                cuts = any(each.copy_from < other.copy_to for other in every[:number] if other in stay)
-                if each not in stay and not cuts:
-                    yield partition, each.copy_from
+            own = self._bounds.get(partition, {})
+            older_end = 0
+            for begin, end in own.items():
+                if end > start or (partition, begin) in kept:
+                    older_end = max(older_end, end)
+                elif begin >= older_end:
+                    yield partition, begin

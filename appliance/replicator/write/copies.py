@@ -13,7 +13,6 @@ not at once. A look reads some megabytes, and the next one continues from there.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, FetchLimits
@@ -120,13 +119,6 @@ async def _open_by_us(
     return ours, unknown
 
 
-class _Batches(NamedTuple):
-    """Visible batches of a copy, and the offset to continue from."""
-
-    visible: list[Batch]
-    following: int
-
-
 @dataclass(frozen=True, slots=True)
 class _Examined:
     """A copy with the remembered end ``end``, and the actual end ``found``."""
@@ -148,44 +140,38 @@ class _Examined:
         """
         key = self.copy, self.metadata.leader_epoch(*self.copy), self.end, producer_ids
         at = self.looked_to.pop(key, self.end.offset)
-        if at < self.found and at < (start := await self._start()):
-            if not self.shared:
+        if at < self.found:
+            start = (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
+            if at < start and not self.shared:
                 raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
-            at = start
+            at = max(at, start)
         for _ in range(_FETCHES_MAX):
             if at >= self.found:
                 return None
-            batches = await self._decided(at, producer_ids)
-            for each in batches.visible:
+            batches, following = await self._decided(at, producer_ids)
+            for each in batches:
                 if ANYBODY in producer_ids or each.header.producer_id in producer_ids:
                     return each.header.base_offset
-            at = batches.following if batches.following > at else self.found
+            at = following if following > at else self.found
         self.looked_to[key] = at
         text = f"{self.copy[0]}-{self.copy[1]} is looked through for records of this lane past offset {self.end.offset}"
         raise BrokerBusy(text, UNFINISHED)
 
-    async def _decided(self, at: int, producer_ids: frozenset[int]) -> "_Batches":
-        """Some batches from an offset on that are decided; of a shared copy, those of others may be undecided.
-
-        Raises:
-            BrokerBusy: one is not.
-        """
+    async def _decided(self, at: int, producer_ids: frozenset[int]) -> tuple[list[Batch], int]:
+        """Some visible batches, and the offset to continue from; all are decided, but others' in a shared copy."""
         if self.shared:
             fetched = await self._fetch(at, replace(_LIMITS, committed=False))
             found = list(batch.split(fetched.records))
             data = [each.header for each in found if not each.header.attributes & batch.CONTROL]
             ours = [header.base_offset for header in data if header.producer_id in producer_ids]
             if not ours:
-                return _Batches([], found[-1].header.last_offset + 1 if found else self.found)
+                return [], found[-1].header.last_offset + 1 if found else self.found
             at = ours[0]
         fetched = await self._fetch(at)
         require_decided(fetched, at)
         batches = list(batch.split(fetched.records))
         following = batches[-1].header.last_offset + 1 if batches else self.found
-        return _Batches(list(committed(batches, fetched.aborted)), following)
-
-    async def _start(self) -> int:
-        return (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
+        return list(committed(batches, fetched.aborted)), following
 
     async def _fetch(self, offset: int, limits: FetchLimits = _LIMITS) -> Fetched:
         return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", limits)
