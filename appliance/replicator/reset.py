@@ -20,7 +20,6 @@ from appliance.failover.operation import Operation
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
-from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective
 from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
@@ -29,7 +28,7 @@ from appliance.listing import some
 from appliance.program import PROGRAM, topic_option
 from appliance.replicator.model.position_change import Change, Kind, Place, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
-from appliance.replicator.resume import source_places, with_divergence, with_ends, with_losses
+from appliance.replicator.resume import claims_of_others, source_places, with_divergence, with_ends, with_losses
 from appliance.replicator.write.admission import identity_fault
 
 _OPTION = "--to"
@@ -85,11 +84,7 @@ class _Run:
     places: dict[Replica, SourcePlace] = field(default_factory=dict)
 
     async def find(self) -> None:
-        """Find the partitions of the chosen topics, and their places; an interrupted reset has recorded its own.
-
-        Raises:
-            LinkRefused, SettingsError: see ``reset``.
-        """
+        """Find the partitions of the chosen topics, and their places; an interrupted reset has recorded its own."""
         operation = self.operation
         source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
         if fault := cluster_fault(operation.link.checkpoints[0].link, source.cluster_id):
@@ -103,7 +98,8 @@ class _Run:
         replicas = [each for each in replicas if self.number in (None, each.partition)]
         if not replicas:
             raise SettingsError([f"--partition {self.number}: no chosen topic has such a partition"])
-        await self._require_ours(replicas)
+        registry = Registry(operation.destination, operation.naming.replicator, shares=operation.naming.shared)
+        await claims_of_others(registry, replicas, operation.naming)
         begun = self.unfinished()
         fresh = [replica for replica in replicas if replica.source_topic not in begun]
         self.places = await source_places(operation.source, fresh, self.place, _OPTION) if fresh else {}
@@ -149,15 +145,6 @@ class _Run:
         """True of a reset with the options of this one."""
         return (record.details.get(_TO), record.details.get(_PARTITION)) == (self.place.text, self.number)
 
-    async def _require_ours(self, replicas: Sequence[Replica]) -> None:
-        registry = Registry(
-            self.operation.destination, self.operation.naming.replicator, shares=self.operation.naming.shared
-        )
-        await registry.refresh()
-        others = registry.of_others({each.destination_topic: each.destination_id for each in replicas})
-        for copy, claim in others.items():
-            raise LinkRefused(belongs_to_another(copy, claim, self.operation.naming))
-
     def unfinished(self) -> set[str]:
         """The chosen topics that are being reset."""
         states, takes = self.operation.link.states, self.operation.choice.takes
@@ -199,11 +186,7 @@ class _Run:
         return None if there and not identity_fault(replica, made.held) else made
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
-        """Move the positions of the topics in every lane; the changes made by this run.
-
-        Raises:
-            LinkRefused: another command has taken over.
-        """
+        """Move the positions of the topics in every lane; the changes made by this run."""
         link = self.operation.link
         self._require_begun(topics)
         link.require = self._still_so(topics)

@@ -80,7 +80,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             _require_follow(states, [*replicas, *gone])
         replicas = [replica for replica in replicas if effective(states, replica.source_topic).follows]
         registry = Registry(destination, naming.replicator, shares=naming.shared, topics=naming.topics)
-        others = await _others(registry, replicas, choice, naming) if choice.topic else {}
+        others = await claims_of_others(registry, replicas, naming, take_over=choice.take_over) if choice.topic else {}
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms(), topic.generation - 1)
         starts = await source_places(source, replicas, place, "--from") if place else {}
         starts |= dict.fromkeys(gone, SourcePlace(0, -1)) if place else {}
@@ -142,11 +142,7 @@ async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = F
 
 
 def _require_follow(states: States, replicas: Iterable[Replica]) -> None:
-    """Refuse a copy that is promoted, or about to be: its position says how far it was copied, and must not move.
-
-    Raises:
-        LinkRefused: a copy is one of these.
-    """
+    """Refuse a copy that is promoted, or about to be: its position says how far it was copied, and must not move."""
     for topic in {replica.source_topic for replica in replicas}:
         if not (state := effective(states, topic)).follows:
             raise LinkRefused(f"topic {topic} is {state}: its positions are not changed by hand")
@@ -167,12 +163,14 @@ def _chosen(
     return replicas, gone
 
 
-async def _others(registry: Registry, replicas: Sequence[Replica], choice: Choice, naming: Naming) -> dict[str, Claim]:
-    """The copies that belong to other links, which the choice takes over."""
+async def claims_of_others(
+    registry: Registry, replicas: Sequence[Replica], naming: Naming, *, take_over: bool = False
+) -> dict[str, Claim]:
+    """The copies that belong to other links; refused unless they are taken over."""
     await registry.refresh()
     others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
     for copy, claim in others.items():
-        if not choice.take_over:
+        if not take_over:
             raise LinkRefused(belongs_to_another(copy, claim, naming))
     return others
 
