@@ -47,7 +47,8 @@ async def failback(operation: Operation) -> FailbackReport:
     """Bring back the records of promoted copies, and resume the link.
 
     Raises:
-        LinkRefused: a partition cannot be failed back, or another failback has taken over.
+        LinkRefused: a partition cannot be failed back, or another failback has taken over, or finished; or the clusters
+            do not list the groups, unless losses are allowed.
         SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
         ApplianceError: a cluster does not answer; the next run continues.
     """
@@ -69,7 +70,9 @@ async def failback(operation: Operation) -> FailbackReport:
         partitions = tuple(_planned(replica, each) for replica, each in seeds.items())
         return FailbackReport(operation.naming.replicator, True, would, planned.kept, partitions)
     if planned.records:
-        _tell_diverged(operation, seeds)
+        for replica, each in seeds.items():
+            for line in _planned(replica, each).lines():
+                operation.tell(line)
         names = ", ".join(record.subject for record in planned.records)
         await operation.consent(f"fail back {names}, once the producers at the copies are stopped")
     await link.change(subjects, CopyEvent.FAIL_BACK)
@@ -104,22 +107,12 @@ async def _share_again(operation: Operation) -> FailbackReport:
 
 
 async def _return_groups(operation: Operation, topics: Collection[str]) -> Mapping[str, str] | None:
-    """The groups whose positions differ from those at the copies.
-
-    Raises:
-        LinkRefused: the clusters do not list the groups; unless losses are allowed.
-    """
+    """The groups whose positions differ from those at the copies."""
     groups = await return_groups(operation, topics)
     if groups is None and not operation.choice.allow_loss:
         what = "the groups' offsets are not told, and would stay where they were at the source before"
         raise LinkRefused(f"{what}: run it again, or with --allow-loss; all records are copied back")
     return groups
-
-
-def _tell_diverged(operation: Operation, seeds: Mapping[Replica, Seed]) -> None:
-    for replica, each in seeds.items():
-        for line in _planned(replica, each).lines():
-            operation.tell(line)
 
 
 def _planned(replica: Replica, planned: Seed) -> ReturnedPartition:
@@ -131,15 +124,13 @@ class _Run:
     """One run of the command; once it has ``taken`` over, it is only for what bears its name."""
 
     operation: Operation
+    id: str = field(init=False)
     reverse: ReverseLink = field(init=False)
     taken: bool = False
 
     def __post_init__(self) -> None:
+        self.id = self.operation.link.stamp.change
         self.reverse = ReverseLink(self.operation, self.id)
-
-    @property
-    def id(self) -> str:
-        return self.operation.link.stamp.change
 
     def failing(self, subjects: object) -> list[str]:
         """The subjects of the command that fail back now."""
@@ -150,11 +141,7 @@ class _Run:
         return [topic for topic in sorted(topics) if takes(topic) and effective(states, topic) is _BACK[1]]
 
     async def replicas(self) -> list[Replica]:
-        """The partitions that the command is for, as both clusters have them now.
-
-        Raises:
-            LinkRefused: the topics as they are do not allow it for some.
-        """
+        """The partitions that the command is for, as both clusters have them now."""
         operation = self.operation
         states, naming = operation.link.states, operation.naming
 
@@ -186,11 +173,7 @@ class _Run:
         return [replica for replica in found.replicas if takes(replica.source_topic)]
 
     async def take_over(self, failing: Sequence[str]) -> None:
-        """Leave this run's name and number in the failing topics before anything is copied; this ends earlier runs.
-
-        Raises:
-            LinkRefused: another run has finished meanwhile.
-        """
+        """Leave this run's name and number in the failing topics before anything is copied; this ends earlier runs."""
         link = self.operation.link
         own: set[str] = set()
 
@@ -253,11 +236,7 @@ class _Run:
         await self.operation.link.note(begun)
 
     async def _until_still(self, replicas: Sequence[Replica], running: "asyncio.Task[None]") -> None:
-        """Returns when all is copied back, by some looks in a row.
-
-        Raises:
-            LinkRefused: a partition has stopped, or another failback has taken over.
-        """
+        """Returns when all is copied back, by some looks in a row."""
         looks = still = 0
         while still < _STILL and not running.done():
             self.reverse.require_going(replicas)

@@ -64,11 +64,7 @@ async def require_times(link: ReverseLink, topics: Collection[str]) -> None:
 
 
 async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
-    """The positions of partitions whose sources lost records copied back: the offsets of these in the copies.
-
-    Raises:
-        LinkRefused: the map does not know them.
-    """
+    """The positions of partitions whose sources lost records copied back: the offsets of these in the copies."""
     lost = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
     if not lost:
         return {}

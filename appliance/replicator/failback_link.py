@@ -140,11 +140,7 @@ class ReverseLink:
 
     async def fence(self, replicas: Sequence[Replica]) -> None:
         """Fence the lanes of these partitions, stop all copying there, and read their checkpoints."""
-
-        async def write(lane: Lane, _: Sequence[Replica]) -> None:
-            await self.let(lane, CopyState.PAUSED)
-
-        await self.in_lanes(replicas, write)
+        await self.in_lanes(replicas, lambda lane, _: self.let(lane, CopyState.PAUSED))
 
     async def let(self, lane: Lane, state: CopyState) -> None:
         """Make a fenced lane copy (active) or not (paused)."""

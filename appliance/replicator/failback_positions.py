@@ -121,9 +121,6 @@ async def _written_there(
     Under False those of others, by the map of what was copied back. Under None those of which it says nothing, and that
     bear none of the newest producer ids: the source forgets an idle one, and the next one is another. Waits for an open
     transaction there.
-
-    Raises:
-        ApplianceError: the source cannot be read.
     """
     held, source = link.position(replica), link.operation.source
     segments, ids = maps.segments(replica.copy), maps.producer_ids
