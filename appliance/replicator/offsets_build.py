@@ -12,7 +12,7 @@ between leaves whole segments behind; the same command builds the rest.
 import logging
 import socket
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
@@ -88,8 +88,9 @@ async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: 
     maps = OffsetMaps(destination, naming)
     await maps.read()
     holes = maps.holes()
-    copies = await _starts(destination, {(naming.destination(topic), number) for topic, number in holes})
-    originals = await _starts(source, holes)
+    names = {(naming.destination(topic), number) for topic, number in holes}
+    copies = await _offsets(destination, names, Bound.START)
+    originals = await _offsets(source, holes, Bound.START)
     found = []
     for partition, some in sorted(holes.items()):
         position, copy = maps.position(partition), (naming.destination(partition[0]), partition[1])
@@ -118,10 +119,9 @@ async def tell_what_is_missing(source: KafkaCluster, destination: KafkaCluster, 
         log.warning(text, extra={"fields": {"partitions": len(without), "first": _name(min(without))}})
 
 
-async def _starts(cluster: KafkaCluster, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    every = list(partitions)
-    metadata = await cluster.metadata(sorted({topic for topic, _ in every}))
-    return (await try_offsets(cluster, metadata, every, Bound.START))[0]
+async def _offsets(cluster: KafkaCluster, partitions: Collection[Partition], bound: Bound) -> dict[Partition, int]:
+    metadata = await cluster.metadata(sorted({topic for topic, _ in partitions}))
+    return (await try_offsets(cluster, metadata, partitions, bound))[0]
 
 
 class _Building:
@@ -192,7 +192,8 @@ class _Building:
         taken = await self._take(lane)
         unknown = await self._still_unknown([each for each, _ in read])
         kept = [(each, segments) for each, segments in read if each.partition in unknown]
-        await self._write(taken, [(each.partition, segment) for each, segments in kept for segment in segments])
+        await taken.remember_segments([(each.partition, segment) for each, segments in kept for segment in segments])
+        await taken.commit([], {})  # the operator's name after them: it makes a running replicator take the lane back
         for each, segments in read:
             found = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
             changed = "not built: its copy was changed, or its map built, meanwhile"
@@ -200,21 +201,12 @@ class _Building:
         return len(missing) - len(kept)
 
     async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
-        """The partitions whose maps, now that their lane is fenced, know nothing more than when they were read.
-
-        Raises:
-            ApplianceError: the maps cannot be read.
-        """
+        """The partitions whose maps, now that their lane is fenced, know nothing more than when they were read."""
         maps = OffsetMaps(self._destination, self.naming)
         await maps.read({each.partition for each in missing})
         found = maps.holes({each.partition for each in missing})
         changed = {each.partition for each in missing if not each.hole.lies_in(found.get(each.partition, ()))}
         return {each.partition for each in missing} - changed
-
-    async def _write(self, lane: Lane, segments: Sequence[tuple[Partition, Segment]]) -> None:
-        """Write the segments, and then the operator's name: it makes a running replicator take the lane back."""
-        await lane.remember_segments(segments)
-        await lane.commit([], {})
 
     async def _read(self, missing: Missing) -> list[OffsetTail]:
         """The map of a stretch.
@@ -245,9 +237,7 @@ class _Building:
 
     async def _ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         copies = {(self.naming.destination(topic), number): (topic, number) for topic, number in partitions}
-        metadata = await self._destination.metadata(sorted({topic for topic, _ in copies}))
-        ends, _ = await try_offsets(self._destination, metadata, list(copies), Bound.END)
-        return {copies[copy]: end for copy, end in ends.items()}
+        return {copies[copy]: end for copy, end in (await _offsets(self._destination, copies, Bound.END)).items()}
 
     def _replica(self, partition: Partition, held: Position) -> Replica:
         topic, number = partition

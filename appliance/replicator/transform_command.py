@@ -12,7 +12,6 @@ from rich.console import Console
 from appliance.errors import ApplianceError, SettingsError
 from appliance.grouping import grouped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.batch import LOG_APPEND_TIME
 from appliance.kafka.records.records import Record, unpack
@@ -26,7 +25,7 @@ from appliance.settings.values import Settings
 from appliance.transform.evaluation import Evaluation
 from appliance.transform.model.dry_run import Tried, as_json, as_table, summary
 from appliance.transform.model.statement import Statement
-from appliance.verify.reader import Reader
+from appliance.verify.reader import Reader, spans
 
 _WIDTH = 160
 """Columns of a table that is not shown at a terminal."""
@@ -108,11 +107,9 @@ def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list
 async def _read(source: KafkaCluster, metadata: Metadata, topic: str, count: int, newest: bool) -> list[_Read]:
     """This many records of a topic, in the order of partitions and offsets."""
     partitions = [(topic, number) for number in range(len(metadata.topics[topic].leaders))]
-    starts = await list_offsets(source, metadata, partitions, Bound.START)
-    ends = await list_offsets(source, metadata, partitions, Bound.STABLE_END)
     found: list[_Read] = []
-    for each in partitions:
-        found += await (_last if newest else _first)(source, each, starts[each], ends[each], count)
+    for each, span in (await spans(source, metadata, partitions)).items():
+        found += await (_last if newest else _first)(source, each, span.start, span.end, count)
     chosen = sorted(found, key=lambda read: read.record.timestamp, reverse=True)[:count] if newest else found[:count]
     return sorted(chosen, key=lambda read: (read.partition, read.record.offset))
 
