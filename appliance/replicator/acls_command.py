@@ -20,13 +20,7 @@ from appliance.settings.values import Settings
 
 
 async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Print the changes.
-
-    Raises:
-        SettingsError: the regular expression is invalid.
-        BrokerRefused: a cluster does not list its ACLs.
-        Unreachable, BrokerBusy, PeerError: as everywhere.
-    """
+    """Print the changes."""
     chosen, naming = chosen_topics(parsed), Naming.of(settings)
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         states = NewestStates(destination, naming)

@@ -79,22 +79,22 @@ class Established:
 
 @dataclass(slots=True)
 class Establishing:
-    """Checks a link's topics, and makes missing ones; ``run`` names the process, ``statement`` is the link's SQL."""
+    """Checks a link's topics, and makes missing ones; ``run`` names the process, ``statement`` is the link's SQL.
+
+    ``naming`` are the link's names.
+    """
 
     settings: Settings
     source: Cluster
     destination: Cluster
     run: str
     statement: Statement | None = None
+    naming: Naming = field(init=False)
     _registry: Registry = field(init=False)
 
     def __post_init__(self) -> None:
+        self.naming = Naming.of(self.settings)
         self._registry = Registry(self.destination, self.settings.replicator)
-
-    @property
-    def naming(self) -> Naming:
-        """The link's names."""
-        return Naming.of(self.settings)
 
     async def establish(self) -> Established:
         """Make the link if it is new; else check that it is unchanged.

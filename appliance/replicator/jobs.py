@@ -130,11 +130,7 @@ class Jobs:
             await self._failed(error, asyncio.get_running_loop().time() - began)
 
     async def _until_ended(self, spark: Spark, job: asyncio.Task[None]) -> Exception | None:
-        """Wait for the end of a job, and give its failure; end it by force if that takes long.
-
-        Raises:
-            ProcessFailed: Java hangs.
-        """
+        """Wait for the end of a job, and give its failure; end it by force if that takes long."""
         try:
             async with asyncio.timeout(_JOB_END_PATIENCE):
                 await asyncio.shield(job)
@@ -150,11 +146,7 @@ class Jobs:
         return None
 
     async def _failed(self, error: Exception, seconds: float) -> None:
-        """Tell of a job's failure after so many seconds, and wait before the next one.
-
-        Raises:
-            ProcessFailed: Java has ended.
-        """
+        """Tell of a job's failure after so many seconds, and wait before the next one."""
         reason = str(error).strip().splitlines()
         what = f"a Spark job failed: {reason[0] if reason else type(error).__name__}"
         self.problems.tell("spark", ApplianceError(what))

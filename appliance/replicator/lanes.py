@@ -133,7 +133,8 @@ class _Change:
         """
         self._began = self._began or time.monotonic()
         layout = self.layout(checkpoints)
-        await self._announce(len(checkpoints), layout)
+        record = self._record(layout, is_changing=True)
+        await self._writer.write(announced(len(checkpoints), record, self._writer.owner()))
         refused = await self._writer.grow(layout.lanes)
         checkpoints = await self._writer.fence()
         layout, refused = self.layout(checkpoints), refused or _unsettled(checkpoints[0].states)
@@ -145,11 +146,6 @@ class _Change:
         if refused:
             raise refused
         return layout  # not read again: a commit is answered before its markers are written
-
-    async def _announce(self, partitions: int, layout: Layout) -> None:
-        """Tell every lane's partition that no lane may write any more, from its next start on."""
-        record = self._record(layout, is_changing=True)
-        await self._writer.write(announced(partitions, record, self._writer.owner()))
 
     async def _move_segments(self, before: Layout, after: Layout) -> None:
         """Write the segments of moving partitions in their new lanes, where nothing older may be left of them."""

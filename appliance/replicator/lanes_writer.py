@@ -33,7 +33,14 @@ class LanesWriter:
 
     operation: Operation
     _generation: int = 0
+    _timeout: float = field(init=False)
+    _positions: str = field(init=False)
+    _offsets: str = field(init=False)
     _writer: Writer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._timeout = self.operation.settings.engine.transaction_timeout
+        self._positions, self._offsets = self.operation.naming.positions_topic, self.operation.naming.offsets_topic
 
     async def take_id(self) -> None:
         """Fence any other run of such a command, and end its transaction."""
@@ -43,14 +50,10 @@ class LanesWriter:
             destination.forget_coordinator(naming.lanes_id)
             coordinator = await destination.coordinator(naming.lanes_id)
             producer = await init_producer_id(coordinator, naming.lanes_id, self._timeout)
-            metadata = await destination.metadata([naming.positions_topic, naming.offsets_topic])
-            return Writer(destination, producer, (naming.positions_topic, 0), metadata, self._timeout)
+            metadata = await destination.metadata([self._positions, self._offsets])
+            return Writer(destination, producer, (self._positions, 0), metadata, self._timeout)
 
         self._writer = await retry_while_busy(take, is_loading)
-
-    @property
-    def _timeout(self) -> float:
-        return self.operation.settings.engine.transaction_timeout
 
     async def peek(self) -> list[LaneCheckpoint]:
         """The checkpoints of all lanes' partitions, which may be out of date.
@@ -65,22 +68,10 @@ class LanesWriter:
         return checkpoints
 
     def _whole(self, checkpoints: list[LaneCheckpoint]) -> list[LaneCheckpoint]:
-        """The same; a broker that lags may not show all partitions of a topic that has just grown.
-
-        Raises:
-            BrokerBusy: there are more.
-        """
+        """The same; a broker that lags may not show all partitions of a topic that has just grown."""
         if not checkpoints or len(checkpoints) < link_of(checkpoints).partitions:
             raise BrokerBusy(f"{self._positions} is not shown whole", "LEADER_NOT_AVAILABLE")
         return checkpoints
-
-    @property
-    def _positions(self) -> str:
-        return self.operation.naming.positions_topic
-
-    @property
-    def _offsets(self) -> str:
-        return self.operation.naming.offsets_topic
 
     def _partitions(self, name: str) -> int:
         known = self._writer.metadata.topics.get(name)

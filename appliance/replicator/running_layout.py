@@ -97,7 +97,8 @@ class RunningLayout:
     async def _change(self, proposed: Rebalance, own: Owner) -> float | None:
         async with self._one_at_a_time:
             operation = self._operation(_BY_LOAD)
-            if _is_left_alone(await find_positions(operation), own):
+            topic = await find_positions(operation)
+            if layout_fault(topic) or _is_superseded(topic.checkpoints, own):
                 return None
 
             def wanted(checkpoints: Sequence[LaneCheckpoint], link: LinkRecord) -> Layout:
@@ -130,11 +131,6 @@ class RunningLayout:
 
 def _is_superseded(checkpoints: Sequence[LaneCheckpoint], own: Owner) -> bool:
     return own.is_superseded(each.owner for each in checkpoints if each.owner)
-
-
-def _is_left_alone(topic: PositionsTopic, own: Owner) -> bool:
-    """True when another change has begun, or another replicator is newer."""
-    return bool(layout_fault(topic)) or _is_superseded(topic.checkpoints, own)
 
 
 def _is_of_a_replicator(topic: PositionsTopic) -> bool:

@@ -202,11 +202,7 @@ class Buffer:
     def _without_copies(
         self, batches: Iterable[Batch], origins: Origins, dropped: list[tuple[int, int]]
     ) -> Iterator[Batch]:
-        """The batches that no link wrote; the others are added to ``dropped``.
-
-        Raises:
-            ProducersLost: it is not known who wrote one.
-        """
+        """The batches that no link wrote; the others are added to ``dropped``."""
         for each in batches:
             if origins.producers.is_copy(each.header):
                 dropped.append((each.header.base_offset, each.header.records))
