@@ -121,7 +121,9 @@ def _of_stuck(snapshot: Snapshot) -> Metric:
 def _of_groups(snapshot: Snapshot) -> Iterator[Metric]:
     lags, states = gauge("kafka_replicator_group_lag_offsets"), gauge("kafka_replicator_groups")
     groups = snapshot.groups if snapshot.groups_unknown is None else ()
-    counts = dict.fromkeys(GroupState if groups else (), 0)
+    counts = dict.fromkeys(GroupState, 0) if groups else {}
+    if snapshot.groups_unknown is not None:
+        counts[GroupState.UNKNOWN] = max(1, len(snapshot.groups))
     for group in groups:
         counts[group.state] += 1
         if (lag := group.lag) is not None:
