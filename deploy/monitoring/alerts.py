@@ -62,8 +62,9 @@ REPLICATOR_ALERTS = (
     Alert(
         "KafkaReplicatorSilent",
         Severity.CRITICAL,
-        f'up{{job="{REPLICATOR_JOB}"}} unless on (job, instance) (count_over_time(kafka_replicator_source_reachable[2m]) '
-        f'> on (job, instance) 0.5 * count_over_time(up{{job="{REPLICATOR_JOB}"}}[2m]))',
+        f'up{{job="{REPLICATOR_JOB}"}} unless on (job, instance) '
+        "(count_over_time(kafka_replicator_source_reachable[2m]) "
+        "> on (job, instance) 0.5 * count_over_time(up[2m]))",
         "2m",
         f"Nothing is known of the link {_LINK}.",
         "The replicator does not answer, or its newest snapshot is older than 30 s. On the destination VM, look at "

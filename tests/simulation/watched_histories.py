@@ -1,7 +1,7 @@
 """Histories of a watched link: one for each state that needs a person, well ones with faults that heal, random ones."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,7 +9,7 @@ from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsRespons
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest
 
-from appliance.errors import ApplianceError, BrokerRefused, LinkRefused
+from appliance.errors import ApplianceError, BrokerRefused
 from appliance.failover.model.group_plan import GroupPlan
 from appliance.failover.pause import set_paused
 from appliance.kafka.client.clock import now_ms
@@ -17,13 +17,12 @@ from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.stops import StopKind
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import _Run, reset
+from appliance.replicator.reset import _Run
 from appliance.settings.values import OnGap
 from appliance.status.model.messages import remedies
 from tests.simulation.brokers import NODES
 from tests.simulation.needs import LINK, Need
-from tests.simulation.process import Replicator
-from tests.simulation.test_stop_remedies import FAILED_BACK, STOPS
+from tests.simulation.test_stop_remedies import STOPS
 from tests.simulation.watched import Watched
 from tests.support.facts import group
 
@@ -63,7 +62,12 @@ def _told(*needs: Need) -> Act:
 def _both(*acts: Act) -> Act:
     def act(link: Watched) -> Callable[[], None]:
         ends = [each(link) for each in acts]
-        return lambda: [end() for end in ends][0]
+
+        def end() -> None:
+            for each in ends:
+                each()
+
+        return end
 
     return act
 
@@ -363,7 +367,7 @@ AT_ONCE: tuple[Act, ...] = (
 ALONE: tuple[Act, ...] = (_copy_lost, _source_cut, _outrun, _paused)
 """They are ended by the operator's commands, which want both clusters."""
 
-_EPISODES, _LONG, _ALONE = 3, 0.5, 0.35
+_EPISODES, _LONG, _ALONE = 2, 0.5, 0.35
 
 
 def by_chance(seed: int, patch: pytest.MonkeyPatch) -> Watched:
@@ -379,7 +383,7 @@ def by_chance(seed: int, patch: pytest.MonkeyPatch) -> Watched:
         link.minutes(pick.uniform(4, 8) if pick.random() < _LONG else pick.uniform(0.1, 1))
         for end in reversed(ends):
             end()
-        link.minutes(4)
+        link.minutes(3)
     return link
 
 
