@@ -57,7 +57,7 @@ def firing(
         need = labels["alertname"].removeprefix(_PREFIX), labels.get("topic", "")
         at, history = int(labels["at"]), found[int(labels["history"])]
         history[at] = history.get(at, frozenset()) | {need}
-    assert "FAILED" in told.stdout + told.stderr, told.stdout + told.stderr  # what fires is not expected there
+    assert re.search("FAILED:|SUCCESS", told.stdout), told.stdout + told.stderr  # failed is what fires
     return found
 
 
@@ -85,16 +85,20 @@ def _labelled(expression: str, **labels: int) -> str:
     return expression
 
 
+def due(seen: Seen, at: int) -> frozenset[Need]:
+    """The needs that have held for long enough at a scrape that their alerts fire."""
+    return frozenset(
+        need
+        for need in seen.certain[at]
+        if at >= (since := _SOON_SCRAPES[need[0]]) and all(need in needs for needs in seen.certain[at - since : at])
+    )
+
+
 def faults(seen: Seen, fires: Mapping[int, frozenset[Need]]) -> Iterator[str]:
     """The needs that no alert tells in time, and the alerts without a need."""
-    soon = {alert.name.removeprefix(_PREFIX): _scrapes(_seconds(alert.holds) + _SOON) for alert in REPLICATOR_ALERTS}
     for at in range(0, seen.series.scrapes, _ASKED_EVERY):
         told, when = fires.get(at, frozenset()), f"{seen.name}, {at * EVERY / 60:g} min"
-        for alert, scrapes in soon.items():
-            held = frozenset.intersection(*seen.certain[at - scrapes : at + 1]) if at >= scrapes else frozenset[Need]()
-            for need in held - told:
-                if need[0] == alert:
-                    yield f"{when}: silent: {' '.join(need)}"
+        yield from (f"{when}: silent: {' '.join(need)}" for need in due(seen, at) - told)
         lately = frozenset[Need]().union(*seen.arguable[max(0, at - _scrapes(_LINGERS)) : at + 1])
         yield from (f"{when}: false: {' '.join(need)}" for need in told - lately)
 
@@ -105,3 +109,8 @@ def _seconds(written: str) -> int:
 
 def _scrapes(seconds: int) -> int:
     return -(-seconds // EVERY)
+
+
+_SOON_SCRAPES = {
+    alert.name.removeprefix(_PREFIX): _scrapes(_seconds(alert.holds) + _SOON) for alert in REPLICATOR_ALERTS
+}
