@@ -14,7 +14,7 @@ from tests.simulation.scrapes import EVERY, Series
 
 _PREFIX = "KafkaReplicator"
 _ASKED_EVERY = 2
-"""Scrapes between two questions what fires."""
+"""Scrapes between two evaluations, after each of which it is asked what fires."""
 
 _SOON, _LINGERS = 120, 150
 """Seconds within which a page shows a state that has begun, beside the time that an alert waits; and for which an alert
@@ -46,7 +46,7 @@ def firing(
 ) -> list[dict[int, frozenset[Need]]]:
     """The alerts that fire in each history at some of its scrapes; ``changed`` are other conditions of alerts."""
     (directory / "rules.yml").write_text(yaml.safe_dump(_rules({**conditions(), **(changed or {})})))
-    tests = {"rule_files": ["rules.yml"], "evaluation_interval": f"{EVERY}s"}
+    tests = {"rule_files": ["rules.yml"], "evaluation_interval": f"{EVERY * _ASKED_EVERY}s"}
     scenarios = [_scenario(number, series) for number, series in enumerate(seen)]
     (directory / "series.yml").write_text(yaml.safe_dump({**tests, "tests": scenarios}))
     command = ["promtool", "test", "rules", str(directory / "series.yml")]
@@ -57,7 +57,7 @@ def firing(
         need = labels["alertname"].removeprefix(_PREFIX), labels.get("topic", "")
         at, history = int(labels["at"]), found[int(labels["history"])]
         history[at] = history.get(at, frozenset()) | {need}
-    assert re.search("FAILED:|SUCCESS", told.stdout), told.stdout + told.stderr  # failed is what fires
+    assert re.search("FAILED:|SUCCESS", told.stdout + told.stderr), told.stdout + told.stderr  # failed is what fires
     return found
 
 
@@ -67,7 +67,7 @@ def _rules(conditions: Mapping[str, str]) -> dict[str, object]:
         {"alert": f"{_PREFIX}{name}", "expr": condition, "for": holds[f"{_PREFIX}{name}"]}
         for name, condition in conditions.items()
     ]
-    return {"groups": [{"name": "replicator", "interval": f"{EVERY}s", "rules": rules}]}
+    return {"groups": [{"name": "replicator", "rules": rules}]}
 
 
 def _scenario(number: int, series: Series) -> dict[str, object]:
