@@ -140,10 +140,10 @@ class Needs:
             yield from self._within_the_hour(("Gap", name), now - grown)
         if key in self.memory.letters:
             yield from self._within_the_hour(("DeadLetters", name), now - self.memory.letters[key])
-        if (behind := self._behind(log, position, now)) is None:
+        if (behind := self._behind(log, position, now)) is None or not is_active:
             return
         still = min(behind, now - self.memory.committed.get(key, 0.0))
-        certain = is_active and leads and not stopped and not disagrees and name not in self.unfit
+        certain = leads and not stopped and not disagrees and name not in self.unfit
         yield from self._aged(("Stuck", name), still, _STUCK, certain)
         yield from self._aged(("NotCopying", LINK), still, _STUCK, False)
         yield from self._aged(("Lag", name), behind, _LAG, certain)

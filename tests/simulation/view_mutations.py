@@ -119,7 +119,7 @@ VIEW_MUTATIONS: Mapping[str, tuple[View, str, Need]] = {
 
 _GAPS, _LETTERS = "kafka_replicator_gaps_total", "kafka_replicator_dead_letters_total"
 TOO_QUIET: Mapping[str, tuple[str, str]] = {
-    "NotScraped": ('"kafka-replicator"', '"kafka-tunnel", job="kafka-replicator"'),
+    "NotScraped": ("absent(", "count("),
     "Silent": ("[2m]", "[1d]"),
     "PartitionStopped": ("> 0", "> 1"),
     "TopicStopped": ("> 0", "> 1"),
