@@ -123,7 +123,7 @@ TOO_QUIET: Mapping[str, tuple[str, str]] = {
     "Silent": ("[2m]", "[1d]"),
     "PartitionStopped": ("> 0", "> 1"),
     "TopicStopped": ("> 0", "> 1"),
-    "NotCopying": ("failing|", ""),
+    "NotCopying": ("never run|failing|nothing matches", "inactive"),
     "Restarts": ("[15m]", "[1m]"),
     "Stuck": ("kafka_replicator_stuck", "kafka_replicator_stopped"),
     "PartitionUnknown": ("_reachable == 1", "_reachable == 0"),
@@ -134,7 +134,7 @@ TOO_QUIET: Mapping[str, tuple[str, str]] = {
     "Gap": (_GAPS, _LETTERS),
     "DeadLetters": (_LETTERS, _GAPS),
     "CommandUnfinished": ("|resetting", ""),
-    "GroupsNotSynced": ("|unknown", ""),
+    "GroupsNotSynced": ("refused|unknown", "behind"),
     "AuditBehind": ("> 7200", "> 72000"),
 }
 """What each alert's condition has, and what makes it miss a state that needs a person."""

@@ -168,14 +168,14 @@ def _killed_reset(link: Watched) -> Callable[[], None]:
 def _groups(*groups: GroupPlan) -> Act:
     def act(link: Watched) -> Callable[[], None]:
         link.console.groups.seen(groups, ())
-        return lambda: link.console.groups.seen([], ())
+        return lambda: link.console.groups.seen([group("a", 70)], ())
 
     return act
 
 
 def _groups_unseen(link: Watched) -> Callable[[], None]:
     link.console.groups.unseen(ApplianceError("the source lists no groups: CLUSTER_AUTHORIZATION_FAILED"))
-    return lambda: link.console.groups.seen([], ())
+    return lambda: link.console.groups.seen([group("a", 70)], ())
 
 
 def _never_run(patch: pytest.MonkeyPatch) -> Watched:
