@@ -117,7 +117,7 @@ REPLICATOR = (
         "Offsets that a group is behind at the destination.",
         ("group",),
     ),
-    Metric("kafka_replicator_groups", "Number of groups in each state.", ("state",)),
+    Metric("kafka_replicator_groups", "Groups by state; unknown while nobody can see them.", ("state",)),
     Metric(
         "kafka_replicator_heartbeat_milliseconds",
         "With MM2_FORMATS=yes: time of a heartbeat to a source broker and from there into the destination.",

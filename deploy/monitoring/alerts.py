@@ -49,8 +49,11 @@ def _not_scraped(name: str, job: str, variable: str) -> Alert:
 
 
 def _grown(counter: str) -> str:
-    """The condition that a topic's counter has grown within the hour, or was not 0 when it was first scraped."""
-    first = f"({counter} > 0 unless {counter} offset 1h)"
+    """The condition that a topic's counter has grown within the hour, or was not 0 when it was first scraped.
+
+    What was scraped in the hour before that is known, whether or not it was an hour ago to the second.
+    """
+    first = f"({counter} > 0 unless max_over_time({counter}[1h] offset 1h))"
     return f"sum without (partition) (increase({counter}[1h])) > 0 or sum without (partition) {first} > 0"
 
 
@@ -59,7 +62,9 @@ REPLICATOR_ALERTS = (
     Alert(
         "KafkaReplicatorSilent",
         Severity.CRITICAL,
-        f'up{{job="{REPLICATOR_JOB}"}} unless on (job, instance) kafka_replicator_source_reachable',
+        f'up{{job="{REPLICATOR_JOB}"}} unless on (job, instance) '
+        "(count_over_time(kafka_replicator_source_reachable[2m]) "
+        "> on (job, instance) 0.5 * count_over_time(up[2m]))",
         "2m",
         f"Nothing is known of the link {_LINK}.",
         "The replicator does not answer, or its newest snapshot is older than 30 s. On the destination VM, look at "
@@ -86,12 +91,22 @@ REPLICATOR_ALERTS = (
     Alert(
         "KafkaReplicatorNotCopying",
         Severity.CRITICAL,
-        'kafka_replicator_link_state{state=~"never run|failing|nothing matches"} == 1 or '
-        'kafka_replicator_link_state{state="stopped"} == 1 unless on (job, instance) '
-        "(kafka_replicator_stopped == 1 or kafka_replicator_topic_stopped == 1)",
-        "2m",
+        'max_over_time(kafka_replicator_link_state{state=~"never run|failing|nothing matches"}[1m]) == 1 or '
+        'max_over_time(kafka_replicator_link_state{state="stopped"}[1m]) == 1 unless on (job, instance) '
+        "(max_over_time(kafka_replicator_stopped[1m]) == 1 or max_over_time(kafka_replicator_topic_stopped[1m]) == 1)",
+        "3m",
         f"The link {_LINK} does not copy: it is {{{{ $labels.state }}}}.",
         f"{_STATUS} shows what is tried in vain, since when and why, and what to change.",
+    ),
+    Alert(
+        "KafkaReplicatorRestarts",
+        Severity.CRITICAL,
+        "count by (job, instance, link) (count by (job, instance, link, run) "
+        "(count_over_time(kafka_replicator_lane_owner_since_seconds[15m]))) > 4",
+        "0m",
+        f"The replicator starts again and again: {{{{ $value }}}} runs within 15 minutes, link {_LINK}.",
+        "Its log says why each run has ended: `docker-compose logs --tail 200 replicator`. If it is killed without a "
+        "word, look at the VM's memory.",
     ),
     Alert(
         "KafkaReplicatorStuck",

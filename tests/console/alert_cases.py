@@ -43,8 +43,8 @@ CASES = (
     _case(
         "KafkaReplicatorSilent",
         {f"up{{{REPLICATOR}}}": "1x30", f"kafka_replicator_source_reachable{{{REPLICATOR}}}": "0x9 stale"},
-        11,
         12,
+        13,
         f"Nothing is known of the link {ON_REPLICATOR}.",
     ),
     _case(
@@ -73,8 +73,8 @@ CASES = (
             f'kafka_replicator_link_state{{state="copying",{REPLICATOR}}}': "1x9 stale",
             f'kafka_replicator_link_state{{state="failing",{REPLICATOR}}}': "_x10 1x30",
         },
-        11,
         12,
+        13,
         f"The link {ON_REPLICATOR} does not copy: it is failing.",
         state="failing",
     ),
@@ -85,10 +85,26 @@ CASES = (
             f'kafka_replicator_stopped{{topic="orders",partition="0",{REPLICATOR}}}': "1x9 0x30",
             f'kafka_replicator_topic_stopped{{topic="orders",{REPLICATOR}}}': "0x40",
         },
-        11,
-        12,
+        13,
+        14,
         f"The link {ON_REPLICATOR} does not copy: it is stopped.",
         state="stopped",
+    ),
+    _case(
+        "KafkaReplicatorRestarts",
+        {
+            f'kafka_replicator_lane_owner_since_seconds{{lane="0",run="{run}",host="vm",{REPLICATOR}}}': values
+            for run, values in {
+                "a": "7x9 stale",
+                "b": "_x10 7 stale",
+                "c": "_x11 7 stale",
+                "d": "_x12 7 stale",
+                "e": "_x13 7x10",
+            }.items()
+        },
+        12,
+        13,
+        f"The replicator starts again and again: 5 runs within 15 minutes, link {ON_REPLICATOR}.",
     ),
     _case(
         "KafkaReplicatorStuck",

@@ -56,6 +56,8 @@ class Brokers:
         self.topics: dict[str, Topic] = {}
         self.coordinator = Coordinator(NODES, later, decided, self.changed)
         self.refusal: ErrorCode | None = None
+        self.away: set[int] = set()
+        """The brokers that take nothing and answer nothing now."""
         self.noted: str = ""
         """The subject and result of the last request, for the trace."""
         self.told: list[Metadata] = []
@@ -78,6 +80,10 @@ class Brokers:
     def handles(self, kind: type, handler: Callable[[Any, int], Any]) -> None:
         """Answer these requests by that."""
         self._handlers[kind] = handler
+
+    def handler(self, kind: type) -> Callable[[Any, int], Any]:
+        """By what these requests are answered."""
+        return self._handlers[kind]
 
     def handle(self, request: Any, node: int) -> Any:
         """The answer of a broker to a request."""

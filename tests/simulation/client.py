@@ -147,6 +147,8 @@ class SimulatedConnection:
         self._pending.append(pending)
         fate = self._fates.next()
         delay = self._fates.latency()
+        if self._node in self._brokers.away:
+            self._cut = self._doubtful = True
         if fate is Fate.LATE:
             delay += self._fates.chance.choice((0.1, 1.0, 3.0))
         self._arrival = arrival = now + delay if now + delay > self._arrival else self._arrival + _TICK
@@ -209,6 +211,10 @@ class SimulatedConnection:
         if self._queue:
             self._loop.at(self._loop.time(), self._loop.world, self._serve, *self._queue.popleft())
         if self._mute:
+            return
+        if self._node in self._brokers.away:
+            self._mute = self._cut = True
+            self._loop.at(self._loop.time() + TIMEOUTS.answer, self._life, self._overdue, pending)
             return
         if fate is Fate.ANSWER_LOST:
             self._mute = self._cut = True
@@ -281,8 +287,8 @@ class SimulatedCluster:
             raise BrokerBusy(f"a partition of the {self.side} cluster has no leader now", "LEADER_NOT_AVAILABLE")
         connection = self._connections.get((node, purpose))
         if connection is None or not connection.open:
-            await asyncio.sleep(self._fates.latency())
-            if self._fates.next() in (Fate.LOST, Fate.SILENT, Fate.LATE):
+            await asyncio.sleep(TIMEOUTS.connect if node in self._brokers.away else self._fates.latency())
+            if node in self._brokers.away or self._fates.next() in (Fate.LOST, Fate.SILENT, Fate.LATE):
                 raise Unreachable(f"broker {node} of the {self.side} cluster is not reached")
             again = self._connections.get((node, purpose))
             if again is not None and again.open:
@@ -293,7 +299,8 @@ class SimulatedCluster:
         return connection
 
     async def any_broker(self) -> SimulatedConnection:
-        return await self.broker(self._fates.chance.choice(NODES))
+        there = tuple(node for node in NODES if node not in self._brokers.away)
+        return await self.broker(self._fates.chance.choice(there or NODES))
 
     async def controller(self) -> SimulatedConnection:
         return await self.broker(NODES[0])

@@ -114,6 +114,7 @@ class History:
             if GROUPS in self.faults:
                 settle(self.loop, self._run_while, self.misfortunes.at_rest)
             self.misfortunes.operator.translate(at_rest=True)
+            self.misfortunes.operator.status(at_rest=True)
             self._run_while(lambda: self.misfortunes.operator.is_busy)
 
     def _tick(self) -> None:

@@ -1,6 +1,7 @@
 """One partition's log as a broker keeps it: batches of real bytes, transactions, markers, leader epochs."""
 
 import struct
+import time
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -134,7 +135,10 @@ class Log:
     def mark(self, producer: int, epoch: int, committed: bool) -> None:
         """End a producer's transaction here."""
         data = bytearray(_MARKERS[committed])
-        header = Header._make(HEADER.unpack_from(data))._replace(producer_id=producer, producer_epoch=epoch)
+        now = time.time_ns() // 1_000_000
+        header = Header._make(HEADER.unpack_from(data))._replace(
+            base_timestamp=now, max_timestamp=now, producer_id=producer, producer_epoch=epoch
+        )
         HEADER.pack_into(data, 0, *header)
         struct.pack_into(">I", data, 17, crc32c.crc32c(memoryview(data)[21:]))
         first = self.open.pop(producer, None)

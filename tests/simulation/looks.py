@@ -136,6 +136,25 @@ class Losses:
         if snapshot.state is LinkState.COPIED and lacking:
             raise Violation(f"N: status says {snapshot.state}, and {lacking}")
 
+    def at_rest(self, snapshot: Snapshot) -> None:
+        """N: nothing happens any more. Each partition that grows has stopped, or is copied, or is unknown.
+
+        Of a copy that lost the marker of its newest transaction alone, nobody can say what it holds.
+        """
+        said = {(status.topic, status.partition): status for status in snapshot.partitions}
+        growing = {topic.name for topic in snapshot.topics if topic.state is CopyState.ACTIVE and not topic.stopped}
+        for partition in self._link.current:
+            if self._state(partition[0]) is not CopyState.ACTIVE or (said and partition[0] not in growing):
+                continue
+            status, position = said.get(partition), self._link.newest.get(partition)
+            is_stopped = position is None or position.next_offset == UNKNOWN or bool(position.stopped)
+            if status is not None and status.unknown:
+                continue
+            if status is None or (is_stopped and not status.stopped) or (not is_stopped and status.lag_records != 0):
+                raise Violation(f"N: at rest, status says {status}, and the position is {position}")
+            if is_stopped and snapshot.state is not LinkState.STOPPED:
+                raise Violation(f"N: at rest, status says {snapshot.state}, and {partition} has stopped")
+
     def _status(self, status: PartitionStatus, lacks: int | None) -> None:
         lag = status.lag_records
         if lag is not None and (lacks is None or lag < lacks):

@@ -199,16 +199,19 @@ class Operator:
             if isinstance(report, Report) and command in _PROMOTIONS and before == len(self._running):
                 link.losses.report(report, looks, topic, allowed or command is failover)
 
-    def status(self) -> None:
+    def status(self, at_rest: bool = False) -> None:
         """Collect the status some times, and hold it against the logs."""
-        self._begin("status", self._status())
+        self._begin("status", self._status(at_rest))
 
-    async def _status(self) -> None:
+    async def _status(self, at_rest: bool) -> None:
         link = self._link
         watcher: Any = Watcher(link.settings, link.at_source(), link.at_destination(), newest=NewestGroups())
-        for _ in range(link.chance.choice((1, 1, 3))):
+        for _ in range(1 if at_rest else link.chance.choice((1, 1, 3))):
             began = link.loop.time()
-            link.losses.snapshot(await watcher.collect(), began)
+            found = await watcher.collect()
+            link.losses.snapshot(found, began)
+            if at_rest:
+                link.losses.at_rest(found)
             await asyncio.sleep(_WATCHED_EVERY)
 
     async def _reset(self, running: Operation) -> object:

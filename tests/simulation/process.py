@@ -13,7 +13,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import OPERATOR, Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import Replica, lanes_of
+from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Establishing
 from appliance.replicator.model.lane_balance import Rebalance
@@ -59,6 +59,8 @@ class Replicator:
         self.life = Life(f"{source.name}-{number}")
         self.ended: ApplianceError | None = None
         self.faults: dict[str, ApplianceError] = {}
+        self.of_topics: dict[str, ApplianceError] = {}
+        """The problems of the driver's look for topics, by subject."""
         self.task: asyncio.Task[None]
         self._number = number
         self._settings = known
@@ -110,7 +112,7 @@ class Replicator:
         copied: tuple[Replica, ...] = ()
         copying = asyncio.create_task(self._copy())
         while not self._ending.is_set():
-            found = await self._insist(discovery.look)
+            found = await self._look(discovery)
             if found.replicas != copied:
                 copied = found.replicas
                 self.assign(copied)
@@ -120,11 +122,27 @@ class Replicator:
         self._stop()
         await copying
 
+    async def _look(self, discovery: TopicDiscovery) -> DiscoveredTopics:
+        """Look for topics until there is an answer."""
+        while True:
+            try:
+                found = await discovery.look()
+            except LinkRefused:
+                raise
+            except ApplianceError as error:
+                self._fates.note("looks again", str(error))
+                self.of_topics = {"discovery": error}
+                await asyncio.sleep(_RETRY)
+            else:
+                self.of_topics = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
+                return found
+
     def assign(self, replicas: tuple[Replica, ...]) -> None:
         """Have the task copy these from now on."""
         self._replicas = replicas
         lanes = lanes_of(replicas, self._layout)
-        self._assignment = Assignment(lanes, self._starts, layout=self._layout.number)
+        each = self._settings.engine.max_bytes_per_second
+        self._assignment = Assignment(lanes, self._starts, each, layout=self._layout.number)
         self._news.set()
 
     async def _copy(self) -> None:

@@ -99,8 +99,7 @@ def _of_partitions(snapshot: Snapshot) -> Iterator[Metric]:
     for name, value in _OF_PARTITIONS.items():
         family = counter(name) if METRICS[name].kind is Kind.COUNTER else gauge(name)
         for partition in snapshot.partitions:
-            number = value(partition, snapshot)
-            if number is not None:
+            if (number := value(partition, snapshot)) is not None:
                 family.add_metric((partition.topic, str(partition.partition)), number)
         yield family
 
@@ -116,7 +115,8 @@ def _of_stuck(snapshot: Snapshot) -> Metric:
 def _of_groups(snapshot: Snapshot) -> Iterator[Metric]:
     lags, states = gauge("kafka_replicator_group_lag_offsets"), gauge("kafka_replicator_groups")
     groups = snapshot.groups if snapshot.groups_unknown is None else ()
-    counts = dict.fromkeys(GroupState if groups else (), 0)
+    unseen = {} if snapshot.groups_unknown is None else {GroupState.UNKNOWN: max(1, len(snapshot.groups))}
+    counts = dict.fromkeys(GroupState, 0) if groups else unseen
     for group in groups:
         counts[group.state] += 1
         if (lag := group.lag) is not None:

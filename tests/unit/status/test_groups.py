@@ -68,11 +68,20 @@ def test_a_lag_that_is_not_known_is_null_and_has_no_sample() -> None:
     assert 'groups{state="refused"} 0.0' in metrics(shown)
 
 
+def test_case_902_groups_that_nobody_can_see_are_unknown_in_the_metrics() -> None:
+    # There was no sample at all, so that no alert could ever fire where the right to list groups was missing.
+    for groups, count in (((), 1), ((SYNCED, BEHIND), 2)):
+        assert metrics(with_groups(*groups, unknown=Fault("CLUSTER_AUTHORIZATION_FAILED", NOW))) == [
+            f'groups{{state="unknown"}} {count}.0'
+        ]
+    assert metrics(with_groups()) == []
+
+
 def test_a_group_seen_before_a_cluster_fell_silent_has_no_lag_now() -> None:
     shown = with_groups(SYNCED, unknown=Fault("the source does not answer", NOW))
     (seen,) = document(shown)["groups"]  # type: ignore[misc]
     assert (seen["state"], seen["lag"], seen["partitions"][0]["lag"]) == ("synced", None, None)
-    assert metrics(shown) == []
+    assert metrics(shown) == ['groups{state="unknown"} 1.0']
     assert any("the source does not answer" in line for line in remarks(shown))
 
 
