@@ -4,11 +4,17 @@ All tests share a link. Each leaves it whole, except the last ones: of these, ea
 """
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.console.browser import Browser
 from tests.console.conftest import TOKEN, Center, control_center, outrun_by_retention
+from tests.console.firing import firing
+from tests.simulation.scrapes import UP, Series
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -73,19 +79,60 @@ def _reset_and_diagnosed(center: Center, seen: Browser) -> None:
 
 
 async def test_a_cluster_that_goes_away_is_unknown_since_then_and_nothing_old_is_shown_as_current(
-    lasting: Center, seen: Browser
+    lasting: Center, seen: Browser, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(seen.open, lasting.page)
     await asyncio.to_thread(_until_copied, seen)
     orange = lasting.link.orange
-    await orange.kill(orange.plan.nodes[0].id)
+    async with scraped(lasting) as series:
+        await _scrapes(series, series.scrapes + 8)
+        began = series.scrapes
+        await orange.kill(orange.plan.nodes[0].id)
+        try:
+            await asyncio.to_thread(seen.wait_for, "source cluster orange: unknown since")
+            lag = [tile.text for tile in seen.find(".tile") if tile.text.startswith("Lag")]
+            assert lag[0].startswith("Lag\nunknown")
+            await _scrapes(series, series.scrapes + 8)
+            lasted = series.scrapes
+        finally:
+            await orange.restart(orange.plan.nodes[0].id)
+        await asyncio.to_thread(seen.wait_for, "source cluster orange: answers")
+        await asyncio.to_thread(_until_copied, seen)
+        await _scrapes(series, series.scrapes + 20)
+    (fires,) = firing(tmp_path, [series])
+    assert not any(fires.get(at) for at in range(began))
+    assert any(("SourceUnreachable", "") in fires.get(at, ()) for at in (lasted - 2, lasted - 1))
+    assert not any(fires.get(at) for at in (series.scrapes - 2, series.scrapes - 1))
+
+
+@contextlib.asynccontextmanager
+async def scraped(center: Center) -> AsyncIterator[Series]:
+    """The replicator's page, scraped again and again; each scrape counts as a quarter of a minute for the alerts."""
+    series = Series()
+    scraping = asyncio.create_task(_scrape(center, series), name="scrapes")
     try:
-        await asyncio.to_thread(seen.wait_for, "source cluster orange: unknown since")
-        lag = [tile.text for tile in seen.find(".tile") if tile.text.startswith("Lag")]
-        assert lag[0].startswith("Lag\nunknown")
+        yield series
     finally:
-        await orange.restart(orange.plan.nodes[0].id)
-    await asyncio.to_thread(seen.wait_for, "source cluster orange: answers")
+        scraping.cancel()
+
+
+async def _scrape(center: Center, series: Series) -> None:
+    async with aiohttp.ClientSession() as session:
+        while True:
+            body = b""
+            with contextlib.suppress(aiohttp.ClientError):
+                async with session.get(f"http://{center.replicator_page}/metrics") as answer:
+                    body = await answer.read()
+            series.add(UP, bool(body))
+            series.take(body)
+            series.scrapes += 1
+            await asyncio.sleep(0.5)
+
+
+async def _scrapes(series: Series, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while series.scrapes < count:
+            await asyncio.sleep(0.1)
 
 
 async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves_it(

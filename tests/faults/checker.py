@@ -38,6 +38,7 @@ class Kind(enum.StrEnum):
     TORN = "torn transaction"
     BACKWARDS = "position moved back"
     MISSTATED = "misstated loss"
+    DENIED = "denied by the logs"
     PASSED = "group past unread records"
 
 
@@ -113,6 +114,25 @@ def misstatements(said: Mapping[str, Any], partition: Partition, source: Track, 
             untold = [offset for offset in lacks if not any(first <= offset < end for first, end in told)]
             if untold:
                 yield Violation(Kind.MISSTATED, partition, f"{told} are told, and the copy lacks {untold}, too")
+
+
+def denied(said: Mapping[str, Any], partition: Partition, source: Track, seen: int) -> Iterator[Violation]:
+    """What the JSON of a status says of a partition, and its source's log denies (N); what it does not know is right.
+
+    The end is behind all records that a consumer had ``seen`` before, and so many records are copied as there are below
+    the next offset.
+    """
+    names = [(topic, each) for topic in said["topics"] for each in topic["partitions"]]
+    for each in (each for topic, each in names if (topic["topic"], each["partition"]) == partition):
+        following, end, lag = each["next_offset"], each["end_offset"], each["lag_records"]
+        least = source.offsets[seen - 1] + 1 if seen else 0
+        if end is not None and end < least:
+            yield Violation(Kind.DENIED, partition, f"the source ends at {end}, and {least - 1} had been seen")
+        if lag is not None and lag != max(0, end - following):
+            yield Violation(Kind.DENIED, partition, f"{lag} behind, from {following} up to {end}")
+        copied = bisect_left(source.offsets, following) if following is not None else 0
+        if copied < len(source.offsets) and each["copied"] not in (None, copied):
+            yield Violation(Kind.DENIED, partition, f"{each['copied']} copied up to {following}, where {copied} are")
 
 
 def passed(partition: Partition, read_to: int, source: Track, committed: int, copy: Track) -> Iterator[Violation]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.faults.injection.switches import injected
 from tests.faults.network import Network, make_topics
 from tests.faults.observer import Observer
 from tests.faults.supervised import Supervised
+from tests.faults.views import Views
 from tests.faults.workload import Workload
 from tests.support.administration import make_topic, topics
 from tests.support.patience import PATIENCE
@@ -43,6 +45,7 @@ class Run:
     tag: str = field(default_factory=lambda: f"{os.getpid()}-{next(_numbers)}")
     replicator: Supervised = field(init=False)
     workload: Workload = field(init=False)
+    views: Views = field(init=False)
     _source: Observer = field(init=False)
     _destination: Observer = field(init=False)
 
@@ -145,22 +148,22 @@ class Run:
         """Stop writing, wait until all is copied, end the replicator, read both sides anew, and say what is wrong."""
         await self.workload.stop()
         await self._caught_up()
+        await self.views.stop()
         await self.replicator.release()
         await self.replicator.process.stop()
         source, destination = self._source_observer(), self._destination_observer()
         await source.read_to_ends()
         await destination.read_to_ends()
         await self._observed_as_far_as(destination)
-        return violations(
-            History(
-                self.workload.acknowledged,
-                self.workload.aborted,
-                source.tracks,
-                self._destination.tracks,
-                destination.tracks,
-                self._destination.progress,
-            )
+        history = History(
+            self.workload.acknowledged,
+            self.workload.aborted,
+            source.tracks,
+            self._destination.tracks,
+            destination.tracks,
+            self._destination.progress,
         )
+        return [*violations(history), *self.views.denied_by(source.tracks)]
 
     @contextlib.asynccontextmanager
     async def going(self, mutation: str = "") -> AsyncIterator["Run"]:
@@ -192,10 +195,12 @@ class Run:
         await self.until(there, "make its topics")
         self._destination = self._destination_observer()
         self._destination.start()
+        chance = random.Random(f"{self.seed} views")
+        self.views = Views(lambda: self.replicator, self._source.counts, chance)
         await self.goes_on()
 
     async def _close(self) -> None:
-        for part in ("workload", "_source", "_destination"):
+        for part in ("views", "workload", "_source", "_destination"):
             if hasattr(self, part):
                 with contextlib.suppress(AssertionError):
                     await getattr(self, part).stop()

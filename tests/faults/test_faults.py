@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tests.console.firing import firing
 from tests.faults.nemesis import FAULTS
 from tests.faults.network import Network
 from tests.faults.run import Run
+
+_OF_FAULTS = {"Silent", "Restarts", "SourceUnreachable", "DestinationUnreachable", "PartitionUnknown"}
+"""The alerts of what the faults do for minutes: they kill brokers and replicators."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -41,6 +45,12 @@ async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, 
     assert run.defects() == []
 
 
-async def test_in_the_end_the_copies_are_the_sources_committed_log(run: Run) -> None:
+async def test_in_the_end_the_copies_are_the_sources_committed_log_and_the_status_had_told_the_truth(run: Run) -> None:
     assert await run.finish() == []
     assert run.defects() == []
+    assert len(run.views.looks) > 10
+
+
+async def test_no_alert_has_told_what_no_fault_was(run: Run, tmp_path: Path) -> None:
+    (fires,) = firing(tmp_path, [run.views.series])
+    assert {name for needs in fires.values() for name, _ in needs} <= _OF_FAULTS

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.comparison import Track
-from tests.faults.checker import Kind, misstatements, passed, violations, violations_so_far
+from tests.faults.checker import Kind, denied, misstatements, passed, violations, violations_so_far
 from tests.faults.history import History, Partition, Progress
 
 PLACE: Partition = ("orders", 0)
@@ -180,3 +180,26 @@ def test_a_failback_that_does_not_tell_what_the_copy_lacks_is_found(diverged: li
 def test_a_group_past_what_it_has_read_is_found(committed: int, is_right: bool) -> None:
     found = list(passed(PLACE, 2, track(SOURCE), committed, track(COPIES)))
     assert [violation.kind for violation in found] == ([] if is_right else [Kind.PASSED])
+
+
+@pytest.mark.parametrize(
+    ("told", "is_right"),
+    [
+        ({}, True),
+        ({"end_offset": None, "lag_records": None}, True),
+        ({"next_offset": None, "copied": None, "lag_records": None}, True),
+        ({"end_offset": 3, "lag_records": 0}, False),
+        ({"lag_records": 0}, False),
+        ({"copied": 3}, False),
+        ({"next_offset": 1}, False),
+    ],
+)
+def test_a_status_that_the_source_denies_is_found(told: dict[str, int | None], is_right: bool) -> None:
+    offsets = [offset for offset, _ in SOURCE]
+    at = offsets[2]  # two of the source's records are copied, and a consumer had seen four
+    right = {"partition": 0, "next_offset": at, "copied": 2, "end_offset": offsets[3] + 1}
+    right["lag_records"] = right["end_offset"] - at
+    said = {"topics": [{"topic": "orders", "partitions": [right | told]}]}
+    found = list(denied(said, PLACE, track(SOURCE), 4))
+    assert bool(found) is not is_right
+    assert {violation.kind for violation in found} <= {Kind.DENIED}
