@@ -128,7 +128,7 @@ def denied(said: Mapping[str, Any], partition: Partition, source: Track, seen: i
         least = source.offsets[seen - 1] + 1 if seen else 0
         if end is not None and end < least:
             yield Violation(Kind.DENIED, partition, f"the source ends at {end}, and {least - 1} had been seen")
-        if lag is not None and lag != max(0, end - following):
+        if None not in (lag, following) and lag != max(0, end - following):
             yield Violation(Kind.DENIED, partition, f"{lag} behind, from {following} up to {end}")
         copied = bisect_left(source.offsets, following) if following is not None else 0
         if copied < len(source.offsets) and each["copied"] not in (None, copied):

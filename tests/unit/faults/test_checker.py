@@ -188,6 +188,7 @@ def test_a_group_past_what_it_has_read_is_found(committed: int, is_right: bool) 
         ({}, True),
         ({"end_offset": None, "lag_records": None}, True),
         ({"next_offset": None, "copied": None, "lag_records": None}, True),
+        ({"next_offset": None, "copied": None, "lag_records": 5}, True),
         ({"end_offset": 3, "lag_records": 0}, False),
         ({"lag_records": 0}, False),
         ({"copied": 3}, False),
