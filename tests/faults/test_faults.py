@@ -45,7 +45,7 @@ async def test_copying_goes_on_and_nothing_is_wrong_after(run: Run, fault: str, 
     assert run.defects() == []
 
 
-async def test_in_the_end_the_copies_are_the_sources_committed_log_and_the_status_had_told_the_truth(run: Run) -> None:
+async def test_in_the_end_the_copies_are_the_sources_committed_log(run: Run) -> None:
     assert await run.finish() == []
     assert run.defects() == []
     assert len(run.views.looks) > 10

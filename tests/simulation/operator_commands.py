@@ -210,7 +210,7 @@ class Operator:
             began = link.loop.time()
             found = await watcher.collect()
             link.losses.snapshot(found, began)
-            if at_rest:
+            if at_rest and not link.damaged:
                 link.losses.at_rest(found)
             await asyncio.sleep(_WATCHED_EVERY)
 
