@@ -14,7 +14,15 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ApplianceError, BrokerBusy, Fenced, LinkRefused, PartitionsUnavailable, raise_first
+from appliance.errors import (
+    ApplianceError,
+    BrokerBusy,
+    BrokerRefused,
+    Fenced,
+    LinkRefused,
+    PartitionsUnavailable,
+    raise_first,
+)
 from appliance.kafka.client.acls import AccessControlEntry
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
@@ -51,6 +59,8 @@ Still = Callable[[], Awaitable[Collection[str]]]
 
 _PARTITION = (REGISTRY, 0)
 _TRANSACTION_TIMEOUT = 30.0
+_ANOTHER_ID = "INVALID_PRODUCER_ID_MAPPING"
+"""Another writer got a new producer id, as after 32,766 epochs of one: it has fenced this one all the same."""
 _PAUSE_MAX = 0.5
 
 
@@ -297,7 +307,8 @@ class Registry:
         """Write claims; after interference by another link, compute the wanted ones again."""
 
         def passing(error: ApplianceError) -> bool:
-            return isinstance(error, Fenced | PartitionsUnavailable | BrokerBusy)
+            replaced = isinstance(error, BrokerRefused) and error.code == _ANOTHER_ID
+            return replaced or isinstance(error, Fenced | PartitionsUnavailable | BrokerBusy)
 
         await retry_while_busy(lambda: self._write_alone(wanted), passing, _PAUSE_MAX)
 

@@ -2,11 +2,11 @@ import re
 import uuid
 from collections.abc import Collection
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from appliance.errors import PeerError
+from appliance.errors import BrokerRefused, PeerError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
@@ -119,3 +119,20 @@ def test_a_link_that_has_told_its_topics_may_write_them_before_it_has_a_copy() -
     assert registry.claims == registry.claims_of(LINK) == {}  # it is the claim of no copy
     registry._take(encode_claim(topics_of(LINK), LINK, None, 1)._replace(offset=4))
     assert registry.sharing == set()
+
+
+async def test_case_933_a_writer_whose_producer_id_another_has_replaced_begins_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A replicator ended at its start where another link wrote its claims in the same moment.
+    begun = []
+
+    async def write_alone(*_: object) -> None:
+        begun.append(1)
+        if len(begun) == 1:
+            raise BrokerRefused("add replicator-registry-0 to a transaction", "INVALID_PRODUCER_ID_MAPPING")
+
+    monkeypatch.setattr(Registry, "_write_alone", write_alone)
+    nothing: Any = None
+    await Registry(nothing, LINK)._write(nothing)
+    assert len(begun) == 2
