@@ -271,7 +271,10 @@ class Invariants:
         if gap is None:
             return position.next_offset <= before.next_offset
         if gap.first == gap.next:
-            return gap.first == before.next_offset and LOST in before.stopped
+            had_lost = before.has_stopped_for(LOST) or self.copy_of(partition) in self.lost
+            had_lost = had_lost or before.destination_id != position.destination_id
+            at = min(before.next_offset, position.next_offset)
+            return gap.first == (position.next_offset if at == UNKNOWN else at) and (had_lost or at == UNKNOWN)
         truth = self.truths[partition, position.source_id]
         agreed = before.next_offset if truth.agreed is None else min(before.next_offset, truth.agreed)
         # The log may have been truncated once more since the command asked.

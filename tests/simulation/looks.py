@@ -127,6 +127,8 @@ class Losses:
             truth = self._link.current.get(partition)
             if truth is None or self._troubles.get(partition, -1.0) >= since or status.end_offset is None:
                 continue
+            if self._was_moved_back(partition, status):
+                continue
             first = self.first_uncopied(partition, truth)
             lacks = None if first is None else max(0, status.end_offset - first)
             self.judged += 1
@@ -135,6 +137,11 @@ class Losses:
                 self._status(status, lacks)
         if snapshot.state is LinkState.COPIED and lacking:
             raise Violation(f"N: status says {snapshot.state}, and {lacking}")
+
+    def _was_moved_back(self, partition: Partition, status: PartitionStatus) -> bool:
+        """True if the operator has moved the position since the status was collected."""
+        position, is_named = self._link.newest.get(partition), {(partition[0], None), partition} & self._link.named
+        return bool(is_named and position and status.next_offset and position.next_offset < status.next_offset)
 
     def at_rest(self, snapshot: Snapshot) -> None:
         """N: nothing happens any more. Each partition that grows has stopped, or is copied, or is unknown.
