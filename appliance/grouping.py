@@ -1,6 +1,6 @@
-"""Pairs of a key and a value, grouped by the key."""
+"""Values by their keys, and values in pieces of a size."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -13,3 +13,20 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def pieces(sized: Iterable[tuple[Value, int]], limit: int) -> Iterator[list[Value]]:
+    """The values in pieces of at most ``limit``, in order; each comes with its size.
+
+    One that is larger than that is a piece of its own.
+    """
+    piece: list[Value] = []
+    whole = 0
+    for each, size in sized:
+        if piece and whole + size > limit:
+            yield piece
+            piece, whole = [], 0
+        piece.append(each)
+        whole += size
+    if piece:
+        yield piece

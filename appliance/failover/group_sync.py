@@ -27,12 +27,12 @@ from appliance.failover.group_io import (
 )
 from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
+from appliance.grouping import pieces
 from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
-from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model.translation import Translation, not_known

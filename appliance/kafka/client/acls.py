@@ -18,8 +18,8 @@ from kio.static.primitive import i8
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerRefused
+from appliance.grouping import pieces
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol import metadata
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.versions import offers

@@ -22,10 +22,9 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
 
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.grouping import grouped
+from appliance.grouping import grouped, pieces
 from appliance.kafka.client.groups import PURPOSE, Group
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Partition

@@ -23,6 +23,7 @@ from kio.static.primitive import i32, i64
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerUnsupported
+from appliance.grouping import pieces
 from appliance.kafka.client.group_offsets import (
     COMMITTING,
     Commit,
@@ -36,7 +37,6 @@ from appliance.kafka.client.group_offsets import (
 )
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.client.topics import pieces
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Partition

@@ -2,9 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
@@ -17,13 +16,12 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
 from appliance.errors import ApplianceError, BrokerBusy
+from appliance.grouping import pieces
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata
-
-Wanted = TypeVar("Wanted")
 
 _TIMEOUT = 30.0
 _GONE = frozenset({ErrorCode.none, ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
@@ -65,7 +63,7 @@ async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate
     """
     controller = await cluster.controller()
     created = Created()
-    for piece in pieces((topic, 1 + topic.partitions + len(topic.configs)) for topic in topics):
+    for piece in pieces(((topic, 1 + topic.partitions + len(topic.configs)) for topic in topics), _RECORDS_AT_ONCE):
         request = CreateTopicsRequest(
             topics=tuple(map(_creatable, piece)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
         )
@@ -93,7 +91,7 @@ async def grow_topics(cluster: Cluster, partitions: Mapping[str, int]) -> dict[s
     """
     controller = await cluster.controller()
     failures: dict[str, ApplianceError] = {}
-    for piece in pieces((entry, entry[1]) for entry in partitions.items()):
+    for piece in pieces(((entry, entry[1]) for entry in partitions.items()), _RECORDS_AT_ONCE):
         topics = tuple(
             CreatePartitionsTopic(name=TopicName(name), count=i32(count), assignments=None) for name, count in piece
         )
@@ -170,23 +168,6 @@ async def _until_gone(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None
         if asyncio.get_running_loop().time() > deadline:
             raise BrokerBusy(f"{', '.join(shown)}: deleted, and still shown", "REQUEST_TIMED_OUT")
         await asyncio.sleep(_GONE_PAUSE)
-
-
-def pieces(wanted: Iterable[tuple[Wanted, int]], limit: int = _RECORDS_AT_ONCE) -> Iterator[list[Wanted]]:
-    """Split into requests of at most ``limit`` records, in order; each entry comes with its number of records.
-
-    One that is larger than that is a request of its own.
-    """
-    piece: list[Wanted] = []
-    size = 0
-    for each, records in wanted:
-        if piece and size + records > limit:
-            yield piece
-            piece, size = [], 0
-        piece.append(each)
-        size += records
-    if piece:
-        yield piece
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

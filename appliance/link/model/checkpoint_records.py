@@ -27,8 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from appliance.errors import PeerError
-from appliance.grouping import grouped
-from appliance.kafka.client.topics import pieces
+from appliance.grouping import grouped, pieces
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from appliance.errors import PartitionStopped
-from appliance.kafka.client.topics import pieces
+from appliance.grouping import pieces
 from appliance.kafka.records.outgoing import COALESCED_BYTES, Outgoing, codec_of, records_at
 from appliance.kafka.records.records import Record, body_of, fields_of, newest, pack
 from appliance.link.model.replicas import Replica
