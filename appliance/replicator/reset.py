@@ -176,7 +176,7 @@ class _Run:
         operation, held = self.operation, self.operation.link.positions
         held = await with_losses(operation.destination, operation.naming, held, self.places)
         changes = [self._change(replica, to, held) for replica, to in self.places.items()]
-        return await with_divergence(operation.source, [each for each in changes if each], held)
+        return await with_divergence(operation.source, [each for each in changes if each])
 
     def _change(self, replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
         """The change of one partition; None where it continues from that offset anyway."""

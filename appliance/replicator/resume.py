@@ -90,14 +90,14 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             if place or choice.partition is not None:  # any other retry accepts only what was shown by a stop
                 held = await with_losses(destination, naming, held, replicas, moves=place is not None)
             made = _changes(replicas, held, starts, choice, faults)
-            return await with_divergence(source, made, held) if place else made
+            return await with_divergence(source, made) if place else made
 
-        lanes = lanes_of([*replicas, *gone], topic.layout)
-        planned = {lane: made for lane, owned in lanes.items() if (made := await changes(owned, positions))}
+        made = {change.replica: change for change in await changes([*replicas, *gone], positions)}
+        planned = lanes_of(made, topic.layout)
         if faults and choice.topic:
             raise SettingsError(faults)
         lines = [f"{copy} is taken over from {claim.link}: stop that link first" for copy, claim in others.items()]
-        lines += [str(change) for made in planned.values() for change in made]
+        lines += [str(made[replica]) for owned in planned.values() for replica in owned]
         for line in lines:
             tell(line)
         if others and not only_plan:
@@ -108,9 +108,8 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
             timeout = settings.engine.transaction_timeout
             lane = Lane(index, destination, naming, owner, timeout, topic.layout.number)
             await lane.start()
-            owned = [change.replica for change in planned[index]]
-            _require_follow(lane.checkpoint.states, owned)
-            await _commit(lane, await with_ends(destination, await changes(owned, lane.checkpoint.positions)))
+            _require_follow(lane.checkpoint.states, planned[index])
+            await _commit(lane, await with_ends(destination, await changes(planned[index], lane.checkpoint.positions)))
 
         for index in [] if only_plan else planned:
             try:
@@ -216,23 +215,19 @@ def _changes(
     changes = []
     for replica in replicas:
         held = positions.get(replica.source) or no_position(replica)
+        reason = held.stopped or str(identity_fault(replica, held) or "")  # or that which its lane is about to find
         anew = choice.take_over or is_another(held.source_id, replica.source_id)
         if not (held.stopped or choice.partition is not None or (anew and replica in starts)):
             continue
         if replica in starts:
             first = choice.start == Kind.EARLIEST.value
             changes.append(moved(replica, held, starts[replica], from_first=first))
-        elif held.next_offset == UNKNOWN or ((reason := _reason(replica, held)) and Stop(reason, "").kind.needs_place):
-            stop = Stop(_reason(replica, held) or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
+        elif held.next_offset == UNKNOWN or Stop(reason, "").kind.needs_place:
+            stop = Stop(reason or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
             faults.append(f"{replica.name}: {stop.reason}: {'; or '.join(map(str, stop.remedies))}")
         else:
             changes.append(retried(replica, held))
     return changes
-
-
-def _reason(replica: Replica, held: Position) -> str:
-    """The reason of its stop, or of that which its lane is about to find."""
-    return held.stopped or str(identity_fault(replica, held) or "")
 
 
 async def with_losses(
@@ -259,16 +254,13 @@ async def with_losses(
     return found
 
 
-async def with_divergence(
-    source: KafkaCluster, changes: Sequence[Change], positions: Mapping[Partition, Position]
-) -> list[Change]:
+async def with_divergence(source: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
     """The same, with the offsets from which on a truncated source holds other records than were copied."""
-    known = {
-        change.replica.source: positions[change.replica.source].leader_epoch for change in changes if change.is_known
-    }
+    known = {change.replica.source: change.held for change in changes if change.is_known}
     metadata = await source.metadata(sorted({topic for topic, _ in known}))
-    ends, _ = await epoch_ends(source, metadata, {key: epoch for key, epoch in known.items() if epoch >= 0})
-    ends = {key: end for key, end in ends.items() if 0 <= end < positions[key].next_offset}
+    epochs = {key: held.leader_epoch for key, held in known.items() if held.leader_epoch >= 0}
+    ends, _ = await epoch_ends(source, metadata, epochs)
+    ends = {key: end for key, end in ends.items() if 0 <= end < known[key].next_offset}
     return [replace(change, diverged=ends.get(change.replica.source)) for change in changes]
 
 
