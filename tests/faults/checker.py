@@ -117,7 +117,7 @@ def misstatements(said: Mapping[str, Any], partition: Partition, source: Track, 
 
 
 def denied(said: Mapping[str, Any], partition: Partition, source: Track, seen: int) -> Iterator[Violation]:
-    """What the JSON of a status says of a partition, and its source's log denies (N); what it does not know is right.
+    """The statements of a status about a partition that its source's log denies (N); unknown is right.
 
     The end is behind all records that a consumer had ``seen`` before, and so many records are copied as there are below
     the next offset.

@@ -43,7 +43,7 @@ class Views:
         await asyncio.gather(self._looking, return_exceptions=True)
 
     def denied_by(self, sources: Mapping[Partition, Track]) -> list[Violation]:
-        """What was said that the source's logs deny."""
+        """The statements that the source's logs deny."""
         return [
             violation
             for seen, said in self.looks
@@ -77,7 +77,7 @@ class Views:
         self.series.scrapes += 1
 
     async def _page(self, session: aiohttp.ClientSession, path: str) -> bytes:
-        """What the page says; nothing where nobody answers."""
+        """The page, empty where nobody answers."""
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, ProcessFailed):
             address = await self._replicator().process.wait_for_address("status: listening", 1.0)
             async with session.get(f"http://{address}/{path}") as answer:

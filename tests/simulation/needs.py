@@ -1,4 +1,4 @@
-"""What a person is needed for at each scrape, by the simulation's own two logs and by what was done to them."""
+"""The needs of a person at each scrape, by the simulation's own two logs and by what was done to them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

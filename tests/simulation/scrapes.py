@@ -113,7 +113,7 @@ class Console:
         return self._of is not None and not self.is_stuck
 
     def scrape(self) -> None:
-        """What a scrape finds now."""
+        """The page as a scrape finds it now."""
         if self.has_target:
             self.series.add(UP, self._of is not None)
         if self.has_target and self.pages is not None:

@@ -44,7 +44,7 @@ def commits_taken_for_looks(patch: pytest.MonkeyPatch) -> None:
 
 
 def look_for_topics_untold(patch: pytest.MonkeyPatch) -> None:
-    """What the driver alone knows stays with it."""
+    """The driver keeps to itself what it alone knows."""
 
     def persistent(_: Problems, __: int) -> Problems:
         return {}
@@ -137,7 +137,7 @@ TOO_QUIET: Mapping[str, tuple[str, str]] = {
     "GroupsNotSynced": ("refused|unknown", "behind"),
     "AuditBehind": ("> 7200", "> 72000"),
 }
-"""What each alert's condition has, and what makes it miss a state that needs a person."""
+"""A part of each alert's condition, and another in its place that makes it miss a state that needs a person."""
 
 TOO_LOUD: Mapping[str, tuple[str, str]] = {
     "NotScraped": ('"kafka-replicator"', '"replicator"'),

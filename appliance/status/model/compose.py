@@ -236,7 +236,7 @@ class _Composer:
         )
 
     def _agreement(self, key: Partition, held: Position | None, log: Log | None) -> Agreement:
-        """How far both logs agree; nothing of what was not copied yet, or is no longer at the source."""
+        """The agreement of both logs; none where nothing was copied yet, or the topic is gone at the source."""
         source, destination = self.source.now, self.destination.now
         topic_id = source.topic_id(key[0]) if source else None
         if not (source and topic_id and destination and held) or held.next_offset == UNKNOWN:
