@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from appliance.console.model import text, tunnel_end
 from appliance.console.model.tables import Query, partition_state, topic_state
+from appliance.output import printable
 from appliance.status.model.messages import utc
 from appliance.status.model.snapshot import LinkState
 from appliance.version import VERSION
@@ -50,6 +51,11 @@ def _iso_clock(at: object) -> str:
     return at[:19].replace("T", " ") if isinstance(at, str) else text.UNKNOWN
 
 
+def _printable(value: object) -> object:
+    """A name or text from a broker as it is, but for what does not print; our own HTML stays."""
+    return printable(value, keep="\n\t\N{NARROW NO-BREAK SPACE}") if type(value) is str else value
+
+
 def filled(template: str, /, **values: Any) -> str:
     """A template's text with its values filled in."""
     return _ENVIRONMENT.get_template(template).render(version=VERSION, **values)
@@ -59,6 +65,7 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=StrictUndefined,
     autoescape=True,
+    finalize=_printable,
     trim_blocks=True,
     lstrip_blocks=True,
 )

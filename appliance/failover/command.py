@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
 from appliance.failover.removal import remove_topics
 from appliance.link.model.copy_states import CopyEvent
+from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, Run, seconds, with_settings
 from appliance.settings.role import Role
@@ -71,20 +71,15 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     Raises:
         ApplianceError: as the command; or it was stopped, and must be run again.
     """
-    async with operation(settings, choice(parsed), _progress) as running:
+    async with operation(settings, choice(parsed), partial(say, error=True)) as running:
         report = await unless_stopped(stopping, work(running))
     if report is None:
         raise ApplianceError("stopped: run the same command again to finish it")
     if parsed.json:
-        print(json.dumps(report.document(), indent=2))
+        say_json(json.dumps(report.document(), indent=2))
     else:
-        for line in report.lines():
-            print(line)
+        say(*report.lines())
     return 1 if parsed.dry_run and getattr(report, "refused", ()) else 0  # as the run that it foretells
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def run_of(work: Work) -> Run:

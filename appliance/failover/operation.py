@@ -17,6 +17,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.naming import Naming
+from appliance.output import say
 from appliance.settings.values import Settings
 
 WAIT_SECONDS = 600.0
@@ -93,7 +94,7 @@ class Operation:
             return
         if not sys.stdin.isatty():
             raise SettingsError([f"{question}: there is no terminal to ask at: give --yes, or --dry-run to see more"])
-        print(f"{question}: go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        say(f"{question}: go on? [y/N] ", end="", error=True)
         if (await _line()).strip().lower() not in ("y", "yes"):
             raise ApplianceError("nothing was changed")
 

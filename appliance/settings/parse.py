@@ -10,6 +10,7 @@ from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.one_topic import with_one_topic
+from appliance.settings.parsers import without_login
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
@@ -100,7 +101,7 @@ class _Reading:
                 self.faults.append(f"{variable.name}: missing: {variable.reason}{more}")
             return variable.absent
         try:
-            return variable.parse(text)
+            return variable.parse(text if variable.confidential else without_login(text))
         except ValueError as error:
             self.faults.append(f"{_shown(variable, text)}: {error}")
             return variable.absent
@@ -143,7 +144,7 @@ def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
 def _shown(variable: Variable[object], text: str) -> str:
     if variable.confidential:
         return variable.name
-    return f"{variable.name}={_printable(text)}"
+    return f"{variable.name}={_printable(variable.shown(text))}"
 
 
 def _printable(text: str) -> str:
