@@ -77,10 +77,14 @@ SESSION = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A link's SQL; ``name`` is the setting that it was read from, for error messages."""
+    """A link's SQL; ``name`` is the setting that it was read from, for error messages.
+
+    An ``earlier`` one of the link's may have a key in its text.
+    """
 
     text: str
     name: str = "REPLICA_TRANSFORM_SQL_FILE"
+    earlier: bool = False
 
     @classmethod
     def of(cls, transform: TransformSettings) -> "Statement | None":
