@@ -31,6 +31,8 @@ class Outcome(Protocol):
         """The JSON object."""
 
 
+_LETTERS = "with them, delete the topics of their dead letters"
+
 Work = Callable[[Operation], Coroutine[Any, Any, Outcome]]
 
 
@@ -61,8 +63,9 @@ def _promote_options(command: argparse.ArgumentParser) -> None:
 def choice(parsed: argparse.Namespace) -> Choice:
     """The options as they were given."""
     allow_loss, wait = getattr(parsed, "allow_loss", False), getattr(parsed, "wait", WAIT_SECONDS)
-    keeps = getattr(parsed, "keep_diverged", False)
-    return Choice(getattr(parsed, "topic", ""), parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps)
+    topic, keeps = getattr(parsed, "topic", ""), getattr(parsed, "keep_diverged", False)
+    letters = getattr(parsed, "delete_dead_letters", False)
+    return Choice(topic, parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps, letters)
 
 
 async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work) -> int:
@@ -120,6 +123,7 @@ PROMOTE = Command(
 def _removal_options(command: argparse.ArgumentParser) -> None:
     add_options(command, "the source topics; '.*' is all that there are now")
     command.add_argument("--delete-copy", action="store_true", help="delete the copies, but for those of others")
+    command.add_argument("--delete-dead-letters", action="store_true", help=_LETTERS)
 
 
 RM_TOPIC = Command(
@@ -136,6 +140,7 @@ def _link_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("action", choices=["delete"], help="give the link up")
     add_terms(command)
     command.add_argument("--delete-copies", action="store_true", help="delete the copies, but for promoted ones")
+    command.add_argument("--delete-dead-letters", action="store_true", help=_LETTERS)
 
 
 LINK_COMMAND = Command(

@@ -28,7 +28,8 @@ WAIT_SECONDS = 600.0
 class Choice:
     """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
 
-    With ``keep_diverged`` a failback keeps the sources' uncopied records.
+    With ``keep_diverged`` a failback keeps the sources' uncopied records. With ``deletes_dead_letters`` those of a deleted
+    copy go with it.
     """
 
     topic: str = ""
@@ -38,6 +39,7 @@ class Choice:
     allow_loss: bool = False
     wait: float = WAIT_SECONDS
     keep_diverged: bool = False
+    deletes_dead_letters: bool = False
 
     def takes(self, topic: str) -> bool:
         """True when the command applies to this source topic."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from appliance.errors import SettingsError
+from appliance.output import printable
 from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.monitoring import MonitoringSettings
@@ -136,7 +137,7 @@ def _read_absolute(file: str) -> str:
 def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
     """Show the path of a file that exists, and no other: that may be the secret itself."""
     if os.path.isabs(file) and os.path.lexists(file):
-        return f"{file_name}={_printable(file)}: {error}"
+        return f"{file_name}={printable(file)}: {error}"
     cause = "no such file" if os.path.isabs(file) and not isinstance(error.__cause__, PermissionError) else error
     return f"{file_name}: {cause} (if it is the secret itself, give it as {name})"
 
@@ -144,11 +145,7 @@ def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
 def _shown(variable: Variable[object], text: str) -> str:
     if variable.confidential:
         return variable.name
-    return f"{variable.name}={_printable(variable.shown(text))}"
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else repr(text)
+    return f"{variable.name}={printable(variable.shown(text))}"
 
 
 def _settings(reading: _Reading) -> Settings:

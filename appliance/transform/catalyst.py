@@ -20,8 +20,6 @@ _CATALYST = f"{_SQL}.catalyst"
 _THROWN = re.compile(r"\n: org\.apache\.spark\.SparkException: \[([A-Z][\w.]*)\]|(?<= driver\): )([\w.$]+)")
 _OF_NO_RECORD = ("sourceType", "targetType", "dataType", "functionName", "parameter")
 """The parameters of Spark's errors that are of the SQL alone."""
-_PLACE_MAX = 100
-"""Characters of the SQL in a reason, at most."""
 
 _AFTER_REASON = re.compile(r"(;\s*line \d+ pos \d+|\s*SQLSTATE: \w+|\n== SQL|\n\s*'?\w+ \[).*", re.DOTALL)
 
@@ -126,10 +124,7 @@ def spark_reason(error: Exception) -> str:
 
 
 def record_reason(error: Exception, sql: str) -> str:
-    """The reason for which SQL fails on a record, with nothing of the record: Spark's name of it, its types and place.
-
-    The text of a ``raise_error`` is shown as far as the SQL itself has it.
-    """
+    """The reason for which SQL fails on a record, with nothing of the record but texts that the SQL itself has."""
     parameters: Mapping[str, str] = getattr(error, "getMessageParameters", dict)() or {}
     if (own := parameters.get("errorMessage")) and f"'{own}'" in sql:
         return own
@@ -137,7 +132,7 @@ def record_reason(error: Exception, sql: str) -> str:
     condition = getattr(error, "getCondition", str)() or (thrown and (thrown[1] or thrown[2])) or type(error).__name__
     said = ", ".join(f"{name} {parameters[name]}" for name in _OF_NO_RECORD if name in parameters)
     context: Sequence[Any] = getattr(error, "getQueryContext", tuple)() or ()
-    place = " ".join(context[0].fragment().split())[:_PLACE_MAX] if context else ""
+    place = " ".join(context[0].fragment().split())[:100] if context else ""
     return condition + (f": {said}" if said else "") + (f" in {place}" if place else "")
 
 

@@ -69,10 +69,7 @@ _ALGORITHM = 2
 
 _KEYS = {"AesEncrypt": 1, "AesDecrypt": 1, "Hmac": 0}
 """The argument that is the key."""
-_KEYED = (
-    "has a key that the SQL shows: put it into the file of REPLICA_TRANSFORM_SALT_FILE, and write in its place "
-    f"{SALT}, unhex({SALT}) or unhex(sha2({SALT}, 256))"
-)
+_KEYED = "has a key that the SQL shows: put it into REPLICA_TRANSFORM_SALT_FILE's file, and write salt or unhex(salt)"
 
 _HASHED = f"{SALT} is hashed alone, so that nothing shows it: sha2(concat({SALT}, ...), 256)"
 _STARRED = f"the star takes {SALT} along, and {SALT} is hashed alone: name the columns, or write * EXCEPT ({SALT})"
@@ -273,7 +270,7 @@ class _Check:
             raise self.refused(node, "aes_encrypt draws its IV at random: give it one, or use mode 'ECB'")
 
     def _key(self, node: Any, key: Sequence[Any]) -> None:
-        """Check the nodes of a key: the salt, or else of columns of the record alone. The refusal shows no place."""
+        """Check the nodes of a key: of the salt, or of columns alone. The refusal shows no place, and so no key."""
         texts = any(class_of(each) == "Literal" and class_of(each.dataType()) in _TEXTS for each in key)
         columns = [each.exprId().id() for each in key if class_of(each) == "AttributeReference"]
         if self._salt not in columns and (texts or not columns or not {*columns} <= {*self._own}):

@@ -244,3 +244,15 @@ def test_a_timestamp_is_one_of_sparks_and_stays_to_the_millisecond(session: Spar
         (b"key", 2**62, None),
     ]
     assert run(session, "SELECT value FROM records WHERE offset = 0", Row(timestamp=2**62))[0].timestamp == 2**62
+
+
+def test_a_record_is_encrypted_by_the_salt_which_stands_in_no_plan(session: SparkSession) -> None:
+    salt = "00112233445566778899aabbccddeeff"
+    text = "SELECT aes_encrypt(value, unhex(salt), 'ECB') AS value FROM records"
+    frame = outcomes(session, Statement(text), records(session, [Row(value=b"v")], salt))
+    expected = session.sql(f"SELECT aes_encrypt('v', unhex('{salt}'), 'ECB')").collect()[0][0]
+    assert bytes(frame.collect()[0].value) == bytes(expected)
+    assert salt not in frame._jdf.queryExecution().toString()
+    reason = failure(session, Statement(text), records(session, [Row(value=b"v")], "0011223344"))
+    assert reason.startswith("INVALID_PARAMETER_VALUE.AES_KEY_LENGTH")
+    assert "0011223344" not in reason

@@ -29,10 +29,7 @@ _REASON_MAX = 500
 
 
 class JobFailed(ProcessFailed):
-    """A job that failed; ``of_record``: for a reason that only the SQL and its records can have.
-
-    Then it is told by the ``reason``, which shows nothing of a record, and not by Spark's ``line``.
-    """
+    """A job that failed; ``of_record``: for a ``reason`` of the SQL and its records alone, in place of Spark's line."""
 
     def __init__(self, kind: str, line: str, reason: str) -> None:
         self.of_record = _OF_RECORD.match(f"{kind}: {line}") is not None

@@ -46,8 +46,9 @@ class SnapshotCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families, with names in their labels as they print."""
         for family in self._families():
-            labelled = ({name: printable(text) for name, text in each.labels.items()} for each in family.samples)
-            family.samples = [each._replace(labels=own) for each, own in zip(family.samples, labelled, strict=True)]
+            for number, each in enumerate(family.samples):
+                labels = {name: printable(text) for name, text in each.labels.items()}
+                family.samples[number] = each._replace(labels=labels)
             yield family
 
     def _families(self) -> Iterator[Metric]:
