@@ -28,8 +28,8 @@ WAIT_SECONDS = 600.0
 class Choice:
     """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
 
-    With ``keep_diverged`` a failback keeps the sources' uncopied records. With ``deletes_dead_letters`` those of a deleted
-    copy go with it.
+    With ``keep_diverged`` a failback keeps the sources' uncopied records; with ``deletes_dead_letters`` a copy's dead
+    letters are deleted with it.
     """
 
     topic: str = ""
