@@ -56,7 +56,7 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     settings = _settings(reading)
     faults += _gone(environment) + reading.faults + cross_check(settings, role)
     if faults:
-        raise SettingsError(faults)
+        raise SettingsError(list(map(printable, faults)))
     return settings
 
 
@@ -137,7 +137,7 @@ def _read_absolute(file: str) -> str:
 def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
     """Show the path of a file that exists, and no other: that may be the secret itself."""
     if os.path.isabs(file) and os.path.lexists(file):
-        return f"{file_name}={printable(file)}: {error}"
+        return f"{file_name}={file}: {error}"
     cause = "no such file" if os.path.isabs(file) and not isinstance(error.__cause__, PermissionError) else error
     return f"{file_name}: {cause} (if it is the secret itself, give it as {name})"
 
@@ -145,7 +145,7 @@ def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
 def _shown(variable: Variable[object], text: str) -> str:
     if variable.confidential:
         return variable.name
-    return f"{variable.name}={printable(variable.shown(text))}"
+    return f"{variable.name}={variable.shown(text)}"
 
 
 def _settings(reading: _Reading) -> Settings:

@@ -145,9 +145,21 @@ def test_the_names_of_the_link_are_no_part_of_a_strong_secret() -> None:
     assert faults({**names, **secret})[0].startswith("SHARED_SECRET: too easy to guess, ")
 
 
-def test_a_fault_is_one_line_whatever_the_value_holds() -> None:
-    [fault] = faults({"LOG_FORMAT": "text\nLANES=3\x1b[2J"})
-    assert fault.isprintable()
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LOG_FORMAT",
+        "DESTINATION_CA_FILE",
+        "SOURCE_BROKER_SERVERS",
+        "REPLICA_TRANSFORM_SQL_FILE",
+        "KAFKA_CLUSTERS_SOURCE_TOPIC",
+        "SHARED_SECRET_FILE",
+    ],
+)
+def test_case_1006_a_fault_is_one_line_whatever_the_value_holds(name: str) -> None:
+    # Faults between values, and those of files, had the marks of the value.
+    value = "/text\nLANES=3\x1b[2J\u202e"
+    assert all(fault.isprintable() for fault in faults({name: value}))
 
 
 def test_a_secret_is_taken_as_it_stands_and_other_values_are_trimmed() -> None:
