@@ -5,6 +5,7 @@ direction of writing. JSON passes as it is, because it escapes all of these itse
 """
 
 import sys
+import traceback
 
 from appliance.errors import ApplianceError, ProcessFailed, SettingsError
 
@@ -26,6 +27,11 @@ def say(*lines: object, error: bool = False, end: str = "\n") -> None:
 def say_json(text: str) -> None:
     """Print a JSON text, of one line or several, to stdout."""
     print(text, flush=True)
+
+
+def say_tracebacks() -> None:
+    """Print the traceback of an unexpected error line by line: it may have a broker's text."""
+    sys.excepthook = lambda *error: say(*"".join(traceback.format_exception(*error)).split("\n"), error=True)
 
 
 def say_error(program: str, error: ApplianceError) -> None:

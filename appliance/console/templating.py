@@ -51,11 +51,6 @@ def _iso_clock(at: object) -> str:
     return at[:19].replace("T", " ") if isinstance(at, str) else text.UNKNOWN
 
 
-def _printable(value: object) -> object:
-    """A name or text from a broker as it is, but for what does not print; our own HTML stays."""
-    return printable(value, keep="\n\t\N{NARROW NO-BREAK SPACE}") if type(value) is str else value
-
-
 def filled(template: str, /, **values: Any) -> str:
     """A template's text with its values filled in."""
     return _ENVIRONMENT.get_template(template).render(version=VERSION, **values)
@@ -65,7 +60,8 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=StrictUndefined,
     autoescape=True,
-    finalize=_printable,
+    # Our own HTML is no str alone.
+    finalize=lambda value: printable(value, "\n\t\N{NARROW NO-BREAK SPACE}") if type(value) is str else value,
     trim_blocks=True,
     lstrip_blocks=True,
 )

@@ -5,6 +5,7 @@ import asyncio
 import io
 import json
 import subprocess
+import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -136,6 +137,13 @@ def test_case_1000_a_command_says_an_error_in_one_line_that_a_terminal_shows_as_
     assert cli.main(["status"]) == ApplianceError.exit_code
     said = capsys.readouterr().err
     assert said == f"appliance status: read {printable(name)}: {printable(name)}\n"
+
+
+def test_case_1007_the_traceback_of_an_unexpected_error_is_text_too() -> None:
+    code = "from appliance.output import *; say_tracebacks(); raise ValueError('a\\x1b[2J')"
+    root = Path(__file__).parents[2]
+    ended = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert ended.stderr.endswith("ValueError: a\\x1b[2J\n\n")
 
 
 def test_case_1001_a_topic_with_markup_in_its_name_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
