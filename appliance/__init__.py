@@ -24,7 +24,9 @@
 - ``grouping``: pairs grouped by their keys.
 - ``listing``: the first of a long list, and the number of the others.
 - ``metrics``: the list of all metrics, with their labels and meanings.
+- ``output``: the lines that commands print.
 - ``program``: the command lines to print.
+- ``tables``: tables at a terminal.
 - ``timestamps``: times as text.
 - ``version``: the release.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from appliance.errors import ApplianceError
+from appliance.output import say_error, say_tracebacks
 from appliance.runtime.command import Command, Run, with_settings
 from appliance.settings.env_file import read_settings, usual_file
 from appliance.settings.role import Role
@@ -138,12 +139,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = next((argument for argument in arguments if argument in COMMANDS), "")
     chosen = command(name) if name else None
     parsed = _parser(name, chosen).parse_args(arguments)
+    say_tracebacks()
     try:
         with asyncio.Runner(loop_factory=chosen.loop if chosen else None) as runner:
             return runner.run(_until_signalled(chosen.run, parsed)) if chosen else 2
     except ApplianceError as error:
-        for line in str(error).splitlines():
-            print(f"appliance {parsed.command}: {line}", file=sys.stderr)
+        say_error(f"appliance {parsed.command}", error)
         return error.exit_code
 
 

@@ -12,4 +12,12 @@ DOCTOR = "docker-compose run --rm doctor" if PROGRAM == IN_CONTAINER else f"{PRO
 
 def topic_option(name: str) -> str:
     """The option by which a command that takes a regex of topics takes this one alone."""
-    return f"--topic {shlex.quote(name.replace('.', '[.]'))}"
+    return f"--topic {quoted(name.replace('.', '[.]'))}"
+
+
+def quoted(text: str) -> str:
+    """The text as one word of a shell's command line; what does not print is escaped, as bash and others read it."""
+    if text.isprintable():
+        return shlex.quote(text)
+    plain = (c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in text)
+    return f"$'{''.join(plain)}'"

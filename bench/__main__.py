@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from appliance.errors import ApplianceError
+from appliance.output import say_error
 from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
+from appliance.tables import show
 from bench.cases import (
     backlog,
     batches,
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if parsed.plot:
             plot.draw(rows, parsed.plot)
     except ApplianceError as error:
-        print(f"bench {parsed.benchmark}: {error}", file=sys.stderr)
+        say_error(f"bench {parsed.benchmark}", error)
         return error.exit_code
     return 0
 
@@ -94,7 +94,7 @@ def _print(rows: Sequence[Row], measured_on: Mapping[str, str], as_data: bool) -
     if as_data:
         print(as_json(rows, measured_on))
         return
-    Console().print(as_table(rows))
+    show(as_table(rows))
     for about, fact in measured_on.items():
         print(f"{about}: {fact}")
 

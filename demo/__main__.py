@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from appliance.errors import ApplianceError
+from appliance.output import say, say_error, say_json
+from appliance.tables import show
 from demo.display import display, hints
 from demo.input import RECORDS_MIN
 from demo.report import DemoReport
@@ -34,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return asyncio.run(_until_signalled(options))
     except ApplianceError as error:
-        for line in str(error).splitlines():
-            print(f"demo: {line}", file=sys.stderr)
+        say_error("demo", error)
         return error.exit_code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -90,18 +89,17 @@ async def _demo(options: argparse.Namespace) -> int:
 
 def _tell(report: DemoReport, as_json: bool) -> int:
     if as_json:
-        print(report.as_json(), flush=True)
+        say_json(report.as_json())
     else:
-        Console().print(report.as_table())
-    for complaint in report.complaints():
-        print(complaint, file=sys.stderr)
+        show(report.as_table())
+    say(*report.complaints(), error=True)
     return 0 if report.clean else 1
 
 
 async def _keep(link: RunningLink) -> None:
     """Wait for the first signal; raise when a process ends."""
     page = await link.appliances.start_control_center()
-    print(hints(link, page), file=sys.stderr, flush=True)
+    say(*hints(link, page).splitlines(), error=True)
     try:
         await link.watch()
     except asyncio.CancelledError:

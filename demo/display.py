@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 from typing import Protocol, TextIO
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from appliance.output import printable
+from appliance.tables import cell, terminal
 from demo.input import BULK
 from demo.running_link import RunningLink
 from testbed.tasks import Reached
@@ -46,7 +47,7 @@ class Bars:
             BarColumn(bar_width=28),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            console=Console(file=stream),
+            console=terminal(file=stream),
             # Output to stdout stays on stdout, whichever stream shows the bars.
             redirect_stdout=False,
             redirect_stderr=False,
@@ -61,7 +62,7 @@ class Bars:
 
     def say(self, text: str) -> None:
         """A line above the bars."""
-        self._progress.console.print(text, highlight=False, markup=False)
+        self._progress.console.print(cell(text))
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Reached]:
@@ -86,7 +87,8 @@ class Lines:
 
     def say(self, text: str) -> None:
         """Print the line."""
-        print(text, file=self._stream, flush=True)
+        self._stream.write(f"{printable(text)}\n")
+        self._stream.flush()
 
     @contextlib.contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Reached]:

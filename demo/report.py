@@ -4,8 +4,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from rich.table import Table
-
+from appliance.tables import Table, table
 from testbed.comparison import Differences
 
 
@@ -59,12 +58,8 @@ class DemoReport:
 
     def as_table(self) -> Table:
         """A table for people."""
-        table = Table(show_header=False, title="exactly once" if self.clean else "the copies differ from their source")
-        table.add_column()
-        table.add_column(justify="right")
-        for name, value in self._rows():
-            table.add_row(name, value)
-        return table
+        title = "exactly once" if self.clean else "the copies differ from their source"
+        return table(("measured", "figure"), self._rows(), title=title, right=("figure",), show_header=False)
 
     def _rows(self) -> list[tuple[str, str]]:
         found = self.differences

@@ -12,21 +12,19 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from appliance.audit.query import Answer, newest, query
 from appliance.errors import SettingsError
+from appliance.output import printable, say, say_json
 from appliance.replicator.spark.local_spark import local_spark
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.tables import show, table
 from appliance.timestamps import utc
 
 _SHOWN = 10_000
 """Number of rows that a table shows: it needs all of them at once."""
 
-_WIDTH = 1000
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -61,28 +59,24 @@ def as_json(answer: Answer) -> None:
     """Print an object for each row, one a line."""
     names, rows = answer
     for row in rows:
-        print(json.dumps(dict(zip(names, map(_plain, row), strict=True))))
+        say_json(json.dumps(dict(zip(names, map(_plain, row), strict=True))))
 
 
 def _as_csv(answer: Answer) -> None:
     names, rows = answer
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
-    writer.writerows([["" if (plain := _plain(value)) is None else plain for value in row] for row in rows])
+    writer.writerows([printable(_text(value)) for value in row] for row in rows)
 
 
 def _as_table(answer: Answer) -> None:
     names, rows = answer
     shown = list(itertools.islice(rows, _SHOWN + 1))
-    table = Table(box=None, pad_edge=False)
-    for number, name in enumerate(names):
-        table.add_column(name, justify="right" if _are_numbers(row[number] for row in shown) else "left", no_wrap=True)
-    for row in shown[:_SHOWN]:
-        table.add_row(*(_text(value) for value in row))
-    console = Console()
-    (console if console.is_terminal else Console(width=_WIDTH)).print(table, soft_wrap=False)
+    right = {name for number, name in enumerate(names) if _are_numbers(row[number] for row in shown)}
+    cells = [[_text(value) for value in row] for row in shown[:_SHOWN]]
+    show(table(names, cells, right=right, unbroken=names, box=None, pad_edge=False))
     if len(shown) > _SHOWN:
-        print(f"the first {_SHOWN} rows are shown: use LIMIT, --json or --csv")
+        say(f"the first {_SHOWN} rows are shown: use LIMIT, --json or --csv")
 
 
 def _are_numbers(values: Iterable[Any]) -> bool:

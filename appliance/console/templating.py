@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from appliance.console.model import text, tunnel_end
 from appliance.console.model.tables import Query, partition_state, topic_state
+from appliance.output import printable
 from appliance.status.model.messages import utc
 from appliance.status.model.snapshot import LinkState
 from appliance.version import VERSION
@@ -59,6 +60,8 @@ _ENVIRONMENT = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=StrictUndefined,
     autoescape=True,
+    # Our own HTML is no str alone.
+    finalize=lambda value: printable(value, "\n\t\N{NARROW NO-BREAK SPACE}") if type(value) is str else value,
     trim_blocks=True,
     lstrip_blocks=True,
 )

@@ -4,14 +4,11 @@ import argparse
 import asyncio
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
-
-from rich.console import Console
 
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
@@ -19,16 +16,15 @@ from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.source_side import SourceVm
 from appliance.doctor.step import SETTINGS, Result, Step, blocked, failed, passed, run_steps
 from appliance.errors import ApplianceError, SettingsError
+from appliance.output import say_json
 from appliance.runtime import log
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
+from appliance.tables import show
 from appliance.tunnel.model.timeouts import Timeouts
-
-_WIDTH = 1000
-"""Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
 
 
 class _Examined(Protocol):
@@ -53,12 +49,9 @@ async def run_doctor(
     if report is None:
         raise ApplianceError("stopped before the end: there is no diagnosis")
     if as_json:
-        print(report.as_json())
+        say_json(report.as_json())
     else:
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-        console.print(report.as_table())
-        for remark in report.remarks():
-            console.print(remark, soft_wrap=True)
+        show(report.as_table(), *report.remarks())
     return 0 if report.well else 1
 
 

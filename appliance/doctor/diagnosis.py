@@ -4,11 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.table import Table
-from rich.text import Text
-
 from appliance.doctor.step import Result, Verdict
 from appliance.settings.values import Side
+from appliance.tables import Table, Text, cell, table
 
 _STYLES = {
     Verdict.PASSED: "green",
@@ -48,28 +46,21 @@ class Diagnosis:
 
     def as_table(self) -> Table:
         """A row for each step."""
-        table = Table(title=f"{self.side} VM, {self.began}")
-        for name in ("step", "verdict"):
-            table.add_column(name)
-        table.add_column("seconds", justify="right")
-        table.add_column("seen", overflow="fold")
-        for result in self.results:
-            finding = result.finding
-            seconds = "" if finding.verdict is Verdict.NOT_REACHED else f"{result.seconds:.2f}"
-            verdict = Text(finding.verdict, _STYLES[finding.verdict])
-            table.add_row(result.name, verdict, seconds, Text(_printable(finding.detail)))
-        return table
+        title = f"{self.side} VM, {self.began}"
+        return table(("step", "verdict", "seconds", "seen"), map(_row, self.results), title=title, right=("seconds",))
 
     def remarks(self) -> Iterator[Text]:
         """The changes that are needed, a line for each step, and a summary."""
         for result in self.results:
             if result.finding.remedy:
-                line = _printable(f"{result.name}: {result.finding.remedy}")
-                yield Text(line, _STYLES[result.finding.verdict])
+                lines = f"{result.name}: {result.finding.remedy}".split("\n")
+                yield cell(*lines, style=_STYLES[result.finding.verdict])
         broken = [result.name for result in self.results if result.finding.verdict is Verdict.FAILED]
-        yield Text(f"the path fails at: {', '.join(broken)}" if broken else "the path works")
+        yield cell(f"the path fails at: {', '.join(broken)}" if broken else "the path works")
 
 
-def _printable(text: str) -> str:
-    """``text`` without control characters except line ends."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+def _row(result: Result) -> Sequence[str | Text]:
+    finding = result.finding
+    seconds = "" if finding.verdict is Verdict.NOT_REACHED else f"{result.seconds:.2f}"
+    verdict = cell(finding.verdict, style=_STYLES[finding.verdict])
+    return result.name, verdict, seconds, cell(*finding.detail.split("\n"))

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from appliance.failover.pause import set_paused
 from appliance.failover.promotion import failover, promote
 from appliance.failover.removal import remove_topics
 from appliance.link.model.copy_states import CopyEvent
+from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, Run, seconds, with_settings
 from appliance.settings.role import Role
@@ -30,6 +30,8 @@ class Outcome(Protocol):
     def document(self) -> dict[str, object]:
         """The JSON object."""
 
+
+_LETTERS = "with them, delete the topics of their dead letters"
 
 Work = Callable[[Operation], Coroutine[Any, Any, Outcome]]
 
@@ -61,8 +63,9 @@ def _promote_options(command: argparse.ArgumentParser) -> None:
 def choice(parsed: argparse.Namespace) -> Choice:
     """The options as they were given."""
     allow_loss, wait = getattr(parsed, "allow_loss", False), getattr(parsed, "wait", WAIT_SECONDS)
-    keeps = getattr(parsed, "keep_diverged", False)
-    return Choice(getattr(parsed, "topic", ""), parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps)
+    topic, keeps = getattr(parsed, "topic", ""), getattr(parsed, "keep_diverged", False)
+    letters = getattr(parsed, "delete_dead_letters", False)
+    return Choice(topic, parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps, letters)
 
 
 async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work) -> int:
@@ -71,20 +74,15 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     Raises:
         ApplianceError: as the command; or it was stopped, and must be run again.
     """
-    async with operation(settings, choice(parsed), _progress) as running:
+    async with operation(settings, choice(parsed), partial(say, error=True)) as running:
         report = await unless_stopped(stopping, work(running))
     if report is None:
         raise ApplianceError("stopped: run the same command again to finish it")
     if parsed.json:
-        print(json.dumps(report.document(), indent=2))
+        say_json(json.dumps(report.document(), indent=2))
     else:
-        for line in report.lines():
-            print(line)
+        say(*report.lines())
     return 1 if parsed.dry_run and getattr(report, "refused", ()) else 0  # as the run that it foretells
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def run_of(work: Work) -> Run:
@@ -125,6 +123,7 @@ PROMOTE = Command(
 def _removal_options(command: argparse.ArgumentParser) -> None:
     add_options(command, "the source topics; '.*' is all that there are now")
     command.add_argument("--delete-copy", action="store_true", help="delete the copies, but for those of others")
+    command.add_argument("--delete-dead-letters", action="store_true", help=_LETTERS)
 
 
 RM_TOPIC = Command(
@@ -141,6 +140,7 @@ def _link_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("action", choices=["delete"], help="give the link up")
     add_terms(command)
     command.add_argument("--delete-copies", action="store_true", help="delete the copies, but for promoted ones")
+    command.add_argument("--delete-dead-letters", action="store_true", help=_LETTERS)
 
 
 LINK_COMMAND = Command(

@@ -101,7 +101,7 @@ def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
 
 def _kept_if_promoted(copies: Iterable[GivenUpCopy]) -> tuple[GivenUpCopy, ...]:
     """Keep promoted copies in any case: their records may exist nowhere else."""
-    return tuple(replace(copy, deleted=copy.deleted and not copy.promoted) for copy in copies)
+    return tuple(replace(each, deleted=False, dead_letters_deleted=False) if each.promoted else each for each in copies)
 
 
 def _own_topics(naming: Naming) -> list[str]:

@@ -19,6 +19,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
 from appliance.link.model.translation import TranslationState
+from appliance.output import say, say_json
 from appliance.settings.values import Settings
 
 
@@ -68,10 +69,9 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
         await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in asked})
         lines = [_translated(maps, each, parsed.reverse) for each in asked]
     if parsed.json:
-        print(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
+        say_json(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
     else:
-        for line in lines:
-            print(line)
+        say(*lines)
     return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
 
 

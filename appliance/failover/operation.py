@@ -17,6 +17,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.naming import Naming
+from appliance.output import say
 from appliance.settings.values import Settings
 
 WAIT_SECONDS = 600.0
@@ -27,7 +28,8 @@ WAIT_SECONDS = 600.0
 class Choice:
     """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
 
-    With ``keep_diverged`` a failback keeps the sources' uncopied records.
+    With ``keep_diverged`` a failback keeps the sources' uncopied records; with ``deletes_dead_letters`` a copy's dead
+    letters are deleted with it.
     """
 
     topic: str = ""
@@ -37,6 +39,7 @@ class Choice:
     allow_loss: bool = False
     wait: float = WAIT_SECONDS
     keep_diverged: bool = False
+    deletes_dead_letters: bool = False
 
     def takes(self, topic: str) -> bool:
         """True when the command applies to this source topic."""
@@ -93,7 +96,7 @@ class Operation:
             return
         if not sys.stdin.isatty():
             raise SettingsError([f"{question}: there is no terminal to ask at: give --yes, or --dry-run to see more"])
-        print(f"{question}: go on? [y/N] ", end="", file=sys.stderr, flush=True)
+        say(f"{question}: go on? [y/N] ", end="", error=True)
         if (await _line()).strip().lower() not in ("y", "yes"):
             raise ApplianceError("nothing was changed")
 

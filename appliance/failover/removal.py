@@ -21,6 +21,7 @@ from appliance.kafka.client.topics import delete_topics
 from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States, change, effective
+from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import UNACCOUNTED, UNKNOWN
 from appliance.listing import some
 
@@ -106,7 +107,12 @@ class GivingUp:
         ours = ours and self._is_accounted_for(topic, copy)
         promoted = self._was_promoted(topic)
         records = copied_records(self.operation.link.checkpoints, self.operation.naming).get(copy)
-        return GivenUpCopy(topic, copy, known is not None, self.deletes and ours, promoted, records)
+        deleted, letters = self.deletes and ours, copy + DEAD_LETTERS
+        found = self.there.topics.get(letters)
+        if found is None or (letters, found.id) in self.registry.claims:  # a copy of that name is somebody's own
+            return GivenUpCopy(topic, copy, known is not None, deleted, promoted, records)
+        also = deleted and self.operation.choice.deletes_dead_letters
+        return GivenUpCopy(topic, copy, known is not None, deleted, promoted, records, letters, also)
 
     def _is_accounted_for(self, topic: str, copy: str) -> bool:
         """True of a copy that began with this link; one that was filled before is claimed as well, and waits."""
@@ -138,10 +144,12 @@ class GivingUp:
             )
 
     async def delete(self, copies: Collection[GivenUpCopy]) -> None:
-        """Delete the copies for which that is requested.
+        """Delete the copies for which that is requested, and before each its dead letters: a later run finds both.
 
         Raises:
             ApplianceError: see ``delete_topics``.
         """
+        letters = [each.dead_letters for each in copies if each.dead_letters and each.dead_letters_deleted]
+        await delete_topics(self.operation.destination, {name: self.there.topics[name].id for name in letters})
         chosen = {each.copy: self.there.topics[each.copy].id for each in copies if each.deleted}
         await delete_topics(self.operation.destination, chosen)

@@ -13,6 +13,7 @@ from appliance.imports.model.link import ImportedLink, setenv_text
 from appliance.imports.model.mirror_maker_connector import links_of_either
 from appliance.imports.model.properties import Properties, read_connector
 from appliance.imports.model.verdict import Verdict
+from appliance.output import say
 from appliance.runtime.command import Command
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
@@ -73,7 +74,7 @@ async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
     faults = {link.folder: _faults(link) for link in links}
     texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
     write_folders(parsed.out, texts)
-    print("\n".join([*_links(parsed.out, links, faults), *_outcomes(found, outcomes), "", _NEXT]), end="")
+    say(*_links(parsed.out, links, faults), *_outcomes(found, outcomes), "", *_NEXT.splitlines())
     return 0
 
 

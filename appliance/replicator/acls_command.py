@@ -12,6 +12,7 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.copied_acls import Entries, principal_of
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover, obeying
+from appliance.output import say, say_json
 from appliance.replicator.acl_follower import AclFollower, AclLook, left_out, why_left_out
 from appliance.replicator.configs_command import chosen_topics, topic_options
 from appliance.runtime.command import Command, with_settings
@@ -34,9 +35,9 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
         follower = AclFollower(source, destination, registry, states, link)
         look = await follower.look({topic: copy for topic, copy in copies.items() if chosen.fullmatch(topic)})
     if parsed.json:
-        print(json.dumps(as_document(look, follows=settings.topics.follows_acls)))
+        say_json(json.dumps(as_document(look, follows=settings.topics.follows_acls)))
     else:
-        print("\n".join(as_lines(look, follows=settings.topics.follows_acls)))
+        say(*as_lines(look, follows=settings.topics.follows_acls))
     return 0
 
 

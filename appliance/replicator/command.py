@@ -10,6 +10,7 @@ from appliance.failover.command import Work, add_options, run_of, run_with
 from appliance.failover.pause import set_paused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent
+from appliance.output import say
 from appliance.replicator.failback import failback
 from appliance.replicator.model.position_change import PLACES, Place
 from appliance.replicator.offsets_build import build
@@ -63,13 +64,13 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Print each change; 1 when nothing was paused or stopped."""
     if parsed.adopt_positions:
-        count = await adopt_positions(settings, print, only_plan=parsed.dry_run)
+        count = await adopt_positions(settings, say, only_plan=parsed.dry_run)
         nothing = "the link is as it was made"
     else:
         count = await _resume_topics(settings, parsed)
         nothing = f"nothing of {parsed.topic or 'the link'} is paused, and no partition of it is stopped"
     if not count:
-        print(nothing)
+        say(nothing)
     return 0 if count else 1
 
 
@@ -87,7 +88,7 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
         return count
     choice = Choice(parsed.topic or "", parsed.partition, parsed.start, parsed.take_over)
     try:
-        return count + await resume(settings, choice, print, only_plan=parsed.dry_run)
+        return count + await resume(settings, choice, say, only_plan=parsed.dry_run)
     except (SettingsError, LinkRefused) as error:
         if not count or isinstance(error, LinkRefused) == bool(parsed.topic):
             raise
@@ -97,11 +98,10 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
 async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
     """Number of paused topics, or 1 for the link."""
     chosen = operation.Choice(parsed.topic or "", parsed.why, parsed.dry_run, yes=True)
-    async with operation.operation(settings, chosen, print) as running:
+    async with operation.operation(settings, chosen, say) as running:
         report = await set_paused(running, CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME)
     if report.states or report.kept:
-        for line in report.lines():
-            print(line)
+        say(*report.lines())
     return len(report.states)
 
 
@@ -172,7 +172,7 @@ async def _offsets(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
     def chosen(partition: Partition) -> bool:
         return parsed.topic in (None, partition[0]) and parsed.partition in (None, partition[1])
 
-    return 1 if await build(settings, chosen, print, only_plan=parsed.dry_run) else 0
+    return 1 if await build(settings, chosen, say, only_plan=parsed.dry_run) else 0
 
 
 OFFSETS = Command(

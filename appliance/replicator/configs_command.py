@@ -12,6 +12,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover, obeying
+from appliance.output import say, say_json
 from appliance.replicator.config_follower import ConfigFollower, ConfigLook
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -55,10 +56,10 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
         described, _unseen = await try_describe(destination, list(look.changes))
     held = {copy: set_on(configs) for copy, configs in described.items()}
     if parsed.json:
-        print(json.dumps(as_document(look, held, follows=settings.topics.syncs_configs)))
+        say_json(json.dumps(as_document(look, held, follows=settings.topics.syncs_configs)))
     else:
         why_not = "a shared copy keeps its own settings" if naming.shared else "CONFIGS_SYNC=no"
-        print("\n".join(as_lines(look, held, "" if settings.topics.syncs_configs else why_not)))
+        say(*as_lines(look, held, "" if settings.topics.syncs_configs else why_not))
     return 1 if look.failures else 0
 
 

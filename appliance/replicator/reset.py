@@ -7,7 +7,6 @@
 After a kill anywhere, the same command continues with the offsets of the first run, and moves no position twice.
 """
 
-import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +24,7 @@ from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
 from appliance.listing import some
-from appliance.program import PROGRAM, topic_option
+from appliance.program import PROGRAM, quoted, topic_option
 from appliance.replicator.model.position_change import Change, Kind, Place, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
 from appliance.replicator.resume import claims_of_others, source_places, with_divergence, with_ends, with_losses
@@ -138,7 +137,7 @@ class _Run:
         held = record.details
         if not self._is_same(record):
             of = "" if held.get(_PARTITION) is None else f" --partition {held[_PARTITION]}"
-            command = f"{PROGRAM} reset {topic_option(record.topic)}{of} --to {shlex.quote(str(held.get(_TO)))}"
+            command = f"{PROGRAM} reset {topic_option(record.topic)}{of} --to {quoted(str(held.get(_TO)))}"
             raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: `{command}` ends it")
 
     def _is_same(self, record: StateRecord) -> bool:

@@ -2,12 +2,9 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
-
-from rich.console import Console
 
 from appliance.errors import ApplianceError, SettingsError
 from appliance.grouping import grouped
@@ -17,11 +14,13 @@ from appliance.kafka.records.batch import LOG_APPEND_TIME
 from appliance.kafka.records.records import Record, unpack
 from appliance.link.client.clusters import source_cluster
 from appliance.link.model.naming import Naming
+from appliance.output import say_json
 from appliance.replicator.spark.local_spark import local_spark
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.tables import cell, show
 from appliance.transform.evaluation import Evaluation
 from appliance.transform.model.dry_run import Tried, as_json, as_table, summary
 from appliance.transform.model.statement import Statement
@@ -68,12 +67,9 @@ async def _transform(settings: Settings, parsed: argparse.Namespace, stopping: a
     if tried is None:
         raise ApplianceError("stopped before the end: nothing is tried")
     if parsed.json:
-        print(as_json(statement.digest, tried))
+        say_json(as_json(statement.digest, tried))
     else:
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-        if tried:
-            console.print(as_table(tried))
-        console.print(summary(tried), markup=False)
+        show(*[as_table(tried)] * bool(tried), cell(summary(tried)), width=_WIDTH)
     return 1 if any(each.reason for each in tried) else 0
 
 

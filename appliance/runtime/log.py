@@ -14,6 +14,7 @@ its own below the record's.
 import json
 import logging
 
+from appliance.output import printable
 from appliance.settings.values import LogFormat, LogSettings
 from appliance.timestamps import utc
 
@@ -41,12 +42,13 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
         level = _TEXT_LEVELS.get(record.levelname, record.levelname)
-        head = f"{utc(record.created)} {level:<5} {_room(record)}: {_escaped(record.getMessage())}"
+        head = f"{utc(record.created)} {level:<5} {_room(record)}: {printable(record.getMessage())}"
         line = " ".join([head, *(f"{name}={_quoted(str(value))}" for name, value in _fields(record).items())])
         if not record.exc_info or record.exc_info[1] is None:
             return line
         line += f" error={_quoted(_summary(record.exc_info[1]))}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if self._traceback else line
+        trace = printable(self.formatException(record.exc_info), keep="\n").replace("\n", "\n  ")
+        return f"{line}\n  {trace}" if self._traceback else line
 
 
 class JsonFormatter(logging.Formatter):
@@ -85,13 +87,9 @@ def _summary(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _escaped(text: str) -> str:
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
-
-
 def _quoted(text: str) -> str:
     """``text`` as the value of a field: quoted where it would not read as one word."""
     if text and text.isprintable() and not set(text) & set(' "='):
         return text
     backslash, quote = "\\", '"'
-    return quote + _escaped(text.replace(backslash, backslash * 2).replace(quote, backslash + quote)) + quote
+    return quote + printable(text.replace(backslash, backslash * 2).replace(quote, backslash + quote)) + quote

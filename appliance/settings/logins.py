@@ -18,10 +18,10 @@ _EXTENSION_VALUE = re.compile(r"[\x20-\x7e]+")
 
 
 def https_url(value: str) -> str:
-    """An address that begins with https://, without a login in it."""
+    """An address that begins with https://."""
     parts = urllib.parse.urlsplit(value)
-    if value and (parts.scheme != "https" or not parts.hostname or parts.username or parts.fragment):
-        raise ValueError("expected an address that begins with https://, without a user in it")
+    if value and (parts.scheme != "https" or not parts.hostname or parts.fragment):
+        raise ValueError("expected an address that begins with https://")
     return value
 
 

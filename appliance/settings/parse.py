@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from appliance.errors import SettingsError
+from appliance.output import printable
 from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.one_topic import with_one_topic
+from appliance.settings.parsers import without_login
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
@@ -54,7 +56,7 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     settings = _settings(reading)
     faults += _gone(environment) + reading.faults + cross_check(settings, role)
     if faults:
-        raise SettingsError(faults)
+        raise SettingsError(list(map(printable, faults)))
     return settings
 
 
@@ -100,7 +102,7 @@ class _Reading:
                 self.faults.append(f"{variable.name}: missing: {variable.reason}{more}")
             return variable.absent
         try:
-            return variable.parse(text)
+            return variable.parse(text if variable.confidential else without_login(text))
         except ValueError as error:
             self.faults.append(f"{_shown(variable, text)}: {error}")
             return variable.absent
@@ -135,7 +137,7 @@ def _read_absolute(file: str) -> str:
 def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
     """Show the path of a file that exists, and no other: that may be the secret itself."""
     if os.path.isabs(file) and os.path.lexists(file):
-        return f"{file_name}={_printable(file)}: {error}"
+        return f"{file_name}={file}: {error}"
     cause = "no such file" if os.path.isabs(file) and not isinstance(error.__cause__, PermissionError) else error
     return f"{file_name}: {cause} (if it is the secret itself, give it as {name})"
 
@@ -143,11 +145,7 @@ def _file_fault(name: str, file_name: str, file: str, error: ValueError) -> str:
 def _shown(variable: Variable[object], text: str) -> str:
     if variable.confidential:
         return variable.name
-    return f"{variable.name}={_printable(text)}"
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else repr(text)
+    return f"{variable.name}={variable.shown(text)}"
 
 
 def _settings(reading: _Reading) -> Settings:

@@ -154,6 +154,13 @@ def listening_target(value: str) -> Target:
     return Target(parsed.host, int(port))
 
 
+def without_login(value: str) -> str:
+    """The value, unless it is a URL with a user or a password in it, which views and logs would show."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*|[^/?#]*:(?![0-9]+([/?#]|$)).*)@", value, re.DOTALL):
+        raise ValueError("expected a URL without a user or a password in it")
+    return value
+
+
 def audit_path(value: str) -> str:
     """An absolute path, or the URL of a folder in an object store; empty for none."""
     if not re.fullmatch(r"(/[^\x00-\x1f*?\[\]{}\\]*|(s3a|gs)://[^\s?#*\[\]{}\\]+)?", value):

@@ -49,7 +49,7 @@ class TransformSettings:
         Secret,
         Variable(
             "REPLICA_TRANSFORM_SALT",
-            "Salt for hashes, which the SELECT sees as its column salt; better in a file of its own.",
+            "Salt of hashes or key of ciphers, the column salt of the SELECT; better in a file of its own.",
             Secret,
             confidential=True,
         ),

@@ -10,12 +10,15 @@ variable for each side.
 """
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from appliance.settings.role import LOGIN, Role, Side
+
+_MASK = "********"
 
 _T_co = TypeVar("_T_co", covariant=True)
 
@@ -34,6 +37,14 @@ class Variable(Generic[_T_co]):
     default: str | None = ""
     roles: Role = Role.REPLICATOR
     confidential: bool = False
+
+    def shown(self, text: str) -> str:
+        """Its text in views and faults: without a secret, a login and a query of a URL, and a command's arguments."""
+        if self.confidential:
+            return _MASK
+        if self.name.endswith("_COMMAND"):
+            return (text.split(maxsplit=1) or [""])[0]
+        return re.split("[?#]", re.sub("://.*@", "://", text))[0] if "://" in text else text
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Collection
 
 import aiohttp
-from rich.console import Console
 from rich.live import Live
 
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -21,12 +21,11 @@ from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
 from appliance.status.running import ask_running
 from appliance.status.watcher import Watcher
+from appliance.tables import show, terminal
 
 _BETWEEN_TWO = 1.0
 """Seconds between the first two collections: rates and held partitions show only from two."""
 _AGAIN = 2.0
-_WIDTH = 1000
-"""Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
 
 Show = Callable[[Snapshot], None]
 
@@ -86,13 +85,12 @@ def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show
     """A function that shows a snapshot; while watching, JSON goes in lines, and a table replaces the one before."""
     if as_json:
         indent = 2 if watching is None else None
-        return lambda snapshot: print(json.dumps(document(snapshot), indent=indent), flush=True)
-    terminal = Console()
-    if watching is not None and terminal.is_terminal:
-        live = watching.enter_context(Live(console=terminal, auto_refresh=False, vertical_overflow="visible"))
+        return lambda snapshot: say_json(json.dumps(document(snapshot), indent=indent))
+    console = terminal()
+    if watching is not None and console.is_terminal:
+        live = watching.enter_context(Live(console=console, auto_refresh=False, vertical_overflow="visible"))
         return lambda snapshot: live.update(rendered(snapshot), refresh=True)
-    printer = terminal if terminal.is_terminal else Console(width=_WIDTH)
-    return lambda snapshot: printer.print(rendered(snapshot), soft_wrap=False)
+    return lambda snapshot: show(rendered(snapshot))
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

@@ -17,6 +17,10 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _SQL = "org.apache.spark.sql"
 _CATALYST = f"{_SQL}.catalyst"
 
+_THROWN = re.compile(r"\n: org\.apache\.spark\.SparkException: \[([A-Z][\w.]*)\]|(?<= driver\): )([\w.$]+)")
+_OF_NO_RECORD = ("sourceType", "targetType", "dataType", "functionName", "parameter")
+"""The parameters of Spark's errors that are of the SQL alone."""
+
 _AFTER_REASON = re.compile(r"(;\s*line \d+ pos \d+|\s*SQLSTATE: \w+|\n== SQL|\n\s*'?\w+ \[).*", re.DOTALL)
 
 
@@ -117,6 +121,19 @@ def spark_reason(error: Exception) -> str:
     text = str(getattr(error, "_desc", None) or error).strip()
     text = re.sub(r"^\[[\w.]+\]\s*", "", text)
     return " ".join(_AFTER_REASON.sub("", text).split()) or type(error).__name__
+
+
+def record_reason(error: Exception, sql: str) -> str:
+    """The reason for which SQL fails on a record, with nothing of the record but texts that the SQL itself has."""
+    parameters: Mapping[str, str] = getattr(error, "getMessageParameters", dict)() or {}
+    if (own := parameters.get("errorMessage")) and f"'{own}'" in sql:
+        return own
+    thrown = _THROWN.search(str(error))
+    condition = getattr(error, "getCondition", str)() or (thrown and (thrown[1] or thrown[2])) or type(error).__name__
+    said = ", ".join(f"{name} {parameters[name]}" for name in _OF_NO_RECORD if name in parameters)
+    context: Sequence[Any] = getattr(error, "getQueryContext", tuple)() or ()
+    place = " ".join(context[0].fragment().split())[:100] if context else ""
+    return condition + (f": {said}" if said else "") + (f" in {place}" if place else "")
 
 
 def spark_place(error: Exception, lines: Sequence[str]) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
 """The checks of a statement: of what the parser has read, and of what Spark's analysis has made of it. Nothing runs."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,16 +60,21 @@ _EXPRESSIONS = {
 }
 
 _HASHES = ("Sha2", "Hmac")
-_JOINS = ("Concat", "ConcatWs", "StaticInvoke")
-"""The functions between a hash and the salt: none that could fail, because Spark would log its arguments. Hmac is
-a ``StaticInvoke`` itself."""
+_JOINS = ("Concat", "ConcatWs", "StaticInvoke", "Unhex")
+"""The functions between a hash, or a cipher, and the salt: none that could fail, because Spark would log its
+arguments. Hmac is a ``StaticInvoke`` itself."""
 
 _ALGORITHM = 2
 """The argument of Hmac that Spark shows in an error, because it knows no such algorithm."""
 
+_KEYS = {"AesEncrypt": 1, "AesDecrypt": 1, "Hmac": 0}
+"""The argument that is the key."""
+_KEYED = "has a key that the SQL shows: put it into REPLICA_TRANSFORM_SALT_FILE's file, and write salt or unhex(salt)"
+
 _HASHED = f"{SALT} is hashed alone, so that nothing shows it: sha2(concat({SALT}, ...), 256)"
 _STARRED = f"the star takes {SALT} along, and {SALT} is hashed alone: name the columns, or write * EXCEPT ({SALT})"
 
+_TEXTS = ("StringType$", "StringType", "BinaryType$")
 _TIMES = ("DateType$", "TimestampType$", "TimestampNTZType$")
 _ANOTHER_TIME = "the constant means another time each day: write the time itself"
 
@@ -115,6 +120,7 @@ class _Check:
         self._salts: list[_Place] = []
         self._hashes: list[_Place] = []
         self._salt: int | None = None
+        self._own: Collection[int] = ()
 
     def spark(self, step: Any) -> Any:
         """The result of a step of Spark's; its error is the statement's."""
@@ -207,7 +213,7 @@ class _Check:
     def analysed(self, plan: Any, base: Any) -> None:
         """Check what Spark's analysis has made of it."""
         ids = {attribute.name(): attribute.exprId().id() for attribute in self._catalyst.items(base.output())}
-        self._salt = ids.get(SALT)
+        self._salt, self._own = ids.get(SALT), ids.values()
         for node in plans(self._catalyst, plan, base):
             if (name := class_of(node)) not in ("Project", "Filter", "SubqueryAlias"):
                 raise self.refused(node, f"{_PLANS.get(name, f'{name} is not known here')}; {_FORM}")
@@ -244,14 +250,16 @@ class _Check:
             raise self._salt_refused(above)
         if name == "AesEncrypt":
             self._encryption(node)
+        if name in _KEYS and not self._statement.earlier:
+            self._key(node, list(self._catalyst.below(self._catalyst.children(node)[_KEYS[name]])))
         if name == "Cast":
             self._cast(node)
         within_hash = name in _HASHES or (within_hash and (name in _JOINS or self._is_text_cast(node)))
         for number, child in enumerate(self._catalyst.children(node)):
-            is_algorithm = name == "Hmac" and number == _ALGORITHM
-            self._analysed_expression(child, (*above, node), within_hash and not is_algorithm)
+            is_algorithm, is_key = name == "Hmac" and number == _ALGORITHM, _KEYS.get(name) == number
+            self._analysed_expression(child, (*above, node), is_key or (within_hash and not is_algorithm))
         if self._catalyst.is_a(node, "expressions.RuntimeReplaceable"):
-            self._analysed_expression(node.replacement(), (*above, node), within_hash)
+            self._analysed_expression(node.replacement(), (*above, node), within_hash or name in _KEYS)
         if not node.deterministic():
             raise self.refused(node, f"{node.prettyName()} may give another value when the record is copied again")
 
@@ -260,6 +268,13 @@ class _Check:
         is_ecb = mode.foldable() and str(mode.eval(None)).upper() == "ECB"
         if vector.foldable() and not len(vector.eval(None) or b"") and not is_ecb:
             raise self.refused(node, "aes_encrypt draws its IV at random: give it one, or use mode 'ECB'")
+
+    def _key(self, node: Any, key: Sequence[Any]) -> None:
+        """Check the nodes of a key: of the salt, or of columns alone. The refusal shows no place, and so no key."""
+        texts = any(class_of(each) == "Literal" and class_of(each.dataType()) in _TEXTS for each in key)
+        columns = [each.exprId().id() for each in key if class_of(each) == "AttributeReference"]
+        if self._salt not in columns and (texts or not columns or not {*columns} <= {*self._own}):
+            raise self._statement.refused(f"{node.prettyName()} {_KEYED}")
 
     def _cast(self, node: Any) -> None:
         """A constant that becomes a date or a time."""

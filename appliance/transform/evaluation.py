@@ -10,7 +10,7 @@ from appliance.errors import ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body_of, fields_of
 from appliance.settings.secret import Secret
-from appliance.transform.catalyst import SPARK_ERRORS, spark_reason
+from appliance.transform.catalyst import SPARK_ERRORS, record_reason
 from appliance.transform.model.statement import KEPT, NO_REASON, SALT, Statement
 from appliance.transform.plan import check, failure, outcomes
 from appliance.transform.rows import SCHEMA, headers_array, headers_of
@@ -48,7 +48,7 @@ class Evaluation:
             rows = self._rows(partition, records, timestamp_type)
             table = outcomes(self._session, self._statement, rows).toArrow().combine_chunks()
         except SPARK_ERRORS as error:
-            raise ProcessFailed(f"Spark failed: {spark_reason(error)}") from error
+            raise ProcessFailed(f"Spark failed: {record_reason(error, self._statement.text)}") from error
         keys, values, kept = (table.column(name).to_pylist() for name in ("key", "value", KEPT))
         headers = [each for chunk in table.column("headers").chunks for each in headers_of(chunk)]
         made = zip(records, kept, keys, values, headers, strict=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, spark_reason
+from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, record_reason
 from appliance.transform.checks import checked
 from appliance.transform.model.statement import (
     COLUMNS,
@@ -182,7 +182,7 @@ def failure(session: Any, statement: Statement, record: Any) -> str:
     try:
         transformed(session, statement, record).collect()
     except SPARK_ERRORS as error:
-        return spark_reason(error)
+        return record_reason(error, statement.text + _HEADERS)
     return ""
 
 

@@ -11,17 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
+from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, seconds, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.tables import cell, show, terminal
 from appliance.verify import verification
 from appliance.verify.checker import Checker
 from appliance.verify.collecting import Collector, Tally
@@ -42,9 +43,6 @@ _MUCH = 4_000_000
 """Source offsets from which on a Spark cluster verifies by itself: the start of Spark takes as long as two million."""
 _MUCH_SQL = 1_000_000
 """The same in local mode, where records have passed SQL."""
-
-_WIDTH = 1000
-"""Columns of a table that is not shown at a terminal: wide enough that no line is broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,9 @@ async def run_verify(settings: Settings, wishes: Wishes, stopping: asyncio.Event
         kept = f"; what was found is in {wishes.resume}" if wishes.resume else ""
         raise ApplianceError(f"stopped before the end: nothing is verified{kept}")
     if wishes.as_json:
-        print(report.as_json())
+        say_json(report.as_json())
     else:
-        _print(report)
+        show(report.as_table(), *map(cell, report.remarks()))
     return 0 if report.well else 1
 
 
@@ -157,20 +155,13 @@ def _progress() -> Iterator[Compared]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=terminal(file=sys.stderr),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
     with bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _print(report: VerificationReport) -> None:
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False)
-    console.print(report.as_table())
-    for remark in report.remarks():
-        console.print(remark, markup=False, soft_wrap=True)
 
 
 def _now() -> str:

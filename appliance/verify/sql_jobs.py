@@ -58,7 +58,7 @@ def prepared(
             refused[sql] = _OTHER_SALT
             continue
         at = [str(_socket(directory, len(plans), process)) for process in range(processes)]
-        statement = Statement(sql.text, f"the link's SQL {sql.digest[:12]}")
+        statement = Statement(sql.text, f"the link's SQL {sql.digest[:12]}", earlier=True)
         try:
             plans[sql] = spark.prepare_transform(statement, salt if sql.salt else Secret(""), at)
         except StatementRefused as error:

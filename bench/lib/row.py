@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.table import Table
+from appliance.tables import Table, table
 
 LIMIT = "limit"
 """The peer's name if ``peer`` is a limit for our figure."""
@@ -62,12 +62,13 @@ def from_json(text: str) -> list[Row]:
 
 def as_table(rows: Sequence[Row]) -> Table:
     """The rows as a table."""
-    table = Table("measured", "ours", "peer", "ratio", "goal")
-    for row in rows:
-        peer = f"{row.peer_name} {figure(row.peer)}"
-        goal = "" if row.goal is None else figure(row.goal)
-        table.add_row(f"{row.name}, {row.unit}", figure(row.ours), peer, f"{row.ratio:.2f}", goal)
-    return table
+    return table(("measured", "ours", "peer", "ratio", "goal"), map(_cells, rows))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    peer = f"{row.peer_name} {figure(row.peer)}"
+    goal = "" if row.goal is None else figure(row.goal)
+    return f"{row.name}, {row.unit}", figure(row.ours), peer, f"{row.ratio:.2f}", goal
 
 
 def _fields(row: Row) -> dict[str, str | float | None]:

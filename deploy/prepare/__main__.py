@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.errors import ApplianceError
+from appliance.output import say, say_error
 from appliance.settings.env_file import read_settings
 from appliance.settings.values import Side
 from deploy.prepare import report
@@ -36,8 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _run(Side(parsed.machine), parsed)
     except ApplianceError as error:
-        for line in str(error).splitlines():
-            print(f"{script}: {line}", file=sys.stderr)
+        say_error(script, error)
         return error.exit_code
 
 
@@ -66,18 +66,19 @@ def _parser(script: str) -> argparse.ArgumentParser:
 
 def _run(machine: Side, parsed: argparse.Namespace) -> int:
     if parsed.firewall:
-        print(ready(parsed.firewall, read_settings(parsed.env_file, _ROLES[machine], os.environ), machine), end="")
+        settings = read_settings(parsed.env_file, _ROLES[machine], os.environ)
+        say(*ready(parsed.firewall, settings, machine).splitlines())
         return 0
     prepared = prepare(Path(), parsed.env_file, _ROLES[machine], os.environ)
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
-    print(report.heading(prepared.settings, machine))
+    say(*report.heading(prepared.settings, machine).split("\n"))
     if machine is Side.SOURCE:
-        print(report.warnings(made_up_name_warnings(prepared.settings.tunnel, resolver())), end="")
-    print(report.written(outcomes, dry=parsed.check))
-    print(report.firewall(rules(prepared.settings), machine))
+        say(*report.warnings(made_up_name_warnings(prepared.settings.tunnel, resolver())).splitlines())
+    say(*report.written(outcomes, dry=parsed.check).split("\n"))
+    say(*report.firewall(rules(prepared.settings), machine).split("\n"))
     if parsed.check:
         return 1 if any(outcome.changed for outcome in outcomes) else 0
-    print(report.what_next(compose_command(), prepared, _other(machine), notes()))
+    say(*report.what_next(compose_command(), prepared, _other(machine), notes()).split("\n"))
     return 0
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import appliance
+from appliance.output import say
 
 CHECKOUT = Path(appliance.__file__).parents[1]
 OF_THE_CLUSTER = ("pyspark", "py4j")
@@ -55,12 +56,12 @@ def _dependencies() -> Iterator[tuple[Path, str]]:
 def main(arguments: Sequence[str]) -> int:
     """Write the package, and say how to submit it."""
     if len(arguments) != 1 or not arguments[0].endswith(".zip"):
-        print("usage: bin/spark-package FILE.zip", file=sys.stderr)
+        say("usage: bin/spark-package FILE.zip", error=True)
         return 2
     file = Path(arguments[0])
     write(file)
     python = ".".join(map(str, sys.version_info[:2]))
-    print(f"{file}: for executors with Python {python} and the cluster's PySpark; see docs/spark.md")
+    say(f"{file}: for executors with Python {python} and the cluster's PySpark; see docs/spark.md")
     return 0
 
 

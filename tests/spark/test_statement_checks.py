@@ -231,6 +231,34 @@ def test_the_salt_is_hashed_alone(session: SparkSession, expression: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "expression",
+    [
+        "aes_encrypt(value, 'Hidden-of-16-byt', 'ECB')",
+        "aes_encrypt(value, unhex(concat('48696464656e', '2d6f662d31362d627974')), 'ECB')",
+        "aes_decrypt(value, concat('Hidden-of-16-by', string(topic)))",
+        "try_aes_decrypt(value, 'Hidden-of-16-byt')",
+        "hmac('Hidden', value)",
+        "hmac(k, value)",
+    ],
+)
+def test_case_1003_a_key_in_the_text_is_refused_by_a_line_that_does_not_show_it(
+    session: SparkSession, expression: str
+) -> None:
+    # The text stands in status, its JSON, the positions topic and Spark's plans.
+    text = f"SELECT {expression} AS value FROM (SELECT *, 'Hidden' AS k FROM records)"
+    (line,) = refused(session, text, salted=True)
+    assert "put it into REPLICA_TRANSFORM_SALT_FILE's file" in line
+    assert "Hidden" not in line
+    assert refused(session, text) == [line]
+    check(session, Statement(text, earlier=True), salted=True)
+
+
+def test_a_key_is_the_salt_which_no_cipher_takes_as_its_input(session: SparkSession) -> None:
+    text = "SELECT aes_encrypt(salt, sha2(salt, 256), 'ECB') AS value FROM records"
+    assert "salt is hashed alone" in refused(session, text, salted=True)[0]
+
+
+@pytest.mark.parametrize(
     ("text", "marked"),
     [
         ("SELECT salt AS value FROM (SELECT * FROM records)", "salt"),
@@ -310,8 +338,13 @@ def test_a_star_that_takes_no_salt_along_may_stand_in_an_expression(session: Spa
         "SELECT concat_ws('-', topic, partition, offset) AS key FROM records",
         "SELECT to_json(transform_values(from_json(string(value), 'map<string,string>'), (k, v) -> mask(v))) AS value "
         "FROM records",
-        "SELECT CASE WHEN topic = 'a' THEN value ELSE aes_encrypt(value, unhex('00112233445566778899aabbccddeeff'), "
+        "SELECT CASE WHEN topic = 'a' THEN value ELSE aes_encrypt(value, unhex(sha2(salt, 256)), "
         "'ECB') END AS value FROM records",
+        "SELECT aes_decrypt(value, unhex(salt)) AS value FROM records",
+        "SELECT aes_encrypt(value, salt, 'GCM', 'DEFAULT', substring(key, 1, 12)) AS value FROM records",
+        "SELECT aes_encrypt(value, unhex(salt), 'GCM', 'DEFAULT', substring(unhex(sha2(concat(salt, string(timestamp), "
+        "string(offset), string(value)), 256)), 1, 12)) AS value FROM records",
+        "SELECT hmac(key, value) AS key FROM records",
         "SELECT date_format(timestamp, 'yyyy-MM-dd') AS key, filter(headers, h -> h.key <> 'secret') AS headers "
         "FROM records WHERE timestamp > TIMESTAMP '2026-01-01'",
         "FROM records SELECT value WHERE value IS NOT NULL",

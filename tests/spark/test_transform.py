@@ -123,7 +123,8 @@ async def test_a_record_that_the_sql_fails_on_stops_its_partition_alone(pair: Pa
     send(pair, topic, [b"%d" % number for number in range(1000)], 1)
     async with transforming(pair, topic, tmp_path, NUMBERS) as replicator:
         said = await replicator.wait_for_line(f"{topic}-0 offset 700 fails in the SQL", PATIENCE)
-        assert "The value 'none'" in said
+        assert "CAST_INVALID_INPUT" in said
+        assert "'none'" not in said
         await until_rows(pair.grape, copy, 1000, 1)
         send(pair, topic, [b"1000"], 1)
         copies = await until_rows(pair.grape, copy, 1001, 1)
@@ -152,7 +153,8 @@ async def test_failed_records_are_dead_letters_in_the_transaction_that_passes_th
         assert own == ("own", b"1")
         assert reason[0] == "transform.error"
         assert reason[1] is not None
-        assert b"The value 'none %d'" % number in reason[1]
+        assert reason[1].startswith(b"CAST_INVALID_INPUT: ")
+        assert b"none" not in reason[1]
         names = ("transform.topic", "transform.partition", "transform.offset")
         assert place == list(zip(names, (topic.encode(), b"0", b"%d" % number), strict=True))
     (partition,) = partitions_of(await status_of(pair, topic, tmp_path))

@@ -128,6 +128,22 @@ def test_pyspark_is_known_in_six_files() -> None:
     assert knowing == {"session.py", "py4j_gateway.py", "daemon.py", "query_listener.py"} | sql
 
 
+def test_rich_draws_in_one_file_where_all_text_is_text() -> None:
+    drawing = {str(path) for path in FILES for name in names(path) if re.match(r"rich\.(?!live\.|progress\.)", name)}
+    assert drawing == {"appliance/tables.py"}
+
+
+def test_commands_print_in_one_file_which_escapes_what_does_not_print() -> None:
+    ours = [path for path in FILES if path.parts[0] in ("appliance", "demo") or path.parts[:2] == ("deploy", "prepare")]
+    printing = {
+        str(path)
+        for path in ours
+        for node in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(node, ast.Name) and node.id == "print" and isinstance(node.ctx, ast.Load)
+    }
+    assert printing == {"appliance/output.py"}
+
+
 @pytest.mark.parametrize(
     ("libraries", "tops"),
     [

@@ -30,7 +30,8 @@ class AdoptionReport:
         if not self.beginnings:
             yield "nothing is to be done"
             return
-        yield from first_lines(["\n".join(_lines(each)) for each in self.beginnings], "partitions")
+        for text in first_lines(["\n".join(_lines(each)) for each in self.beginnings], "partitions"):
+            yield from text.split("\n")
         yield f"{'would be adopted' if self.dry_run else 'adopted'}: {self.numbers()}"
 
     def numbers(self) -> str:

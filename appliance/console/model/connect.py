@@ -15,7 +15,6 @@ from appliance.version import VERSION
 
 CLASS = "kafka-cloud-replicator"
 _TYPE = "source"
-_MASK = "********"
 _TRACE_LINES = 50
 
 Json = dict[str, Any]
@@ -37,9 +36,9 @@ def validation() -> Json:
 
 
 def config(name: str, environment: Mapping[str, str], lanes: int) -> dict[str, str]:
-    """The settings by their variables, with secrets masked."""
+    """The settings by their variables, as they may be shown."""
     given = {
-        variable.name: _MASK if variable.confidential else environment[variable.name]
+        variable.name: variable.shown(environment[variable.name])
         for variable in TABLE
         if environment.get(variable.name)
     }

@@ -12,7 +12,8 @@ from appliance.listing import first_lines
 class GivenUpCopy:
     """A source topic and its copy; ``copied`` are records, None if the count is no longer remembered.
 
-    The copy is ``there`` or not; ``deleted``: it is deleted with the topic; ``promoted``: it was promoted.
+    The copy is ``there`` or not; ``deleted``: it is deleted with the topic; ``promoted``: it was promoted. The topic of
+    its ``dead_letters``, None if there is none, holds records as they came.
     """
 
     topic: str
@@ -21,9 +22,15 @@ class GivenUpCopy:
     deleted: bool = False
     promoted: bool = False
     copied: int | None = None
+    dead_letters: str | None = None
+    dead_letters_deleted: bool = False
 
     def __str__(self) -> str:
-        """Describe the copy's future in one line."""
+        """Describe the future of the copy and its dead letters in one line."""
+        end = "is deleted" if self.dead_letters_deleted else "stays, with records as they came"
+        return self._of_copy() + (f"; {self.dead_letters} {end}" if self.dead_letters else "")
+
+    def _of_copy(self) -> str:
         records = "" if self.copied is None else f" with {self.copied} copied records"
         if self.deleted:
             return f"{self.copy} is deleted{records}"

@@ -38,7 +38,8 @@ async def _granted(cluster: ClusterSettings) -> Token:
     """A token by OAuth's client credentials (RFC 6749, section 4.4)."""
     import aiohttp
 
-    url, where = cluster.oauth.token_url, f"{cluster.variable('OAUTH_TOKEN_URL')}={cluster.oauth.token_url}"
+    url = cluster.oauth.token_url
+    where = f"{cluster.variable('OAUTH_TOKEN_URL')}={url.partition('?')[0]}"
     form = {"grant_type": "client_credentials"} | ({"scope": cluster.oauth.scope} if cluster.oauth.scope else {})
     authorities = await asyncio.to_thread(trusting, cluster.variable("OAUTH_CA_FILE"), cluster.oauth.ca_file)
     headers = {"Authorization": _basic(cluster.api_key, cluster.api_secret), "Accept": "application/json"}

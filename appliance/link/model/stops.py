@@ -2,11 +2,10 @@
 
 import enum
 import re
-import shlex
 from dataclasses import dataclass
 
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, own_words
-from appliance.program import PROGRAM, topic_option
+from appliance.program import PROGRAM, quoted, topic_option
 
 FOLLOWING = "what follows begins at offset"
 """Ends a reason, with the source offset past the records that cannot be copied."""
@@ -99,7 +98,7 @@ class Stop:
         if self.partition is None and self.kind is not StopKind.ANOTHERS:
             return ()
         words = {
-            "topic": shlex.quote(self.topic),
+            "topic": quoted(self.topic),
             "of_topic": topic_option(self.topic),
             "partition": self.partition,
             "position": "earliest" if self.offset in (None, UNKNOWN) else self.offset,

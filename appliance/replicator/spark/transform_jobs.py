@@ -29,11 +29,11 @@ _REASON_MAX = 500
 
 
 class JobFailed(ProcessFailed):
-    """A job that failed; ``of_record``: for a reason that only the SQL and its records can have."""
+    """A job that failed; ``of_record``: for a ``reason`` of the SQL and its records alone, in place of Spark's line."""
 
-    def __init__(self, kind: str, line: str) -> None:
-        super().__init__(line[:_REASON_MAX])
+    def __init__(self, kind: str, line: str, reason: str) -> None:
         self.of_record = _OF_RECORD.match(f"{kind}: {line}") is not None
+        super().__init__((reason if self.of_record else line)[:_REASON_MAX])
 
 
 class Sql(Protocol):

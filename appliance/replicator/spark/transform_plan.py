@@ -25,7 +25,7 @@ from appliance.replicator.spark.worker import require_release
 from appliance.replicator.transform.ends import sink, source
 from appliance.replicator.transform.ranges import Range
 from appliance.settings.secret import Secret
-from appliance.transform.catalyst import SPARK_ERRORS
+from appliance.transform.catalyst import SPARK_ERRORS, record_reason
 from appliance.transform.evaluation import Evaluation
 from appliance.transform.model.statement import COLUMNS, INTERNAL, RANGE, SALT, Statement
 from appliance.transform.plan import contents, needed
@@ -54,7 +54,7 @@ class TransformPlan:
         try:
             self._prepared.collectPartitions(self._only(task))
         except (*SPARK_ERRORS, OSError) as error:
-            raise JobFailed(type(error).__name__, spark_error(str(error))) from error
+            raise JobFailed(type(error).__name__, spark_error(str(error)), record_reason(error, "")) from error
 
     def reason(self, record: Range) -> str:
         """See ``Sql``."""

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from appliance.failover.model.group_plan import GroupState
 from appliance.link.model.problems import has_a_view
 from appliance.metrics import METRICS, Kind, counter, gauge
+from appliance.output import printable
 from appliance.status.model.snapshot import PartitionStatus, Snapshot
 
 Value = Callable[[PartitionStatus, Snapshot], float | None]
@@ -43,7 +44,14 @@ class SnapshotCollector(Collector):
         self._fresh = fresh
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metric families."""
+        """Yield the metric families, with names in their labels as they print."""
+        for family in self._families():
+            for number, each in enumerate(family.samples):
+                labels = {name: printable(text) for name, text in each.labels.items()}
+                family.samples[number] = each._replace(labels=labels)
+            yield family
+
+    def _families(self) -> Iterator[Metric]:
         snapshot = self._snapshot
         if snapshot is None:
             return

@@ -3,15 +3,12 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from appliance.failover.model.group_plan import GroupPlan, GroupState
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.link_sql import SqlChange
 from appliance.status.model.messages import cluster_name, is_behind, problems_by_subject, remarks, remedies, utc
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
+from appliance.tables import Group, RenderableType, Table, Text, cell, table
 
 _UNKNOWN = "unknown"
 _PARTITIONS_MAX = 20
@@ -25,18 +22,18 @@ def rendered(snapshot: Snapshot) -> Group:
 
 def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     state = snapshot.state
-    yield _line(f"{_head(snapshot)} at {utc(snapshot.at)}", "bold" if state.well else "bold red")
+    yield cell(f"{_head(snapshot)} at {utc(snapshot.at)}", style="bold" if state.well else "bold red")
     for cluster in (snapshot.source, snapshot.destination):
         if not cluster.unknown:
-            yield _line(f"{cluster_name(cluster)}: answers")
+            yield cell(f"{cluster_name(cluster)}: answers")
     if snapshot.max_bytes_per_second:
-        yield _line(f"bounded at {_count(snapshot.max_bytes_per_second)} bytes/s")
+        yield cell(f"bounded at {_count(snapshot.max_bytes_per_second)} bytes/s")
     if snapshot.heartbeat:
         way = _UNKNOWN if snapshot.heartbeat.way is None else f"{snapshot.heartbeat.way:,} ms"
-        yield _line(f"from source to destination: {way}, heartbeat of {utc(snapshot.heartbeat.at)}")
+        yield cell(f"from source to destination: {way}, heartbeat of {utc(snapshot.heartbeat.at)}")
     if snapshot.sql:
-        yield _line(_sql(snapshot.sql))
-    yield from map(_line, _owners(snapshot))
+        yield cell(_sql(snapshot.sql))
+    yield from map(cell, _owners(snapshot))
     if snapshot.topics:
         yield _topics(snapshot.topics)
     behind = [partition for partition in snapshot.partitions if _needs_a_look(partition)]
@@ -47,7 +44,7 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     found = ((text, *map("  {}".format, remedies(subject))) for subject, text in problems_by_subject(snapshot))
     troubles = [line for lines in found for line in lines]
     for sentences, style in ((troubles, "red"), (remarks(snapshot), "")):
-        yield from (_line(sentence, style) for sentence in sentences[:_LINES_MAX])
+        yield from (cell(sentence, style=style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")
 
 
@@ -65,15 +62,9 @@ def _sql(change: SqlChange) -> str:
     return f"SQL {change.sql.digest[:12]} {since}" if change.sql.text else f"records are copied as they are {since}"
 
 
-def _line(text: str, style: str = "") -> Text:
-    """The text as one line, despite any line ends from a broker or a client."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return Text(shown, style, overflow="fold")
-
-
 def _rest(count: int, what: str) -> Iterator[Text]:
     if count > 0:
-        yield _line(f"... and {count} {what} more: --topic shows one topic, --json everything")
+        yield cell(f"... and {count} {what} more: --topic shows one topic, --json everything")
 
 
 def _owners(snapshot: Snapshot) -> Iterator[str]:
@@ -88,18 +79,10 @@ def _owners(snapshot: Snapshot) -> Iterator[str]:
         yield f"{which}: {f'run {run[0]} on {run[1]} since {utc(since)}' if run else 'nobody has taken it yet'}"
 
 
-def _table(columns: Iterable[str], numbers: Iterable[str]) -> Table:
-    table = Table()
-    for name in columns:
-        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
-    return table
-
-
 def _topics(topics: Iterable[TopicStatus]) -> Table:
     numbers = ("partitions", "copied", "records/s", "lag", "lag seconds")
-    table = _table(("topic", "copy", *numbers, "state"), numbers)
-    for topic in topics:
-        table.add_row(
+    rows = (
+        (
             topic.name,
             topic.copy,
             str(len(topic.partitions)),
@@ -109,7 +92,9 @@ def _topics(topics: Iterable[TopicStatus]) -> Table:
             _seconds(topic.lag_seconds) if topic.active else "",
             topic_state(topic),
         )
-    return table
+        for topic in topics
+    )
+    return table(("topic", "copy", *numbers, "state"), rows, right=numbers)
 
 
 def topic_state(topic: TopicStatus) -> str:
@@ -136,12 +121,8 @@ def _needs_a_look(partition: PartitionStatus) -> bool:
 
 def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
     numbers = ("lane", "next offset", "end offset", "lag", "lag seconds", "records/s")
-    table = _table(("partition", *numbers, "state"), numbers)
-    for partition in partitions:
-        state = (
-            LinkState.STOPPED if partition.stopped else "held by a transaction" if partition.held else LinkState.COPYING
-        )
-        table.add_row(
+    rows = (
+        (
             partition.name,
             _count(partition.lane),
             _count(partition.next_offset),
@@ -149,9 +130,17 @@ def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
             _count(partition.lag_records),
             _seconds(partition.lag_seconds),
             _count(partition.rate),
-            state,
+            _state(partition),
         )
-    return table
+        for partition in partitions
+    )
+    return table(("partition", *numbers, "state"), rows, right=numbers)
+
+
+def _state(partition: PartitionStatus) -> str:
+    if partition.stopped:
+        return LinkState.STOPPED
+    return "held by a transaction" if partition.held else LinkState.COPYING
 
 
 def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:
@@ -159,18 +148,18 @@ def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:
     if not snapshot.groups:
         return
     others = [group for group in snapshot.groups if group.state is not GroupState.SYNCED]
-    yield _line(f"groups: {_count(len(snapshot.groups))}, {_count(len(snapshot.groups) - len(others))} synced")
+    yield cell(f"groups: {_count(len(snapshot.groups))}, {_count(len(snapshot.groups) - len(others))} synced")
     if others:
         yield _group_table(others[:_PARTITIONS_MAX], snapshot.groups_unknown is None)
         yield from _rest(len(others) - _PARTITIONS_MAX, "groups")
 
 
 def _group_table(groups: Iterable[GroupPlan], known: bool) -> Table:
-    table = _table(("group", "kind", "partitions", "lag", "state"), ("partitions", "lag"))
-    for group in groups:
-        lag = group.lag if known else None
-        table.add_row(group.name, group.kind, str(len(group.partitions)), _count(lag), group.state)
-    return table
+    rows = (
+        (group.name, group.kind, str(len(group.partitions)), _count(group.lag if known else None), group.state)
+        for group in groups
+    )
+    return table(("group", "kind", "partitions", "lag", "state"), rows, right=("partitions", "lag"))
 
 
 def _count(number: float | None) -> str:

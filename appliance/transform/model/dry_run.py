@@ -5,11 +5,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.table import Table
-from rich.text import Text
-
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, fields_of
+from appliance.output import printable
+from appliance.tables import Table, Text, cell, table
 
 _SHOWN = 300
 """Most characters of a key, a value or a header in a table."""
@@ -45,18 +44,20 @@ class Tried:
         return Fate.UNCHANGED if self.after.body == self.before.body else Fate.CHANGED
 
 
+_STYLES = {Fate.LEFT_OUT: "dim", Fate.FAILS: "bold red"}
+
+
 def as_table(tried: Sequence[Tried]) -> Table:
     """A row for each record."""
-    table = Table(show_lines=True)
-    for name in ("partition", "offset", "outcome", "before", "after"):
-        table.add_column(name, overflow="fold", no_wrap=name in ("partition", "offset", "outcome"))
-    styles = {Fate.LEFT_OUT: "dim", Fate.FAILS: "bold red"}
-    for each in tried:
-        (topic, number), fate = each.partition, each.fate
-        after = each.reason if fate is Fate.FAILS else _shown(each.after) if fate is Fate.CHANGED else ""
-        cells = [f"{topic}-{number}", str(each.before.offset), str(fate), _shown(each.before), after]
-        table.add_row(*map(Text, cells), style=styles.get(fate, ""))
-    return table
+    whole = ("partition", "offset", "outcome")
+    return table((*whole, "before", "after"), map(_row, tried), unbroken=whole, show_lines=True)
+
+
+def _row(each: Tried) -> list[Text]:
+    (topic, number), fate = each.partition, each.fate
+    after = [each.reason] if fate is Fate.FAILS else _lines(each.after) if fate is Fate.CHANGED and each.after else []
+    columns = [f"{topic}-{number}"], [str(each.before.offset)], [str(fate)], _lines(each.before), after
+    return [cell(*lines, style=_STYLES.get(fate, "")) for lines in columns]
 
 
 def summary(tried: Sequence[Tried]) -> str:
@@ -99,10 +100,6 @@ def _value(content: bytes | None) -> object:
         return {"hex": content.hex()}
 
 
-def _shown(record: Record | None) -> str:
-    return "\n".join(_lines(record)) if record else ""
-
-
 def _lines(record: Record) -> Iterator[str]:
     key, value, headers = fields_of(record.body)
     yield f"key    {_text(key)}"
@@ -119,5 +116,5 @@ def _text(content: bytes | None) -> str:
         text = content.decode()
     except UnicodeDecodeError:
         text = f"0x{content.hex()}"
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = printable(text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(content)} bytes)"

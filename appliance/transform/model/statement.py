@@ -77,10 +77,11 @@ SESSION = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A link's SQL; ``name`` is the setting that it was read from, for error messages."""
+    """A link's SQL; ``name`` is its setting, for error messages. An ``earlier`` one may have a key in its text."""
 
     text: str
     name: str = "REPLICA_TRANSFORM_SQL_FILE"
+    earlier: bool = False
 
     @classmethod
     def of(cls, transform: TransformSettings) -> "Statement | None":

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from rich.table import Table
+from appliance.tables import Table, Text, cell, table
 
 EVERY_RECORD = "every record"
 NEWEST_RECORDS = "newest record of each key"
@@ -116,15 +116,9 @@ class VerificationReport:
 
     def as_table(self) -> Table:
         """A row for each verdict."""
-        table = Table(title=f"{self.source} and {self.destination}, {self.ended}")
-        for name in ("topic", "partition", "state"):
-            table.add_column(name)
-        table.add_column("records", justify="right")
-        for name in ("source offsets", "destination offsets", "digest"):
-            table.add_column(name)
-        for verdict in self.verdicts:
-            table.add_row(*_cells(verdict), style="" if verdict.state.well else "bold red")
-        return table
+        columns = ("topic", "partition", "state", "records", "source offsets", "destination offsets", "digest")
+        title = f"{self.source} and {self.destination}, {self.ended}"
+        return table(columns, map(_cells, self.verdicts), title=title, right=("records",))
 
     def remarks(self) -> Iterable[str]:
         """The details that do not fit in a row, a line each."""
@@ -137,8 +131,8 @@ class VerificationReport:
             yield f"{topic}: it is compacted, so only the newest record of each key was compared"
 
 
-def _cells(verdict: PartitionResult) -> list[str]:
-    return [
+def _cells(verdict: PartitionResult) -> list[Text]:
+    texts = (
         verdict.topic,
         "" if verdict.partition is None else str(verdict.partition),
         verdict.words,
@@ -146,7 +140,8 @@ def _cells(verdict: PartitionResult) -> list[str]:
         _span(verdict.source),
         _span(verdict.destination),
         (verdict.digest or "")[:_DIGEST_SHOWN],
-    ]
+    )
+    return [cell(text, style="" if verdict.state.well else "bold red") for text in texts]
 
 
 def _span(span: Span | None) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
 from appliance.errors import ApplianceError, LinkRefused, SettingsError
 from appliance.failover import deletion, removal
@@ -16,14 +17,14 @@ from appliance.failover.operation import Choice, Operation
 from appliance.kafka.client.topics import create_topics
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
-from appliance.link.model.naming import HEARTBEATS
+from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
 from appliance.replicator.establish import Establishing
 from appliance.replicator.resume import Choice as Where
 from appliance.replicator.resume import adopt_positions, resume
 from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
 from tests.real.failover.test_removal import claims, copied, kill_after, meanwhile
-from tests.support.administration import topics
+from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
 from tests.support.engine import LANES, Engine, Pair, copying
@@ -150,14 +151,20 @@ async def test_copies_are_deleted_on_demand_but_for_promoted_ones(pair: Pair) ->
         await copied(engine, topic)
         await copied(engine, promoted)
         await failed_over(pair, Choice(topic=promoted, yes=True))
+        letters = [pair.naming.destination(each) + DEAD_LETTERS for each in (topic, promoted)]
+        for each in letters:
+            make_topic(pair.grape, NewTopic(each, 1, 1))
         dry = await deleted(pair, Choice(dry_run=True), delete_copies=True)
-        assert f"{pair.naming.destination(promoted)} stays, a topic of its own with 10 copied records" in dry.lines()
+        lines = "\n".join(dry.lines())
+        assert all(f"; {each} stays, with records as they came" in lines for each in letters)
+        assert f"{pair.naming.destination(promoted)} stays, a topic of its own with 10 copied records; " in lines
         asked = "2 topics of its own and 1 copies are deleted, 1 copies stay: there is no terminal"
         with pytest.raises(SettingsError, match=asked):
             await deleted(pair, Choice(), delete_copies=True)
-        await deleted(pair, delete_copies=True)
+        await deleted(pair, replace(YES, deletes_dead_letters=True), delete_copies=True)
     assert pair.naming.destination(topic) not in topics(pair.grape)
     assert pair.naming.destination(promoted) in topics(pair.grape)
+    assert [each in topics(pair.grape) for each in letters] == [False, True]
 
 
 async def test_what_is_promoted_while_the_operator_is_asked_keeps_its_copy(

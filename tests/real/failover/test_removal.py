@@ -20,6 +20,7 @@ from appliance.link.client.offset_maps import OffsetMaps, segment_records
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import given_up
 from appliance.link.model.copy_states import CopyEvent, CopyState
+from appliance.link.model.naming import DEAD_LETTERS
 from appliance.replicator.model import map_growth
 from appliance.replicator.model.position_change import Place
 from appliance.replicator.reset import reset
@@ -129,6 +130,7 @@ async def test_a_copy_that_is_deleted_with_its_topic_is_made_anew_only_when_that
         async with copying(engine):
             assert (await removed(pair, topic, delete_copies=True)).document()["removed"] == [
                 {"topic": topic, "copy": copy, "there": True, "deleted": True, "promoted": False, "copied": 20}
+                | {"dead_letters": None, "dead_letters_deleted": False}
             ]
             assert copy not in topics(pair.grape)
             assert not (await engine.discovery().look()).replicas
@@ -152,6 +154,28 @@ async def test_what_may_be_nowhere_else_is_not_deleted(pair: Pair) -> None:
         report = await removed(pair, topic, delete_copies=True)
         assert not any(each.deleted for each in report.removed)
         assert copy in topics(pair.grape)
+
+
+async def test_case_1005_the_dead_letters_of_a_deleted_copy_are_named_and_deleted_only_on_demand(pair: Pair) -> None:
+    # They stayed, with the records as they came, and nothing said so.
+    kept, gone, plain = pair.topic("letters-kept"), pair.topic("letters-gone"), pair.topic("letters-plain")
+    async with pair.engine() as engine:
+        for topic in (kept, gone, plain):
+            await copied(engine, topic)
+            make_topic(pair.grape, NewTopic(pair.naming.destination(topic) + DEAD_LETTERS, 1, 1))
+        letters = {topic: pair.naming.destination(topic) + DEAD_LETTERS for topic in (kept, gone, plain)}
+        async with command(pair, Choice(topic=gone, dry_run=True, deletes_dead_letters=True)) as running:
+            (line,) = (await remove_topics(running, delete_copies=True)).lines()
+            assert line.endswith(f"; {letters[gone]} is deleted")
+            (line,) = (await remove_topics(running)).lines()
+            assert line.endswith(f"; {letters[gone]} stays, with records as they came")
+        (line,) = (await removed(pair, kept, delete_copies=True)).lines()
+        assert line.endswith(f" is deleted with 10 copied records; {letters[kept]} stays, with records as they came")
+        async with command(pair, Choice(topic=gone, yes=True, deletes_dead_letters=True)) as running:
+            await remove_topics(running, delete_copies=True)
+        async with command(pair, Choice(topic=plain, yes=True, deletes_dead_letters=True)) as running:
+            await remove_topics(running)
+    assert {*letters.values()} & {*topics(pair.grape)} == {letters[kept], letters[plain]}
 
 
 async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_asks_before(pair: Pair) -> None:

@@ -110,3 +110,24 @@ def test_case_262_each_of_a_thousand_tasks_has_the_worker_that_owns_its_lane() -
     found = connect.status(NAME, replace(snapshot(), lanes=lanes), "")
     assert [task["worker_id"] for task in found["tasks"]] == ["", "vm-1:run-1"] * 500
     assert found["connector"]["worker_id"] == ""
+
+
+def test_case_1002_the_settings_of_the_connector_show_no_secret_of_a_url_or_a_command() -> None:
+    # They had the arguments of the command, the query of the endpoint and the keys of the audit table.
+    given = {
+        "SOURCE_OAUTH_TOKEN_COMMAND": "/opt/token --password Hidden1",
+        "DESTINATION_OAUTH_TOKEN_COMMAND": " ",
+        "DESTINATION_OAUTH_TOKEN_URL": "https://me:Hidden1@idp.example/token?key=Hidden2#Hidden3",
+        "AUDIT_PATH": "s3a://AKIA:Hid/den1@bucket/folder",
+        "CONSOLE_TOKEN": "Hidden1",
+        "REPLICA_TOPICS_SOURCE_REGEX": "a?b#c",
+    }
+    shown = connect.config(NAME, given, 1)
+    assert {name: shown[name] for name in given} == {
+        "SOURCE_OAUTH_TOKEN_COMMAND": "/opt/token",
+        "DESTINATION_OAUTH_TOKEN_COMMAND": "",
+        "DESTINATION_OAUTH_TOKEN_URL": "https://idp.example/token",
+        "AUDIT_PATH": "s3a://bucket/folder",
+        "CONSOLE_TOKEN": "********",
+        "REPLICA_TOPICS_SOURCE_REGEX": "a?b#c",
+    }

@@ -86,7 +86,7 @@ def test_an_exception_is_part_of_the_line_unless_tracebacks_are_wanted() -> None
     assert line.endswith("""dial failed target=b0:9092 error="IdentityRefused: another link's end\"""")
     first, *traceback = TextFormatter(traceback=True).format(failed).splitlines()
     assert first == line
-    assert traceback[0].startswith("Traceback")
+    assert traceback[0].startswith("  Traceback")
 
 
 def test_a_json_line_is_one_object_with_the_fields_in_their_types() -> None:

@@ -63,7 +63,7 @@ def test_tokens_come_from_one_place(both: dict[str, str]) -> None:
     assert fault.endswith("expected either SOURCE_OAUTH_TOKEN_URL or SOURCE_OAUTH_TOKEN_COMMAND with it")
 
 
-@pytest.mark.parametrize("url", ["http://idp.example/token", "idp.example", "https://", "https://me@idp.example/"])
+@pytest.mark.parametrize("url", ["http://idp.example/token", "idp.example", "https://"])
 def test_a_token_endpoint_is_reached_by_https_alone(url: str) -> None:
     (fault,) = faults(**BY_TOKEN, SOURCE_OAUTH_TOKEN_COMMAND="cat", SOURCE_OAUTH_TOKEN_URL=url)
     assert fault.startswith(f"SOURCE_OAUTH_TOKEN_URL={url}: expected an address that begins with https://")
@@ -145,3 +145,27 @@ def test_a_certificate_is_valid_now(
     write(tmp_path, Authority().leaf(Side.DESTINATION, begins=begins, lasts=lasts))
     (fault,) = faults(**own)
     assert fault.startswith(f"SOURCE_SSL_CERTIFICATE_FILE={tmp_path / 'own.pem'}: expected a certificate that is valid")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SOURCE_OAUTH_TOKEN_URL", "https://me:Hidden1@idp.example/token"),
+        ("DESTINATION_OAUTH_TOKEN_URL", "https://Hidden1@idp.example/token"),
+        ("AUDIT_PATH", "s3a://AKIA:Hidden1@bucket/folder"),
+        ("AUDIT_PATH", "s3a://AKIA:9a/Hidden1@bucket/folder"),
+        ("SPARK_EVENT_LOG_DIR", "s3a://AKIA:Hidden1@bucket/folder"),
+    ],
+)
+def test_a_login_in_a_url_is_refused_by_a_line_that_names_the_variable_and_shows_none_of_it(
+    name: str, value: str
+) -> None:
+    (fault,) = [fault for fault in faults(**{name: value}) if name in fault]
+    assert fault.startswith(f"{name}=")
+    assert fault.endswith(": expected a URL without a user or a password in it")
+    assert "Hidden1" not in fault
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/a@b", "gs://bucket/folder", "/audit/a@b:c"])
+def test_a_url_without_a_login_is_taken(path: str) -> None:
+    assert parsed(AUDIT_PATH=path).audit.path == path

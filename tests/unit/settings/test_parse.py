@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from appliance.errors import SettingsError
 from appliance.settings.parse import parse
@@ -13,7 +15,7 @@ from appliance.settings.secret import Secret
 from appliance.settings.target import Login, Target, TargetPattern
 from appliance.settings.values import KeyFiles, Route, SecretFile, SecurityProtocol, SshSettings, Start
 from appliance.settings.variable import Variable
-from appliance.settings.variables import GONE, TABLE
+from appliance.settings.variables import GONE, NAMES, TABLE
 from tests.support.settings import REQUIRED, SECRET
 
 
@@ -143,9 +145,21 @@ def test_the_names_of_the_link_are_no_part_of_a_strong_secret() -> None:
     assert faults({**names, **secret})[0].startswith("SHARED_SECRET: too easy to guess, ")
 
 
-def test_a_fault_is_one_line_whatever_the_value_holds() -> None:
-    [fault] = faults({"LOG_FORMAT": "text\nLANES=3\x1b[2J"})
-    assert fault.isprintable()
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LOG_FORMAT",
+        "DESTINATION_CA_FILE",
+        "SOURCE_BROKER_SERVERS",
+        "REPLICA_TRANSFORM_SQL_FILE",
+        "KAFKA_CLUSTERS_SOURCE_TOPIC",
+        "SHARED_SECRET_FILE",
+    ],
+)
+def test_case_1006_a_fault_is_one_line_whatever_the_value_holds(name: str) -> None:
+    # Faults between values, and those of files, had the marks of the value.
+    value = "/text\nLANES=3\x1b[2J\u202e"
+    assert all(fault.isprintable() for fault in faults({name: value}))
 
 
 def test_a_secret_is_taken_as_it_stands_and_other_values_are_trimmed() -> None:
@@ -327,3 +341,18 @@ def test_a_secret_that_docker_or_kubernetes_lets_all_read_is_refused_with_the_cu
     path = secret_file(tmp_path, SECRET.encode(), 0o444)
     [fault] = faults({"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(path)})
     assert fault.endswith(f"chmod o= {path} (a secret of Docker: mode 0440, of Kubernetes: defaultMode 0440)")
+
+
+MARKS = ["\x1b", "\u202e", "\u2028", "٣", "://", "u:p@", "s3a://", "a.b:1"]
+ODD = st.sampled_from([*"'\"\\$`\n\r\t=#,:[]*?(){}+~ -/0", *MARKS])
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(NAMES)), st.one_of(st.lists(ODD, max_size=8).map("".join), st.text(max_size=40)))
+def test_any_value_is_taken_or_refused_by_lines_that_name_a_variable(name: str, value: str) -> None:
+    try:
+        parse({**REQUIRED, name: value}, EVERY_ROLE)
+    except SettingsError as error:
+        for fault in error.faults:
+            assert fault.isprintable()
+            assert any(known in fault for known in NAMES)

@@ -1,0 +1,52 @@
+"""Tables and coloured lines at a terminal: the one place that uses rich, whose markup no text is taken for."""
+
+from collections.abc import Container, Iterable, Sequence
+from typing import IO, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from appliance.output import printable
+
+__all__ = ["Group", "RenderableType", "Table", "Text", "cell", "show", "table", "terminal"]
+
+_WIDTH = 1000
+"""Columns where there is no terminal: wide enough that no line is broken."""
+
+
+def cell(*lines: str, style: str = "") -> Text:
+    """Lines as they are, whatever they look like."""
+    return Text("\n".join(map(printable, lines)), style, overflow="fold")
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    title: str = "",
+    right: Container[str] = (),
+    unbroken: Container[str] = (),
+    **layout: Any,
+) -> Table:
+    """A table, with some columns to the ``right``, and some that are never broken; ``layout`` is rich's."""
+    made = Table(title=cell(title) if title else None, **layout)
+    for name in columns:
+        side: Any = "right" if name in right else "left"
+        made.add_column(cell(name), justify=side, overflow="fold", no_wrap=name in unbroken)
+    for row in rows:
+        made.add_row(*(each if isinstance(each, Text) else cell(each) for each in row))
+    return made
+
+
+def terminal(width: int = _WIDTH, file: IO[str] | None = None) -> Console:
+    """The console of stdout or another file; of this width where that is no terminal."""
+    console = Console(file=file)
+    return console if console.is_terminal else Console(file=file, width=width)
+
+
+def show(*parts: RenderableType, width: int = _WIDTH) -> None:
+    """Print tables and lines to stdout."""
+    console = terminal(width)
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, Text))
