@@ -61,6 +61,10 @@ class NameUnresolved(Unreachable):
     """A resolver has no address for a name."""
 
 
+class BrokerNotAllowed(Unreachable):
+    """The tunnel goes to no such broker, so it is not dialled; what it leads waits until the settings allow it."""
+
+
 class OutOfDescriptors(Unreachable):
     """The process has reached its limit of open sockets. The text says how to raise it."""
 

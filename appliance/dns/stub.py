@@ -74,6 +74,6 @@ async def system_addresses(host: str) -> tuple[str, ...]:
     except socket.gaierror as error:
         failure = Unreachable if error.errno == socket.EAI_AGAIN else NameUnresolved
         raise failure(f"the system's resolver has no address for {host}: {error.strerror}") from error
-    except UnicodeError as error:
+    except ValueError as error:
         raise NameUnresolved(f"{host} cannot be a host name: {error}") from error
     return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))

@@ -21,7 +21,7 @@ from appliance.errors import (
 from appliance.kafka.client.client_tls import ClientTls, certificate_remedy, own_certificate
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.dial import Resolve, connect
+from appliance.kafka.client.dial import Accept, Resolve, connect
 from appliance.kafka.client.login import Login, agree_versions
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOBODY
@@ -52,13 +52,13 @@ RemoteDial = Callable[[Target], Awaitable[None]]
 class BrokerPath:
     """The path from this VM to the brokers.
 
-    ``resolve`` finds their addresses, ``accept`` raises TargetRefused for a name or address that cannot be right,
+    ``resolve`` finds their addresses, ``accept`` refuses those that may not be dialled,
     ``remote_dial`` is None where there is no tunnel between. ``names``, ``near`` and ``beyond`` are the remedies when a
     name, a connection from here, or one through the tunnel fails.
     """
 
     resolve: Resolve
-    accept: Callable[[Target, Sequence[str]], None]
+    accept: Accept
     names: Remedies
     near: Remedies
     remote_dial: RemoteDial | None = None

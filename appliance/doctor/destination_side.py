@@ -5,9 +5,8 @@ The source's brokers are found and dialled as the replicator does it: by the DNS
 """
 
 import asyncio
-import ipaddress
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -20,15 +19,15 @@ from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRig
 from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
 from appliance.doctor.tunnel import TunnelChecks
-from appliance.errors import NameUnresolved, TargetRefused, Unreachable
-from appliance.gateway.model.brokers import why_refused
+from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.dial import accept_all
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
-from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings, Side
 from appliance.tls.identity import Identity
 from appliance.transform.model.statement import Statement
+from appliance.tunnel.model.allowlist import check_endpoint
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
 
@@ -115,25 +114,17 @@ def _at_home(cluster: KafkaCluster) -> BrokerPath:
     settings = cluster.settings
     down = f"check {settings.variable('BROKER_SERVERS')}, that the broker is up, and the firewalls between"
     return BrokerPath(
-        system_addresses, lambda *_: None, names_remedies(settings, "the system's resolver"), [(Unreachable, down)]
+        system_addresses, accept_all, names_remedies(settings, "the system's resolver"), [(Unreachable, down)]
     )
 
 
 def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> BrokerPath:
     tunnel, shim = settings.tunnel, settings.dns.listen
-
-    def accept(target: Target, addresses: Sequence[str]) -> None:
-        if not tunnel.allowed.allows(target):
-            raise TargetRefused(f"{target}: {why_refused(tunnel.allowed, target)}")
-        strange = [text for text in addresses if ipaddress.ip_address(text) not in tunnel.endpoint_network]
-        if strange:
-            raise NameUnresolved(f"{target.host} is {strange[0]} at {shim}, not in {tunnel.endpoint_network}")
-
     return BrokerPath(
         resolve=StubResolver(shim).addresses,
-        accept=accept,
+        accept=partial(check_endpoint, settings=tunnel),
         names=(
-            (TargetRefused, "allow it on both VMs: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"),
+            (BrokerNotAllowed, "allow it on both VMs: SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"),
             (NameUnresolved, f"what runs at DNS_LISTEN={shim} has other settings: restart {_GATEWAY} with these"),
             (Unreachable, f"nobody answers at DNS_LISTEN={shim}: start {_GATEWAY}"),
         ),

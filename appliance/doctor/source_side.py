@@ -49,8 +49,9 @@ class SourceVm:
         source = _with_certificate_here(settings.source)
         check_authorities(source)
         client_id = f"{settings.replicator}-doctor"
-        cluster = KafkaCluster(source, broker_resolver(settings.tunnel), client_id)
-        self.source = BrokerChecks(cluster, _beside(settings), client_id, relays_only=True)
+        path = _beside(settings)
+        cluster = KafkaCluster(source, path.resolve, client_id, accept=path.accept)
+        self.source = BrokerChecks(cluster, path, client_id, relays_only=True)
         self._topics = SourceTopics(cluster, Naming.of(settings))
 
     async def close(self) -> None:

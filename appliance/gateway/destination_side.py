@@ -20,6 +20,7 @@ from appliance.tls.identity import Identity
 from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.limits.connection_limit import raise_fd_limit
+from appliance.tunnel.model.allowlist import check_endpoint
 from appliance.tunnel.model.timeouts import DRAIN_SECONDS
 from appliance.tunnel.stream.jams import reset_jammed
 
@@ -84,4 +85,5 @@ def _keys(identity: Identity, tunnel: TunnelSettings) -> Keys:
 
 
 def _source_cluster(settings: Settings, endpoints: Endpoints) -> KafkaCluster:
-    return KafkaCluster(settings.source, resolver(endpoints), f"{settings.replicator}-gateway", "; through the tunnel")
+    accept, name = partial(check_endpoint, settings=settings.tunnel), f"{settings.replicator}-gateway"
+    return KafkaCluster(settings.source, resolver(endpoints), name, "; through the tunnel", accept=accept)

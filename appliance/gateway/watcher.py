@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from appliance.errors import ApplianceError, NameUnresolved, SettingsError
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.model.brokers import VARIABLES, BrokerState, BrokerView, Change, Fault, compare, why_refused
+from appliance.gateway.model.brokers import BrokerState, BrokerView, Change, Fault, compare
 from appliance.kafka.client.interface import Cluster
 from appliance.settings.target import AllowedTargets, Target
+from appliance.tunnel.model.allowlist import VARIABLES, why_refused
 
 PAUSE = 3.0
 """Seconds between two polls: a broker that joined is noticed after it at the latest."""

@@ -176,7 +176,7 @@ class TunnelSettings:
             "Loopback network in which the destination VM gives each source broker an address.",
             loopback_network,
             "127.64.0.0/10",
-            roles=Role.DESTINATION,
+            roles=Role.DESTINATION | Role.REPLICATOR,
         ),
     ]
     connections_max: Annotated[

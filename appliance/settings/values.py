@@ -11,7 +11,7 @@ from appliance.settings.control_center import ControlCenterSettings
 from appliance.settings.groups import GroupSettings
 from appliance.settings.parsers import choice, listed, matching, yes_or_no
 from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGap, Start, TopicNaming, TopicSettings
-from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Side
+from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
 from appliance.settings.transform import OnTransformError, TransformSettings
@@ -107,7 +107,7 @@ class Settings:
             "SOURCE_BROKER_PATTERN",
             "Names of further brokers: *.domain:port or *.domain:first-last, comma separated.",
             listed(TargetPattern.parse),
-            roles=TUNNEL_ENDS,
+            roles=TUNNEL_ENDS | Role.REPLICATOR,
         ),
     ]
     route: Annotated[

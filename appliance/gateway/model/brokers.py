@@ -20,12 +20,10 @@ from appliance.errors import (
     TokenUnavailable,
     Unreachable,
 )
-from appliance.settings.target import AllowedTargets, Target, is_ip_literal
+from appliance.settings.target import AllowedTargets, Target
 
 BROKERS_MAX = 1000
 """Most brokers taken from metadata; those with the lowest node ids."""
-
-VARIABLES = "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"
 
 Brokers = Mapping[int, Target]
 """The brokers by node id."""
@@ -107,20 +105,4 @@ def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:
         joined=tuple(target for node, target in now.items() if node not in known),
         moved=tuple((known[node], target) for node, target in now.items() if known.get(node, target) != target),
         left=tuple(target for node, target in known.items() if node not in now),
-    )
-
-
-def why_refused(allowed: AllowedTargets, target: Target) -> str:
-    """The reason why a broker is not on the allow-list."""
-    if is_ip_literal(target.host):
-        return "it is advertised by an address, and the tunnel goes to names only"
-    ports = allowed.ports_of(target.host)
-    return f"its name is allowed on other ports only: {_spans(ports)}" if ports else "its name is not allowed"
-
-
-def _spans(ports: tuple[int, ...]) -> str:
-    firsts = [port for port in ports if port - 1 not in ports]
-    lasts = [port for port in ports if port + 1 not in ports]
-    return ", ".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True)
     )

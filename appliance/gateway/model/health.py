@@ -6,10 +6,11 @@ An answer is a JSON object; all is well when its ``troubles`` are empty. Its ``r
 import math
 from dataclasses import dataclass
 
-from appliance.gateway.model.brokers import VARIABLES, BrokerState, BrokerView, why_refused
+from appliance.gateway.model.brokers import BrokerState, BrokerView
 from appliance.settings.target import AllowedTargets
 from appliance.settings.values import Side
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
+from appliance.tunnel.model.allowlist import VARIABLES, why_refused
 from appliance.tunnel.model.counters import Counters
 
 STALE_SECONDS = 30.0

@@ -11,7 +11,7 @@ from kio.static.primitive import i8
 
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.dial import Resolve
+from appliance.kafka.client.dial import Accept, Resolve, accept_all
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.login import Login, open_session
 from appliance.kafka.protocol import metadata
@@ -41,11 +41,13 @@ class KafkaCluster:
         client_id: str,
         way: str = "",
         timeouts: Timeouts = TIMEOUTS,
+        accept: Accept = accept_all,
     ) -> None:
         """``way`` is added to the text of an error when nothing answers: how the cluster is reached."""
         self.settings = settings
         self._way = way
         self._resolve = resolve
+        self._accept = accept
         self._client_id = client_id
         self._timeouts = timeouts
         self._login = Login(settings)
@@ -161,7 +163,8 @@ class KafkaCluster:
         return await asyncio.shield(self._dials[key])
 
     async def _dial(self, target: Target, purpose: str) -> BrokerConnection:
-        connection = await open_session(target, self._login, self._resolve, self._client_id, self._timeouts)
+        way = self._resolve, self._client_id, self._timeouts, self._accept
+        connection = await open_session(target, self._login, *way)
         connection.on_silence = self._doubt
         self._connections[target, purpose] = connection
         log.debug("broker connected", extra={"fields": {"broker": str(target), "purpose": purpose}})

@@ -10,7 +10,7 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
-from appliance.errors import ApplianceError, raise_first
+from appliance.errors import ApplianceError, PeerError, raise_first
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.versions import offers
@@ -58,8 +58,11 @@ async def write_limits(
     for name, settings in described.items():
         least, times = settings.get(LEAST_IN_SYNC), settings.get(TIMES)
         keeps_times = times is None or times.value != "LogAppendTime"
-        in_sync = int((least and least.value) or 1)
-        limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times)
+        try:
+            in_sync = int((least and least.value) or 1)
+            limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times)
+        except (KeyError, ValueError) as error:
+            raise PeerError(f"the limits of {name} are no numbers: {error}") from error
     return limits, failures
 
 

@@ -26,6 +26,9 @@ from appliance.settings.target import Target
 _TOGETHER_BYTES = 64 * 1024
 """Read size until the frame's length is known, in bytes."""
 
+_AHEAD_BYTES = 1024 * 1024
+"""Least room for an announced frame, in bytes. More is made as bytes come: a length alone reserves no memory."""
+
 _MANY = 8
 _REST = 0.002
 """With more pending answers than this, the bytes of this many seconds are read together: each read costs."""
@@ -85,7 +88,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._broken: ApplianceError | None = None
         self._together = bytearray(_TOGETHER_BYTES)
         self._frame: bytearray | None = None
-        self._filled = 0
+        self._filled = self._size = 0
         self._began = 0.0
 
     @property
@@ -173,7 +176,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """The buffer for the next bytes: the frame that has begun, so that they need no copy, or the shared one."""
-        return memoryview(self._together if self._frame is None else self._frame)[self._filled :]
+        if self._frame is None:
+            return memoryview(self._together)[self._filled :]
+        if self._filled == len(self._frame):
+            self._frame += bytes(min(self._size - self._filled, max(self._filled, _AHEAD_BYTES)))
+        return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come."""
@@ -182,7 +189,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._filled += nbytes
         if self._frame is None:
             self._split()
-        elif self._filled == len(self._frame):
+        elif self._filled == self._size:
             frame, self._frame, self._filled = self._frame, None, 0
             self._answered(frame)
         if self._frame is None and len(self._pending) > _MANY:
@@ -201,8 +208,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             frame = data[at + SIZE.size : min(at + SIZE.size + size, end)]
             at += SIZE.size + size
             if at > end:
-                self._filled = len(frame)
-                self._frame = frame.ljust(size, b"\0")
+                self._frame, self._filled, self._size = frame, len(frame), size
                 return
             self._answered(frame)
         self._filled = end - at
@@ -226,14 +232,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             self._throttle(throttle_seconds(pending.settle(frame)))
         except PeerError as error:
-            pending.fail(error)
-            self._break(error)
+            self._unread(pending, type(error)(f"{self.target}: {error}"), error)
         except ApplianceError as error:
             pending.fail(error)
         except Exception as error:  # the caller waits for this answer, now without a deadline: it must not hang
-            unread = PeerError(f"{self.target} sent an unreadable answer to a {pending.exchange.name}: {error!r}")
-            pending.fail(unread)
-            self._break(unread)
+            text = f"{self.target} sent an unreadable answer to a {pending.exchange.name}: {error!r:.200}"
+            self._unread(pending, PeerError(text), error)
+
+    def _unread(self, pending: _Pending[Any], error: PeerError, cause: Exception) -> None:
+        error.__cause__ = cause
+        pending.fail(error)
+        self._break(error)
 
     def eof_received(self) -> bool:
         """The broker has closed its side; so do we. With TLS, answers that came just before may be lost."""

@@ -12,14 +12,26 @@ from appliance.settings.target import Target
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """Finds the addresses of a host name; raises NameUnresolved or Unreachable."""
 
+Accept = Callable[[Target, Sequence[str]], None]
+"""Raises the refusal of a target that may not be dialled; asked before its addresses are known, and with them."""
+
+
+def accept_all(target: Target, addresses: Sequence[str]) -> None:
+    """Dial whatever a cluster names, as any client in its network does."""
+
 
 async def connect(
-    target: Target, resolve: Resolve, client_id: str, tls: ssl.SSLContext | None, timeouts: Timeouts = TIMEOUTS
+    target: Target,
+    resolve: Resolve,
+    client_id: str,
+    tls: ssl.SSLContext | None,
+    timeouts: Timeouts = TIMEOUTS,
+    accept: Accept = accept_all,
 ) -> BrokerConnection:
     """A connection to ``target``, the first of its addresses that answers; TLS checks the target's own name.
 
     Raises:
-        NameUnresolved: the resolver has no address.
+        BrokerNotAllowed, NameUnresolved, TargetRefused: ``accept`` refuses it, or the resolver has no address.
         IdentityRefused: the certificate is not the target's, or no trusted authority signed it.
         CertificateRefused: the target does not accept our certificate; with TLS 1.3, an answer may raise it later.
         PeerError: the peer does not speak TLS.
@@ -27,7 +39,7 @@ async def connect(
     """
     loop = asyncio.get_running_loop()
     failure: Exception | None = None
-    for address in await _addresses(target, resolve, timeouts):
+    for address in await _addresses(target, resolve, accept, timeouts):
         try:
             async with asyncio.timeout(timeouts.connect):
                 _, connection = await loop.create_connection(
@@ -46,17 +58,20 @@ async def connect(
             raise refusal(target, error) or PeerError(
                 f"{target} does not speak TLS on this port: {error.reason}"
             ) from error
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ValueError, OverflowError) as error:  # the last two: no such host name, or port
             failure = error
     raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure
 
 
-async def _addresses(target: Target, resolve: Resolve, timeouts: Timeouts) -> Sequence[str]:
+async def _addresses(target: Target, resolve: Resolve, accept: Accept, timeouts: Timeouts) -> Sequence[str]:
+    accept(target, ())
     try:
         async with asyncio.timeout(timeouts.connect):
-            return await resolve(target.host)
+            addresses = await resolve(target.host)
     except TimeoutError as error:
         raise Unreachable(f"no address of {target.host} was found within {timeouts.connect:g} s") from error
+    accept(target, addresses)
+    return addresses
 
 
 def _reason(failure: Exception | None) -> str:

@@ -25,7 +25,7 @@ from appliance.errors import (
 )
 from appliance.kafka.client.client_tls import ClientTls, certificate_remedy
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.dial import Resolve, connect
+from appliance.kafka.client.dial import Accept, Resolve, accept_all, connect
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.token_fetch import fetch_of
 from appliance.kafka.client.tokens import TokenSource
@@ -148,16 +148,23 @@ async def _exchange(connection: BrokerConnection, conversation: sasl.Tokens) -> 
         try:
             token = conversation.send(answer.auth_bytes)
         except StopIteration:
-            return answer.session_lifetime.total_seconds()
+            return max(answer.session_lifetime.total_seconds(), 0.0)
+        except PeerError as error:
+            raise PeerError(f"{connection.target}: {error}") from error
 
 
 async def open_session(
-    target: Target, login: Login, resolve: Resolve, client_id: str, timeouts: Timeouts = TIMEOUTS
+    target: Target,
+    login: Login,
+    resolve: Resolve,
+    client_id: str,
+    timeouts: Timeouts = TIMEOUTS,
+    accept: Accept = accept_all,
 ) -> BrokerConnection:
     """A connection to one broker of the cluster, logged in.
 
     Raises:
-        Unreachable: it does not answer.
+        Unreachable: it does not answer, or ``accept`` refuses it.
         IdentityRefused: its certificate is not accepted, or it does not accept ours.
         PeerError: the peer is not secured as the settings require.
         CredentialsRefused: it does not accept the API key, or the token.
@@ -166,7 +173,7 @@ async def open_session(
     """
     cluster = login.cluster
     try:
-        connection = await connect(target, resolve, client_id, login.tls(), timeouts)
+        connection = await connect(target, resolve, client_id, login.tls(), timeouts, accept)
         await _log_in(connection, login)
     except CertificateRefused as error:
         raise CertificateRefused(f"{error}: {certificate_remedy(cluster)}") from error

@@ -15,7 +15,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from appliance.errors import ApplianceError, BrokerBusy, raise_first
+from appliance.errors import ApplianceError, BrokerBusy, PeerError, raise_first
 from appliance.grouping import grouped
 from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
@@ -75,6 +75,8 @@ async def _ask(
                     offsets[key] = int(answer.offset)
                 else:
                     refused[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
+        unsaid = [key for key in led if key not in offsets and key not in refused]
+        refused.update({key: PeerError(f"the leader of {key[0]}-{key[1]} leaves out its offset") for key in unsaid})
 
     return offsets, await ask_leaders(cluster, metadata, partitions, ask) | refused
 

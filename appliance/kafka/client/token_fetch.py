@@ -80,8 +80,8 @@ def _in_answer(cluster: ClusterSettings, where: str, status: int, body: bytes) -
     """The token in an answer; of a refusal only OAuth's own short code is shown."""
     try:
         answer = json.loads(body)
-        code = answer.get("error") if status != 200 else None
-    except (ValueError, AttributeError):
+        code = str(answer.get("error")) if status != 200 else None
+    except (ValueError, AttributeError, RecursionError):
         answer, code = None, None
     if status in (400, 401, 403):
         shown = f": {code}" if code in _ERROR_CODES else ""
@@ -91,7 +91,7 @@ def _in_answer(cluster: ClusterSettings, where: str, status: int, body: bytes) -
         raise TokenUnavailable(f"{where}: HTTP {status} in place of a token")
     try:
         return token_of(answer["access_token"], _positive(answer.get("expires_in")))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise TokenUnavailable(f"{where}: its answer holds no access_token: is it a token endpoint?") from error
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import base64
-import binascii
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -86,6 +86,6 @@ def _life(text: str) -> float:
     try:
         claims = text.split(".")[1]
         expires = float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return _UNKNOWN_LIFE
-    return expires - time.time()
+    return expires - time.time() if math.isfinite(expires) else _UNKNOWN_LIFE

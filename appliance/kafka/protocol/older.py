@@ -15,6 +15,7 @@ from typing import Any
 from kio.static.protocol import RequestPayload
 
 from appliance.kafka.protocol import versions
+from appliance.kafka.protocol.lengths import kinds
 from appliance.kafka.protocol.wire import Response, Typed, decode, encode
 
 _VERSION = re.compile(r"\.v\d+\.")
@@ -84,20 +85,14 @@ def _hints(module: str, name: str) -> dict[str, Any]:
 
 def _converted(value: Any, hint: Any) -> Any:
     if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
-        part = next(kind for kind in _kinds(hint) if dataclasses.is_dataclass(kind))
+        part = next(kind for kind in kinds(hint) if dataclasses.is_dataclass(kind))
         return tuple(as_type(each, typing.cast("type[Any]", part)) for each in value)
     return value
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types named in a type: those of a union, and of a tuple's items."""
-    arguments = typing.get_args(hint)
-    return tuple(kind for argument in arguments for kind in _kinds(argument)) if arguments else (hint,)
-
-
 def _absent(hint: Any) -> Any:
     """The value of a field that the other version lacks, and that has no default in the protocol."""
-    if types.NoneType in _kinds(hint):
+    if types.NoneType in kinds(hint):
         return None
     empty: dict[Any, Any] = {bool: False, str: ""}
     return empty.get(hint, ())

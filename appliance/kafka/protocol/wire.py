@@ -21,7 +21,8 @@ from kio.serial.readers import Reader
 from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
-from appliance.errors import PeerError
+from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.protocol.lengths import walk
 
 Response = TypeVar("Response", bound=ResponsePayload)
 Answer = TypeVar("Answer", covariant=True)
@@ -53,12 +54,12 @@ class Exchange(Protocol[Answer]):
 
 
 def throttle_seconds(answer: object) -> float:
-    """Time for which the broker reads nothing from the connection (KIP-219); 0: it continues reading.
+    """Time for which the broker reads nothing from the connection (KIP-219), ten minutes at most; 0: it reads on.
 
     Most of kio's responses have it.
     """
     time: datetime.timedelta | None = getattr(answer, "throttle_time", None)
-    return time.total_seconds() if time else 0.0
+    return min(max(time.total_seconds(), 0.0), 600.0) if time else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +110,10 @@ def decode(response_type: type[Response], frame: bytearray, correlation: int) ->
     content = memoryview(frame).toreadonly()
     try:
         check_correlation(frame, correlation)
-        _, size = _reader(response_type.__header_schema__)(content, 0)
-        response, _ = _reader(response_type)(content, size)
-    except (SerialError, struct.error, ValueError, LookupError) as error:
+        begin = walk(response_type.__header_schema__)(frame, 0)
+        walk(response_type)(frame, begin)
+        response, _ = _reader(response_type)(content, begin)
+    except (SerialError, BatchCorrupt, struct.error, ValueError, LookupError, OverflowError) as error:
         raise PeerError(f"the broker sent an unreadable {response_type.__name__}: {error}") from error
     assert isinstance(response, response_type)
     return response

@@ -31,6 +31,8 @@ def read_unsigned(data: Buffer, at: int) -> tuple[int, int]:
     Raises:
         IndexError, BatchCorrupt: as above.
     """
+    if data[at] < 0x80:
+        return data[at], at + 1
     value = shift = 0
     for position in range(at, at + _BYTES_MAX):
         byte = data[position]

@@ -1,9 +1,11 @@
-"""The targets that the source VM dials: pure decisions, so that it is never an open proxy.
+"""The targets that each VM dials: pure decisions, so that neither is an open proxy.
 
-Two checks, in this order: the *name* must be on the allow-list (before it is resolved, so that no client makes the
-source VM query names), and the *addresses* that it resolves to must be allowed. One forbidden address refuses the
-target: a name that resolves to a broker and to this VM's own loopback at once is an attack (DNS rebinding) or a
-mistake, never a cluster.
+The destination VM dials source brokers at their endpoints alone: metadata may name any host of its network.
+
+The source VM makes two checks, in this order: the *name* must be on the allow-list (before it is resolved, so that no
+client makes the source VM query names), and the *addresses* that it resolves to must be allowed. One forbidden address
+refuses the target: a name that resolves to a broker and to this VM's own loopback at once is an attack (DNS rebinding)
+or a mistake, never a cluster.
 
 An IPv6 address may lead to an IPv4 host. For mechanisms in use today (IPv4-mapped addresses, the translators of
 IPv6-only networks), both the IPv4 address and the outer one are checked. Deprecated mechanisms are refused: the address
@@ -13,9 +15,11 @@ does not show which host forwards the packet, and to which host.
 import ipaddress
 from collections.abc import Sequence
 
-from appliance.errors import TargetRefused
-from appliance.settings.target import Target
+from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused
+from appliance.settings.target import AllowedTargets, Target, is_ip_literal
 from appliance.settings.values import TunnelSettings
+
+VARIABLES = "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -70,6 +74,36 @@ def check_target(target: Target, settings: TunnelSettings) -> None:
     """
     if not settings.allowed.allows(target):
         raise TargetRefused(f"{target} is not on the allow-list")
+
+
+def check_endpoint(target: Target, addresses: Sequence[str], settings: TunnelSettings) -> None:
+    """Check that the destination VM may dial a source broker: it is on the allow-list, and has endpoints alone.
+
+    Raises:
+        BrokerNotAllowed: it isn't on the list.
+        NameUnresolved: one of its addresses is no endpoint's: the resolver is not our shim, or has other settings.
+    """
+    if not settings.allowed.allows(target):
+        raise BrokerNotAllowed(f"{target}: {why_refused(settings.allowed, target)}: {VARIABLES}")
+    network = settings.endpoint_network
+    if strange := [text for text in addresses if ipaddress.ip_address(text) not in network]:
+        raise NameUnresolved(f"{target} resolves to {strange[0]}, outside of TUNNEL_ENDPOINT_NETWORK={network}")
+
+
+def why_refused(allowed: AllowedTargets, target: Target) -> str:
+    """The reason why a broker is not on the allow-list."""
+    if is_ip_literal(target.host):
+        return "it is advertised by an address, and the tunnel goes to names only"
+    ports = allowed.ports_of(target.host)
+    return f"its name is allowed on other ports only: {_spans(ports)}" if ports else "its name is not allowed"
+
+
+def _spans(ports: tuple[int, ...]) -> str:
+    firsts = [port for port in ports if port - 1 not in ports]
+    lasts = [port for port in ports if port + 1 not in ports]
+    return ", ".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True)
+    )
 
 
 def dialable(target: Target, addresses: Sequence[str], settings: TunnelSettings) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from appliance.errors import (
     TimedOut,
 )
 from appliance.gateway.model import brokers as brokers_module
-from appliance.gateway.model.brokers import Fault, compare, why_refused
+from appliance.gateway.model.brokers import Fault, compare
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
+from appliance.tunnel.model.allowlist import why_refused
 from tests.support.brokers import ALLOWED, B0, B1, B2, BY_ADDRESS, OTHER_NAME, OTHER_PORT
 
 

@@ -1,6 +1,9 @@
 import base64
+import contextlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from appliance.errors import CredentialsRefused, PeerError
 from appliance.kafka.protocol import sasl
@@ -49,6 +52,38 @@ def test_scram_refuses_a_challenge_that_is_not_for_us(challenge: bytes) -> None:
     next(conversation)
     with pytest.raises(PeerError):
         conversation.send(challenge)
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [
+        *(
+            b"r=%sx,i=4096",
+            b"s=AAAA,i=4096",
+            b"r=%sx,s=AAAA",
+            b"r=%sx,s=AAAA,i=q",
+            b"r=%sx,s=A,i=4096",
+            b"r=%sx,s=,i=4096",
+        ),
+        *(b"r=%sx,s=AAAA,i=1", b"r=%sx,s=AAAA,i=1000000000", b"r=%sx,s=AAAA,i=-1", b"m=x,r=%sx,s=AAAA,i=4096"),
+    ],
+)
+def test_case_974_a_challenge_that_is_none_of_scram_is_the_brokers_fault(challenge: bytes) -> None:
+    # Before, a part that was missing raised KeyError, i=q ValueError; and a million rounds held up everything else.
+    conversation = rfc_7677()
+    next(conversation)
+    with pytest.raises(PeerError):
+        conversation.send(challenge.replace(b"%s", b"rOprNGfwEbeRWgbNEkqO"))
+
+
+@given(st.binary(max_size=80), st.sampled_from([b"", b"v=", b"r=rOprNGfwEbeRWgbNEkqO", SERVER_FIRST]), st.booleans())
+def test_no_message_of_a_broker_raises_another_error(noise: bytes, begin: bytes, final: bool) -> None:
+    conversation = rfc_7677()
+    next(conversation)
+    with contextlib.suppress(PeerError, CredentialsRefused):
+        if final:
+            conversation.send(SERVER_FIRST)
+        conversation.send(begin + noise)
 
 
 def test_scram_says_that_the_password_is_wrong() -> None:

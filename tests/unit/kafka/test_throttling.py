@@ -198,3 +198,9 @@ def test_every_kind_of_answer_says_for_how_long(answer: object) -> None:
 
 def test_an_answer_that_cannot_say_it_throttles_nothing() -> None:
     assert throttle_seconds(b"") == 0
+
+
+@pytest.mark.parametrize(("announced", "borne"), [(-1, 0), (3600, 600), (2**31 / 1000 - 1, 600)])
+def test_case_976_a_broker_that_announces_hours_of_silence_is_borne_for_minutes(announced: float, borne: float) -> None:
+    # Before, all requests of a connection waited for as long as its broker liked, up to 24 days.
+    assert throttle_seconds(Answered(datetime.timedelta(seconds=announced))) == borne

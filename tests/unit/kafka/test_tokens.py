@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
@@ -11,9 +12,11 @@ from dataclasses import replace
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from appliance.errors import TokenUnavailable
-from appliance.kafka.client.token_fetch import fetch_of
+from appliance.errors import CredentialsRefused, TokenUnavailable
+from appliance.kafka.client.token_fetch import _in_answer, fetch_of
 from appliance.kafka.client.tokens import Token, TokenSource, token_of
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
@@ -136,3 +139,33 @@ async def test_the_token_of_msk_is_a_request_to_connect_signed_for_fifteen_minut
     }
     assert given == signature(f"kafka.{REGION}.amazonaws.com", query)
     assert 890 < token.life <= 900
+
+
+NESTED, HUGE = "[" * 60_000, "1" + "0" * 400
+
+
+@pytest.mark.parametrize("claims", [NESTED, f'{{"exp": {HUGE}}}', '{"exp": NaN}', '{"exp": Infinity}'])
+def test_case_975_a_token_with_claims_that_nobody_should_make_is_used_for_a_minute(claims: str) -> None:
+    # Before, they raised RecursionError and OverflowError, or were used for ever.
+    assert token_of(f"e30.{base64.urlsafe_b64encode(claims.encode()).decode()}.c2ln").life == 60.0
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        *((400, body) for body in (NESTED, '{"error": []}')),
+        (200, NESTED),
+        (200, f'{{"access_token": "a", "expires_in": {HUGE}}}'),
+    ],
+)
+def test_case_975_an_answer_that_no_token_endpoint_should_give_is_its_fault(status: int, body: str) -> None:
+    cluster = parse(REQUIRED, Role.REPLICATOR).source
+    with pytest.raises((TokenUnavailable, CredentialsRefused), match=r"^the endpoint"):
+        _in_answer(cluster, "the endpoint", status, body.encode())
+
+
+@given(st.integers(), st.binary(max_size=200))
+def test_no_answer_of_a_token_endpoint_raises_another_error(status: int, body: bytes) -> None:
+    cluster = parse(REQUIRED, Role.REPLICATOR).source
+    with contextlib.suppress(TokenUnavailable, CredentialsRefused):
+        _in_answer(cluster, "the endpoint", status, body)

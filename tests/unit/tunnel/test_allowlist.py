@@ -1,10 +1,13 @@
+import ast
 import ipaddress
+from pathlib import Path
 
 import pytest
 
-from appliance.errors import TargetRefused
+import appliance
+from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused
 from appliance.settings.target import Target
-from appliance.tunnel.model.allowlist import check_target, dialable
+from appliance.tunnel.model.allowlist import check_endpoint, check_target, dialable
 from tests.support.tunnel import tunnel_settings
 
 BROKER = Target("b0.orange.example", 9093)
@@ -137,3 +140,41 @@ def test_an_address_outside_of_the_networks_of_the_brokers_is_refused(address):
 def test_a_network_around_a_place_where_no_broker_lives_does_not_permit_it(address, network):
     with pytest.raises(TargetRefused, match="resolves to"):
         dialable(BROKER, (address,), within(network))
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (Target("10.0.0.7", 9093), "10.0.0.7:9093: it is advertised by an address"),
+        (Target("::1", 9093), "[::1]:9093: it is advertised by an address"),
+        (Target("10.1", 9093), "10.1:9093: its name is not allowed"),
+        (Target("neighbour.home.example", 9093), "neighbour.home.example:9093: its name is not allowed"),
+        (Target("b0.orange.example", 70_000), "b0.orange.example:70000: its name is allowed on other ports only: 9093"),
+    ],
+)
+def test_a_broker_that_the_settings_do_not_allow_is_not_dialled_whatever_its_address(target, reason):
+    with pytest.raises(BrokerNotAllowed) as refused:
+        check_endpoint(target, ("127.64.0.1",), STRICT)
+    assert str(refused.value).startswith(reason)
+    assert str(refused.value).endswith(": SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "::ffff:127.64.0.1"])
+def test_an_allowed_broker_is_dialled_at_its_endpoint_alone(address):
+    check_endpoint(BROKER, (), STRICT)
+    check_endpoint(BROKER, ("127.64.0.1",), STRICT)
+    with pytest.raises(NameUnresolved, match=r"outside of TUNNEL_ENDPOINT_NETWORK=127\.64\.0\.0/10"):
+        check_endpoint(BROKER, ("127.64.0.1", address), STRICT)
+
+
+def test_every_client_of_a_source_beyond_a_tunnel_checks_what_it_dials():
+    """The destination, and a source without a tunnel, are dialled as their metadata has them."""
+    files = Path(appliance.__file__).parent.rglob("*.py")
+    calls = [node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    made = [call for call in calls if getattr(call.func, "id", "") == "KafkaCluster"]
+    checked = [call for call in made if any(keyword.arg == "accept" for keyword in call.keywords)]
+    assert len(checked) == 3
+    assert sorted(ast.unparse(call) for call in made if call not in checked) == [
+        "KafkaCluster(settings.destination, system_addresses, settings.replicator)",
+        "KafkaCluster(settings.source, system_addresses, settings.replicator)",
+    ]

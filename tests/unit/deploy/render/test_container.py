@@ -83,3 +83,9 @@ def test_no_endpoint_gets_the_address_of_the_shim(tmp_path: Path) -> None:
     gateway, *_ = SERVICES[DESTINATION_VM]
     found = settings(tmp_path, DESTINATION_VM, gateway)
     assert ipaddress.ip_address(found.dns.listen.host) not in found.tunnel.endpoint_network
+
+
+def test_every_service_that_dials_source_brokers_has_the_gateways_allow_list_and_network(tmp_path: Path) -> None:
+    changes = {"SOURCE_BROKER_PATTERN": "*.orange.example:9092", "TUNNEL_ENDPOINT_NETWORK": "127.80.0.0/16"}
+    found = [settings(tmp_path, DESTINATION_VM, service, **changes).tunnel for service in SERVICES[DESTINATION_VM]]
+    assert {(str(*one.allowed.patterns), str(one.endpoint_network)) for one in found} == {tuple(changes.values())}
