@@ -1,7 +1,6 @@
 """The appliance's command lines, as an operator types them on the VM where this process runs."""
 
 import os
-import shlex
 
 IN_CONTAINER = "docker-compose exec replicator appliance"
 """Runs a command on a VM with containers; docker-compose.yml sets the variable to it."""
@@ -11,5 +10,5 @@ DOCTOR = "docker-compose run --rm doctor" if PROGRAM == IN_CONTAINER else f"{PRO
 
 
 def topic_option(name: str) -> str:
-    """The option by which a command that takes a regex of topics takes this one alone."""
-    return f"--topic {shlex.quote(name.replace('.', '[.]'))}"
+    """The argument by which a command takes this topic alone, whatever its name."""
+    return f"--topic-name={name}"
