@@ -11,8 +11,8 @@ DOCTOR = "docker-compose run --rm doctor" if PROGRAM == IN_CONTAINER else f"{PRO
 
 
 def topic_option(name: str) -> str:
-    """The option by which a command that takes a regex of topics takes this one alone."""
-    return f"--topic {quoted(name.replace('.', '[.]'))}"
+    """The argument by which a command takes this topic alone, whatever its name."""
+    return f"--topic-name={name}"
 
 
 def quoted(text: str) -> str:

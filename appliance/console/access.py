@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from appliance.errors import ApplianceError
 from appliance.settings.secret import Secret
+from appliance.settings.target import is_ip_literal
 
 SESSION_SECONDS = 8 * 3600
 _SESSIONS_MAX = 256
@@ -109,9 +110,9 @@ def from_elsewhere(headers: Mapping[str, str]) -> bool:
 def known_host(host: str, names: tuple[str, ...]) -> bool:
     """True if the page is called by an address or a name of its own, and not by another site's (DNS rebinding).
 
-    A name without a dot is in no public DNS.
+    The resolver of a network may give also a name without a dot to anybody there.
     """
     name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
     name = name.lower().rstrip(".")
-    is_address = ":" in name or all(part.isdigit() for part in name.split("."))
-    return is_address or "." not in name or name.endswith(".localhost") or name in {one.lower() for one in names}
+    own = name == "localhost" or name.endswith(".localhost") or name in {one.lower() for one in names}
+    return own or is_ip_literal(name)

@@ -1,36 +1,39 @@
-"""The control centers of the VM's other links, each reached by a Unix socket in CONTROL_CENTER_LINKS.
+"""The cards of the VM's other links, from their control centers' Unix sockets in CONTROL_CENTER_LINKS.
 
-Each control center shows its own link, because only its network reaches that link's clusters. It serves the same pages
-on a socket too, and passes requests for another link to that link's socket.
+Each control center shows its own link, because only its network reaches that link's clusters. Another link is a card of
+data that leads to its own control center's address: no page of another has this page's origin.
+
+A peer has the same user, or root: as the owner of the socket's file, and as the listening process (SO_PEERCRED). In
+containers that is the user who prepared the link. Other sockets are passed over; a peer's card is checked all the same.
 """
 
 import asyncio
 import contextlib
 import hashlib
 import json
-import time
+import os
+import re
+import socket
+import stat
+import struct
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 from aiohttp import web
-from multidict import CIMultiDict
 
-from appliance.runtime.local_pages import whole_body
+from appliance.settings.control_center import PAGE_URL
 
 _CARD_SECONDS = 2.0
-_PAGE_SECONDS = 20.0
-_BODY_MAX = 4 * 1024 * 1024
-_KNOWN_FOR = 2.0
+_WAIT_SECONDS = 0.3  # of a page; what comes later shows on the next one
+_CARD_MAX = 16 * 1024
 _LINKS_MAX = 100
+_TEXT_MAX = 250
 _NUMBER_MAX = 1e14
 """A time in milliseconds is less until the year 5138."""
-
-_PASSED_ON = (
-    *("Content-Type", "Cookie", "Origin", "Sec-Fetch-Site", "Host"),
-    *("X-Part", "Authorization", "Accept", "X-Forwarded-Proto"),
-)
-_PASSED_BACK = ("Content-Type", "Location", "Set-Cookie", "Retry-After")
+_UCRED = struct.Struct("iII")  # process, user and group (unix(7))
+_TEXTS = ("link", "replicator", "source", "destination", "state", "url")
+_NUMBERS = ("since", "at", "lag_records", "lag_seconds", "records", "topics", "problems")
+_NOBODY: dict[str, Any] = {**dict.fromkeys((*_TEXTS, *_NUMBERS)), "state": "unknown", "stale": True, "reason": ""}
 
 
 def socket_of(directory: Path, link: str) -> Path:
@@ -44,72 +47,67 @@ class Neighbours:
     def __init__(self, directory: Path | None, own: Path | None) -> None:
         self._directory = directory
         self._own = own
-        self._cards: list[dict[str, Any]] = []
-        self._asked = -_KNOWN_FOR
-        self._asking = asyncio.Lock()
+        self._cards: dict[Path, dict[str, Any]] = {}
+        self._asking: asyncio.Task[None] | None = None
 
     async def cards(self) -> list[dict[str, Any]]:
-        """The cards of the other links. One that does not answer has its last card, as stale."""
-        async with self._asking:
-            if time.monotonic() - self._asked >= _KNOWN_FOR:
-                before = {card["socket"]: card for card in self._cards}
-                self._cards = list(await asyncio.gather(*(_card(path, before) for path in self._sockets())))
-                self._asked = time.monotonic()
-        return self._cards
+        """The newest cards of the other links. Nobody waits for one that does not answer; its last card is stale."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="cards of other links")
+        await asyncio.wait({self._asking}, timeout=_WAIT_SECONDS)
+        return list(self._cards.values())
 
-    async def pass_on(self, link: str, request: web.Request) -> web.StreamResponse | None:
-        """Another link's answer to a request; None if no other link has this name."""
-        path = socket_of(self._directory, link) if self._directory else None
-        if path not in self._sockets() or path is None or came_by_socket(request):
-            return None
-        headers = CIMultiDict((name, request.headers[name]) for name in _PASSED_ON if name in request.headers)
-        headers["X-Viewer"] = request.remote or ""
+    async def _ask(self) -> None:
+        there = self._sockets()
+        self._cards = {path: self._cards.get(path, _NOBODY | {"replicator": path.stem}) for path in there}
+        await asyncio.gather(*map(self._renew, there))
+
+    async def _renew(self, path: Path) -> None:
         try:
-            async with (
-                asyncio.timeout(_PAGE_SECONDS),
-                _session(path) as session,
-                session.request(
-                    request.method,
-                    "http://link" + request.raw_path,
-                    headers=headers,
-                    data=await request.read(),
-                    allow_redirects=False,
-                ) as answer,
-            ):
-                body = await whole_body(answer, _BODY_MAX)
-                back = CIMultiDict((name, value) for name, value in answer.headers.items() if name in _PASSED_BACK)
-                return web.Response(status=answer.status, headers=back, body=body)
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            reason = str(error) or f"nothing within {_PAGE_SECONDS:g} s"
-            return web.Response(status=502, text=f"the control center of {link} does not answer: {reason}\n")
+            async with asyncio.timeout(_CARD_SECONDS):
+                self._cards[path] = _read_card(json.loads(await _body(path)), path)
+        except (OSError, TimeoutError, ValueError, RecursionError) as error:
+            cause = str(error) or f"nothing within {_CARD_SECONDS:g} s"
+            reason = f"its control center does not answer at {path}: {cause}; remove that file if the link is gone"
+            self._cards[path] |= {"state": "unknown", "stale": True, "reason": reason}
 
     def _sockets(self) -> list[Path]:
-        if self._directory is None:
-            return []
-        with contextlib.suppress(OSError):
-            return sorted(path for path in self._directory.glob("*.sock") if path != self._own)[:_LINKS_MAX]
-        return []
+        """The sockets of peers: those of others neither show nor displace one."""
+        found = []
+        for path in self._directory.glob(f"{'[0-9a-f]' * 16}.sock") if self._directory else ():
+            with contextlib.suppress(OSError):
+                about = path.lstat()
+                if path != self._own and stat.S_ISSOCK(about.st_mode) and about.st_uid in (0, os.getuid()):
+                    found.append(path)
+        return sorted(found)[:_LINKS_MAX]
 
 
 def came_by_socket(request: web.Request) -> bool:
-    """True of a request that another link's control center has passed on; it is not passed on again."""
+    """True of a request of another link's control center."""
     return request.transport is not None and not isinstance(request.transport.get_extra_info("peername"), tuple)
 
 
-async def _card(path: Path, before: dict[str, dict[str, Any]]) -> dict[str, Any]:
+async def _body(path: Path) -> bytes:
+    """The JSON that a peer answers over HTTP; nobody else is asked.
+
+    Raises:
+        ValueError: no peer listens there, or its answer is none or too long.
+    """
+    reader, writer = await asyncio.open_unix_connection(path, limit=_CARD_MAX)
     try:
-        async with (
-            asyncio.timeout(_CARD_SECONDS),
-            _session(path) as session,
-            session.get("http://link/card.json") as answer,
-        ):
-            answer.raise_for_status()
-            return _read_card(json.loads(await whole_body(answer, _BODY_MAX)), path)
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError) as error:
-        cause = str(error) or f"nothing within {_CARD_SECONDS:g} s"
-        reason = f"its control center does not answer at {path}: {cause}; remove that file if the link is gone"
-        last = before.get(str(path), _NOBODY | {"link": path.stem, "replicator": path.stem})
-        return last | {"socket": str(path), "state": "unknown", "stale": True, "reason": reason}
+        credentials = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        if (user := _UCRED.unpack(credentials)[1]) not in (0, os.getuid()):
+            raise ValueError(f"it is of user {user}")
+        writer.write(b"GET /card.json HTTP/1.1\r\nHost: link\r\nConnection: close\r\n\r\n")
+        sent = b""
+        while len(sent) <= _CARD_MAX and (part := await reader.read(_CARD_MAX)):
+            sent += part
+    finally:
+        writer.transport.abort()
+    head, _, body = sent.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200 ") or len(sent) > _CARD_MAX:
+        raise ValueError("it sends no card")
+    return body
 
 
 def _read_card(sent: object, path: Path) -> dict[str, Any]:
@@ -119,21 +117,17 @@ def _read_card(sent: object, path: Path) -> dict[str, Any]:
         ValueError: it is no card of this socket's link.
     """
     given = sent if isinstance(sent, dict) else {}
-    texts = {name: value if isinstance(value := given.get(name), str) else "unknown" for name in _TEXTS}
+    texts = {name: _text(given.get(name)) for name in _TEXTS}
     if socket_of(path.parent, texts["link"]) != path:
         raise ValueError("it sends no card of this link")
+    url = texts["url"] if re.fullmatch(PAGE_URL, texts["url"]) else ""
     numbers = {name: value if _is_number(value := given.get(name)) else None for name in _NUMBERS}
-    return {**texts, **numbers, "reason": "", "stale": given.get("stale") is not False, "socket": str(path)}
+    return {**texts, **numbers, "url": url, "reason": "", "stale": given.get("stale") is not False}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) and len(value) <= _TEXT_MAX and value.isprintable() else "unknown"
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _NUMBER_MAX
-
-
-_TEXTS = ("link", "replicator", "source", "destination", "state")
-_NUMBERS = ("since", "at", "lag_records", "lag_seconds", "records", "topics", "problems")
-_NOBODY: dict[str, Any] = dict.fromkeys((*_TEXTS, *_NUMBERS))
-
-
-def _session(path: Path) -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(connector=aiohttp.UnixConnector(path=str(path)))

@@ -88,9 +88,10 @@ class LinkPages:
             "problems": len(problems(snapshot)) if snapshot else None,
         }
 
-    def overview(self, cards: list[dict[str, Any]]) -> str:
-        """The page of all links."""
-        return filled("overview.html", title="Control center", cards=cards)
+    def overview(self, others: list[dict[str, Any]]) -> str:
+        """The page of all links: this one, and the cards of ``others``."""
+        own = {**self.card(), "url": f"/links/{self.link}/"}
+        return filled("overview.html", title="Control center", cards=[own, *others])
 
     def main(self) -> str:
         """The link itself."""

@@ -3,6 +3,7 @@
 Law: whoever reaches the address may read; only who has CONSOLE_TOKEN may send a command.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError
 from appliance.kafka.client.clock import now_ms
+from appliance.runtime.local_pages import dialled
 from appliance.settings.values import Settings
 from appliance.status.model.document import health
 
@@ -89,7 +91,6 @@ class ConsoleServer:
                 web.post(f"{own}/session", self._begin_session),
                 web.post(f"{own}/session/end", self._end_session),
                 web.post(f"{own}/actions/{{action}}", self._act),
-                web.route("*", "/links/{link}/{rest:.*}", self._other_link),
                 *self._connect.routes(),
             ]
         )
@@ -98,10 +99,15 @@ class ConsoleServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse requests by way of another site, and add the headers."""
-        if not known_host(request.host, self._settings.names):
+        by_socket, own = came_by_socket(request), self._settings
+        if not by_socket and not known_host(request.host, (own.listen.host, *own.names)):
             answer: web.StreamResponse = web.Response(
                 status=421, text=f"{request.host!a}: not a name of this page: CONTROL_CENTER_NAMES\n"
             )
+        elif by_socket and request.path != "/card.json":
+            answer = web.Response(status=404, text="another control center gets the card alone\n")
+        elif ".." in re.split(r"[/\\]", request.path):
+            answer = web.Response(status=400, text="a path with .. is refused\n")
         elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
             answer = web.Response(status=403, text="a request from another site is refused\n")
         else:
@@ -134,7 +140,7 @@ class ConsoleServer:
         if "text/html" not in request.headers.get("Accept", ""):
             return self._connect.root()
         self._watch.look()
-        return _html(request, self._pages.overview([self._pages.card(), *await self._neighbours.cards()]))
+        return _html(request, self._pages.overview(await self._neighbours.cards()))
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         """The control center answers: always 200; the link's health is the content."""
@@ -142,7 +148,8 @@ class ConsoleServer:
 
     async def _card(self, _request: web.Request) -> web.StreamResponse:
         self._watch.look()
-        return web.json_response(self._pages.card())
+        own_url = self._settings.url or f"http://{dialled(self._settings.listen)}/"
+        return web.json_response({**self._pages.card(), "url": own_url})
 
     def _cached(self, make: Callable[[web.Request], str]) -> Handler:
         """A page that is made once for each snapshot, however many look at it."""
@@ -226,22 +233,15 @@ class ConsoleServer:
             self._messages = {request.cookies.get(self._cookie, ""): str(error)}
         return _seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
 
-    async def _other_link(self, request: web.Request) -> web.StreamResponse:
-        answer = await self._neighbours.pass_on(request.match_info["link"], request)
-        if answer is None:
-            raise web.HTTPNotFound(reason="this VM has no such link, or its control center does not run")
-        return answer
-
 
 def _viewer_address(request: web.Request) -> str:
-    """The viewer's address; another link's control center passes it on, by the socket."""
-    return request.headers.get("X-Viewer", "") if came_by_socket(request) else request.remote or ""
+    return request.remote or ""
 
 
 async def _form(request: web.Request) -> dict[str, str]:
     try:
         return {name: str(value) for name, value in (await request.post()).items()}
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, ConnectionError, RuntimeError) as error:
         raise web.HTTPBadRequest(reason="the form cannot be read") from error
 
 

@@ -1,8 +1,11 @@
 """The addresses on which the control center serves: a TCP port, and a socket for the VM's other control centers."""
 
+import asyncio
 import contextlib
+import errno
+import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 from aiohttp import web
@@ -10,6 +13,12 @@ from aiohttp import web
 from appliance.errors import SettingsError
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
+
+log = logging.getLogger("appliance.console")
+
+_HEAD_SECONDS = 20.0
+"""Longest wait for the head of a connection's first or next request; an open page asks every 3 s."""
+_CONNECTIONS_MAX = 256
 
 
 @contextlib.asynccontextmanager
@@ -19,30 +28,59 @@ async def serving(app: web.Application, at: Target, own_socket: Path | None) -> 
     Raises:
         SettingsError: one of them cannot be had.
     """
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=2.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, keepalive_timeout=_HEAD_SECONDS)
+    accept = _bounded(runner)
     await runner.setup()
+    with port_refused("CONTROL_CENTER_LISTEN", at):
+        listener = await asyncio.get_running_loop().create_server(accept, at.host, at.port)
     bound: int | None = None
     try:
-        with port_refused("CONTROL_CENTER_LISTEN", at):
-            await web.TCPSite(runner, at.host, at.port).start()
-        port: int = runner.addresses[0][1]
         if own_socket is not None:
             bound = await _serve_on_socket(runner, own_socket)
-        yield Target(at.host, port)
+        yield Target(at.host, listener.sockets[0].getsockname()[1])
     finally:
+        listener.close()
         await runner.cleanup()
         if own_socket is not None and bound is not None:
             _remove(own_socket, bound)
 
 
-async def _serve_on_socket(runner: web.AppRunner, path: Path) -> int:
+def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    """Accept connections. One too many ends the oldest that sends its request or takes its answer, else of all."""
+    answering = set[object]()
+
+    @web.middleware
+    async def note(request: web.Request, handler: Callable[..., Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+        if not request.can_read_body:  # a body may never come
+            answering.add(request.protocol)
+        try:
+            return await handler(request)
+        finally:
+            answering.discard(request.protocol)
+
+    def accept() -> asyncio.Protocol:
+        assert runner.server is not None
+        there = sorted(runner.server.connections, key=answering.__contains__)
+        for each in there[: max(0, len(there) - _CONNECTIONS_MAX + 1)]:
+            if each.transport is not None:
+                each.transport.abort()
+        return runner.server()
+
+    runner.app.middlewares.append(note)
+    return accept
+
+
+async def _serve_on_socket(runner: web.AppRunner, path: Path) -> int | None:
     """Replace the socket that a killed process has left; return the new one's inode, since another may follow."""
     try:
         _remove(path)
         await web.UnixSite(runner, str(path)).start()
-        os.chmod(path, 0o666)  # the other links' control centers may run as other users
+        os.chmod(path, 0o600 if os.getuid() else 0o666)  # root's is every user's peer
         return os.stat(path).st_ino
     except OSError as error:
+        if error.errno in (errno.EPERM, errno.EADDRINUSE, errno.ENOSPC):  # by another user of the directory
+            log.warning("the VM's other control centers do not see this one", extra={"fields": {"reason": str(error)}})
+            return None
         raise SettingsError([f"CONTROL_CENTER_LINKS={path.parent}: {error.strerror or error}"]) from error
 
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Protocol
@@ -39,6 +40,7 @@ Work = Callable[[Operation], Coroutine[Any, Any, Outcome]]
 def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
     """Declare the options that these commands share; ``topics`` is the help of the option that chooses topics."""
     command.add_argument("--topic", default="", metavar="REGEX", help=topics)
+    command.add_argument("--topic-name", dest="topic", type=re.escape, metavar="T", help="only this source topic")
     add_terms(command)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import re
 from functools import partial
 
 from appliance.errors import LinkRefused, SettingsError
@@ -44,6 +45,7 @@ SPARK = Command(
 def _resume_options(command: argparse.ArgumentParser) -> None:
     subject = command.add_mutually_exclusive_group()
     subject.add_argument("--topic", metavar="T", help="the source topic, or a regex of paused ones (default: the link)")
+    subject.add_argument("--topic-name", metavar="T", help="this source topic alone, paused or not")
     subject.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
     command.add_argument(
         "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all stopped ones)"
@@ -76,6 +78,8 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
 
 async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
     """Make paused topics active, and retry stopped partitions, unless the operator names a place for these."""
+    paused = re.escape(parsed.topic_name) if parsed.topic_name else parsed.topic or ""
+    parsed.topic = parsed.topic_name or parsed.topic
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
         raise SettingsError(["--partition, --from and --take-over need --topic"])
@@ -83,7 +87,7 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
         raise SettingsError(
             ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
         )
-    count = 0 if elsewhere else await _resume_paused(settings, parsed)
+    count = 0 if elsewhere else await _resume_paused(settings, parsed, paused)
     if parsed.removed:
         return count
     choice = Choice(parsed.topic or "", parsed.partition, parsed.start, parsed.take_over)
@@ -95,9 +99,9 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
         return count  # a regex is not a topic's name, and a link that never ran has no partitions
 
 
-async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
-    """Number of paused topics, or 1 for the link."""
-    chosen = operation.Choice(parsed.topic or "", parsed.why, parsed.dry_run, yes=True)
+async def _resume_paused(settings: Settings, parsed: argparse.Namespace, topics: str) -> int:
+    """Number of paused topics among those of the regex, or 1 for the link."""
+    chosen = operation.Choice(topics, parsed.why, parsed.dry_run, yes=True)
     async with operation.operation(settings, chosen, say) as running:
         report = await set_paused(running, CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME)
     if report.states or report.kept:

@@ -136,9 +136,10 @@ class _Run:
     def _require_same(self, record: StateRecord) -> None:
         held = record.details
         if not self._is_same(record):
-            of = "" if held.get(_PARTITION) is None else f" --partition {held[_PARTITION]}"
-            command = f"{PROGRAM} reset {topic_option(record.topic)}{of} --to {quoted(str(held.get(_TO)))}"
-            raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: `{command}` ends it")
+            words = ["reset", topic_option(record.topic), f"--to={held.get(_TO)}"]
+            words += [] if held.get(_PARTITION) is None else [f"--partition={held[_PARTITION]}"]
+            ends_it = " ".join(["`" + PROGRAM, *map(quoted, words)]) + "` ends it"
+            raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: {ends_it}")
 
     def _is_same(self, record: StateRecord) -> bool:
         """True of a reset with the options of this one."""

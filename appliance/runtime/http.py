@@ -17,7 +17,7 @@ from appliance.settings.target import Target
 
 TEXT = "text/plain; charset=utf-8"
 _HEAD_MAX = 16 * 1024
-_CONNECTIONS_MAX = 64
+_CONNECTIONS_MAX = 256  # more than the backlog of 100, which is accepted at once
 _TIMEOUT = 10.0
 _READ_BYTES = 4096
 
@@ -48,7 +48,8 @@ class HttpServer:
         self._pages = pages
         self._seconds = seconds
         self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], bool] = {}
+        """The oldest first; true while its page is made, false of one that sends its head or takes its answer."""
 
     async def start(self, variable: str, at: Target) -> Target:
         """Listen, and return the address. Port 0 is any free one.
@@ -81,11 +82,12 @@ class HttpServer:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._serving) >= _CONNECTIONS_MAX:
-            writer.transport.abort()
-            return
+            oldest = min(self._serving, key=self._serving.__getitem__)
+            del self._serving[oldest]
+            oldest.cancel()
         task = asyncio.create_task(self._serve(reader, writer), name="http request")
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        self._serving[task] = False
+        task.add_done_callback(lambda done: self._serving.pop(done, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError):
@@ -98,12 +100,15 @@ class HttpServer:
                     writer.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_MAX)
+        protocol, task = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_MAX), asyncio.current_task()
+        assert task is not None
         try:
             request = await _request(protocol, reader)
+            self._serving[task] = True
             page = await self._page(request) if request is not None else None
         except h11.RemoteProtocolError as error:
             page = Page(error.error_status_hint, TEXT, b"this is no HTTP request\n")
+        self._serving[task] = False
         if page is not None:
             writer.write(_encoded(protocol, page))
             await writer.drain()

@@ -10,13 +10,17 @@ from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.variable import Variable
 
+PAGE_URL = r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?/?"
+"""The address of a control center, as a regular expression."""
+
 
 @dataclass(frozen=True, slots=True)
 class ControlCenterSettings:
     """The address of the page, and who may do more than read it.
 
     ``token`` is empty if nobody may. ``links`` is the directory in which the control centers of one VM find each other,
-    None for this link alone. ``names`` are further names by which browsers may call the page.
+    None for this link alone. ``names`` are further names by which browsers may call the page. ``url`` is where the
+    other control centers' cards of this link lead; empty for ``listen``.
     """
 
     listen: Annotated[
@@ -34,7 +38,7 @@ class ControlCenterSettings:
         Variable(
             "CONTROL_CENTER_NAMES",
             "Domain names by which browsers reach the page, for example through a proxy; comma separated.",
-            listed(matching(r"[A-Za-z0-9.-]+", "a domain name, such as kafka.example.com")),
+            listed(matching(r"[A-Za-z0-9._-]+", "a domain name, such as kafka.example.com")),
             roles=Role.CONSOLE,
         ),
     ]
@@ -54,6 +58,15 @@ class ControlCenterSettings:
             "CONTROL_CENTER_LINKS",
             "Directory in which the control centers of a VM's links find each other; empty: each shows its own link.",
             optional(Path),
+            roles=Role.CONSOLE,
+        ),
+    ]
+    url: Annotated[
+        str,
+        Variable(
+            "CONTROL_CENTER_URL",
+            "Address, http://host:port, to which the VM's other control centers link; empty: as this one listens.",
+            matching(f"(?:{PAGE_URL})?", "http://host:port or https://host:port"),
             roles=Role.CONSOLE,
         ),
     ]

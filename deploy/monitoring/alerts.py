@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 import yaml
 
-from appliance.program import IN_CONTAINER
+from appliance.program import IN_CONTAINER, topic_option
 
 REPLICATOR_JOB = "kafka-replicator"
 TUNNEL_JOB = "kafka-tunnel"
 """The jobs of ``monitoring/prometheus.yml``."""
 
 _LINK = "{{ $labels.link }} ({{ $labels.instance }})"
+_TOPIC = "{{ $labels.topic }}"
 _STATUS = f"On the destination VM, `{IN_CONTAINER} status`"
-_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic {{{{ $labels.topic }}}}`"
+_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic={_TOPIC}`"
 _DOCTOR = "Run `docker-compose run --rm doctor` on the destination VM"
 
 
@@ -78,7 +79,7 @@ REPLICATOR_ALERTS = (
         "1m",
         f"The topic {{{{ $labels.topic }}}} has stopped partitions: {{{{ $value }}}}, link {_LINK}.",
         f"{_TOPIC_STATUS} shows the reason of each, and the commands that end it. With `--dry-run` these only show "
-        f"what they change. `{IN_CONTAINER} resume --topic {{{{ $labels.topic }}}}` retries all whose cause is mended.",
+        f"what they change. `{IN_CONTAINER} resume {topic_option(_TOPIC)}` retries all whose cause is mended.",
     ),
     Alert(
         "KafkaReplicatorTopicStopped",

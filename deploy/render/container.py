@@ -19,7 +19,7 @@ from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
 from appliance.settings.variables import TABLE
 from deploy.render.mounts import Mount, mounts
-from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm
+from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
 
 SALT = "# salt: "
 """Start of the line of the file that holds ``Vm.salt``."""
@@ -66,7 +66,7 @@ def service_settings(service: Service, environment: Mapping[str, str], settings:
         for variable in TABLE
         if variable.roles & service.role and environment.get(variable.name)
     }
-    return given | _in_a_container(service.role, settings, vm) | _files(mounts(settings, service.role))
+    return given | _in_a_container(service.role, environment, settings, vm) | _files(mounts(settings, service.role))
 
 
 def settings_text(values: Mapping[str, str], vm: Vm) -> str:
@@ -89,11 +89,13 @@ def fingerprint(text: str, secrets: Iterable[Secret] = ()) -> str:
     return hashlib.sha256("".join([*lines, *(secret.reveal() for secret in secrets)]).encode()).hexdigest()[:16]
 
 
-def _in_a_container(role: Role, settings: Settings, vm: Vm) -> dict[str, str]:
+def _in_a_container(role: Role, environment: Mapping[str, str], settings: Settings, vm: Vm) -> dict[str, str]:
     """Settings that differ in a container; its pages listen on every address, because its loopback is not the VM's."""
     changed: dict[str, str] = {}
     if role & Role.CONSOLE:
         changed |= {"CONTROL_CENTER_LISTEN": f"0.0.0.0:{CONTROL_CENTER_PORT}", "CONTROL_CENTER_LINKS": LINKS_DIRECTORY}
+        *_, published = port_mappings(environment, settings, role)
+        changed["CONTROL_CENTER_URL"] = settings.control_center.url or f"http://{published.at}/"
     if role & Role.REPLICATOR:
         changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
     if role & TUNNEL_ENDS:

@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from bench.lib.running import free_port
 from tests.console.browser import Browser
 from tests.console.conftest import TOKEN, Center, control_center, outrun_by_retention
 from tests.console.firing import firing
@@ -146,7 +147,7 @@ async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves
         await asyncio.to_thread(
             seen.wait_for,
             "orders-0: stopped since",
-            "bin/appliance resume --topic orders --partition 0 --from earliest",
+            "bin/appliance resume --topic-name=orders --partition 0 --from earliest",
         )
         options = ["--topic", "orders", "--partition", "0", "--from", "earliest"]
         async with lasting.link.running("resume", *options) as resume:
@@ -169,18 +170,20 @@ async def test_the_page_stands_while_no_replicator_runs(lasting: Center, seen: B
 
 
 @pytest.mark.release  # held by tests/real/console/test_neighbours.py
-async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_from_the_others_page(
+async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_its_own_control_center(
     lasting: Center, seen: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     links = str(tmp_path_factory.mktemp("links"))
-    other = {"DESTINATION_CLUSTER_ID": "lemon", "CONTROL_CENTER_LINKS": links}
+    at = f"127.0.0.1:{free_port('127.0.0.1')}"
+    other = {"DESTINATION_CLUSTER_ID": "lemon", "CONTROL_CENTER_LINKS": links, "CONTROL_CENTER_LISTEN": at}
     async with (
         control_center(lasting.link, CONTROL_CENTER_LINKS=links) as (_, own),
         control_center(lasting.link, **other) as (neighbour, _),
     ):
         await asyncio.to_thread(seen.open, f"http://{own}/")
         await asyncio.to_thread(seen.wait_for, "orange → grape", "orange → lemon")
-        await asyncio.to_thread(seen.open, f"http://{own}/links/orange-lemon/topics")
+        assert f"http://{at}/" in [link.get_attribute("href") for link in seen.find(".card h2 a")]
+        await asyncio.to_thread(seen.open, f"http://{at}/links/orange-lemon/topics")
         await asyncio.to_thread(seen.wait_for, "orders.copy")
         await neighbour.kill()
         await asyncio.to_thread(seen.open, f"http://{own}/")

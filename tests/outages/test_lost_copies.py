@@ -121,7 +121,7 @@ async def test_case_16_a_positions_topic_that_lost_its_end_doubles_nothing(pair:
         fault = str(await engine.until_stopped(topic))
         assert re.search(r"holds records from offset \d+ on that no position accounts for", fault)
         with pytest.raises(
-            SettingsError, match=f"no position accounts for.*resume --topic {topic} --partition 0 --from "
+            SettingsError, match=f"no position accounts for.*resume --topic-name={topic} --partition 0 --from "
         ):
             await resume(lossy.settings(), Choice(topic, 0, "retry"), lambda _: None)
         assert await resume(lossy.settings(), Choice(topic, 0, "20"), lambda _: None) == 1

@@ -77,7 +77,7 @@ async def test_a_copy_that_kafka_reo_began_waits_for_the_offset_and_is_completed
     replicator = await start("replicate", four(pair, topic), tmp_path)
     try:
         said = await replicator.wait_for_line("ends at offset 40, and no position says how far", PATIENCE)
-        assert f"`appliance resume --topic {topic} --partition 0 --from` earliest, latest or an offset" in said
+        assert f"`appliance resume --topic-name={topic} --partition 0 --from` earliest, latest or an offset" in said
         chosen = "--topic", topic, "--partition", "0", "--from", "40"
         assert await (await start("resume", four(pair, topic), tmp_path, *chosen)).wait(PATIENCE) == 0
         copies = await until_rows(pair.grape, f"destination-{topic}", 100)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.console.access import Access
 from appliance.console.commands import Commands
-from appliance.console.neighbours import Neighbours
+from appliance.console.neighbours import Neighbours, socket_of
 from appliance.console.server import ConsoleServer
 from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView
@@ -39,8 +39,10 @@ def watch_of(*taken: Snapshot, clock: Callable[[], float] = time.monotonic) -> L
 
 
 @contextlib.asynccontextmanager
-async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **changed: str) -> AsyncIterator[str]:
-    """Serve one snapshot; yield the address."""
+async def shown(
+    taken: Snapshot | None, env_file: Path = Path("setenv.sh"), links: Path | None = None, **changed: str
+) -> AsyncIterator[str]:
+    """Serve one snapshot, among the control centers of ``links``; yield the address."""
 
     async def no_tunnel() -> TunnelView:
         return TunnelView(direct=True)
@@ -48,8 +50,9 @@ async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **ch
     own, clock = settings(**changed), (lambda: 1000.0)
     watch, commands = watch_of(*filter(None, [taken]), clock=clock), Commands(env_file)
     access = Access(own.control_center.token, clock)
-    server = ConsoleServer(own, REQUIRED | changed, watch, commands, Neighbours(None, None), access, no_tunnel)
-    async with serving(server.app, Target("127.0.0.1", 0), None) as address:
+    socket = socket_of(links, own.tunnel.link) if links else None
+    server = ConsoleServer(own, REQUIRED | changed, watch, commands, Neighbours(links, socket), access, no_tunnel)
+    async with serving(server.app, Target("127.0.0.1", 0), socket) as address:
         try:
             yield str(address)
         finally:

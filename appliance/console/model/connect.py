@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from appliance.link.model.copy_states import LINK, CopyState
+from appliance.program import topic_option
 from appliance.settings.variables import TABLE
 from appliance.status.model.messages import problems, utc
 from appliance.status.model.snapshot import LaneStatus, LinkState, Snapshot
@@ -115,10 +116,10 @@ def retries(snapshot: Snapshot | None, lane: str | None) -> Iterator[list[str]]:
         if topic.state is not CopyState.ACTIVE or not stopped:
             continue
         if lane is None:
-            yield ["resume", f"--topic={topic.name}"]
+            yield ["resume", topic_option(topic.name)]
         for partition in stopped:
             if str(partition.lane) == lane:
-                yield ["resume", f"--topic={topic.name}", f"--partition={partition.partition}"]
+                yield ["resume", topic_option(topic.name), f"--partition={partition.partition}"]
 
 
 def error(code: int, message: str) -> Json:

@@ -36,7 +36,7 @@ class Remedy:
         return f"{self.effect}: `{self.command}`"
 
 
-_ONE = "resume --topic {topic} --partition {partition}"
+_ONE = "resume {topic} --partition {partition}"
 _FIRST = Remedy("go on at the source's first record; what it lost goes to the gap ledger", f"{_ONE} --from earliest")
 _AGAIN = Remedy("copy all that the source has, behind what the copy holds", f"{_ONE} --from earliest")
 _LATEST = Remedy("leave out what the source has now; it goes to the gap ledger", f"{_ONE} --from latest")
@@ -45,12 +45,10 @@ _PASS = Remedy("leave out what is before {following}; it goes to the gap ledger"
 _HERE = Remedy("go on from the position, behind what the copy holds", f"{_ONE} --from {{position}}")
 _DIVERGED = Remedy("copy what the source has written since its loss", f"{_ONE} --from {{diverged}}")
 _AFTER_LOSS = Remedy("go on after the loss, which goes to the gap ledger", _ONE)
-_FAILOVER = Remedy("bring back what the producer wrote: first", "failover {of_topic}")
-_FAILBACK = Remedy("and then", "failback {of_topic}")
+_FAILOVER = Remedy("bring back what the producer wrote: first", "failover {topic}")
+_FAILBACK = Remedy("and then", "failback {topic}")
 _NAMED = Remedy("restart the links into the source, which leave their names, and then this one; then go on", _ONE)
-_TAKE_OVER = Remedy(
-    "when that link is no more, take its copy over", "resume --topic {topic} --from earliest --take-over"
-)
+_TAKE_OVER = Remedy("when that link is no more, take its copy over", "resume {topic} --from earliest --take-over")
 
 
 class StopKind(enum.Enum):
@@ -98,8 +96,7 @@ class Stop:
         if self.partition is None and self.kind is not StopKind.ANOTHERS:
             return ()
         words = {
-            "topic": quoted(self.topic),
-            "of_topic": topic_option(self.topic),
+            "topic": quoted(topic_option(self.topic)),
             "partition": self.partition,
             "position": "earliest" if self.offset in (None, UNKNOWN) else self.offset,
             "following": self._following or "OFFSET",

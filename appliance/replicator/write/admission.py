@@ -22,6 +22,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import NO_PLACE, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.producers import link_of
 from appliance.link.model.replicas import Replica
+from appliance.program import topic_option
 from appliance.replicator.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyEnds, LookedTo, examine_copies
 from appliance.replicator.write.lane import Lane
 
@@ -227,8 +228,8 @@ def _admit_new(
     if end > 0 and begun:
         stop = PartitionStopped(
             f"{replica.destination_topic}-{replica.partition} ends at offset {end}, and no position says how far "
-            f"{replica.name} is copied there: choose by `appliance resume --topic {replica.source_topic} --partition "
-            f"{replica.partition} --from` earliest, latest or an offset of the source"
+            f"{replica.name} is copied there: choose by `appliance resume {topic_option(replica.source_topic)} "
+            f"--partition {replica.partition} --from` earliest, latest or an offset of the source"
         )
         _stop_new(admission, replica, held, stop)
     elif position != held:

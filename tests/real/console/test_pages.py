@@ -107,8 +107,8 @@ async def test_case_285_a_form_that_is_none_is_refused_and_is_no_failure(
 @pytest.mark.parametrize(
     ("path", "state", "expected"),
     [
-        ("tasks/1/restart", CopyState.ACTIVE, ["resume --topic=orders --partition=2"]),
-        ("restart", CopyState.ACTIVE, ["resume --topic=orders"]),
+        ("tasks/1/restart", CopyState.ACTIVE, ["resume --topic-name=orders --partition=2"]),
+        ("restart", CopyState.ACTIVE, ["resume --topic-name=orders"]),
         ("restart", CopyState.PAUSED, []),
     ],
 )
@@ -185,6 +185,7 @@ async def test_case_261_akhq_is_told_that_the_plugin_has_no_settings_to_change(p
         ({"Authorization": f"Bearer {TOKEN}", "Origin": "http://evil.example"}, 403),
         ({"Authorization": f"Bearer {TOKEN}", "Sec-Fetch-Site": "cross-site"}, 403),
         ({"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}, 421),
+        ({"Authorization": f"Bearer {TOKEN}", "Host": "evil"}, 421),
     ],
 )
 @pytest.mark.parametrize(
@@ -226,3 +227,17 @@ async def test_the_control_centers_health_is_the_links_and_it_always_answers() -
                 found = await answer.json()
             assert (answer.status, found["link"], found["state"]) == (200, "orange-grape", state)
             assert isinstance(found["troubles"], list)
+
+
+@pytest.mark.parametrize(
+    "path", ["..", "../..", "%2e%2e", ".%2E/card.json", "..%2fcard.json", "..\\x", "%5c..%5c", "..?a"]
+)
+async def test_case_983_a_path_with_two_dots_is_refused_before_anything_reads_it(path: str) -> None:
+    async with shown(of_size({"orders": 2}, now=at(0))) as address:
+        for start in (OWN, "/assets/", "/connectors/", "/"):
+            reader, writer = await asyncio.open_connection(*address.split(":"))
+            writer.write(f"GET {start}{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+            answered = await reader.read()
+            writer.close()
+            assert answered.startswith(b"HTTP/1.1 400 "), start
+            assert answered.endswith(b"a path with .. is refused\n")

@@ -177,7 +177,7 @@ async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_comma
                         await positioned(pair, "earliest", choice)
                 if await everywhere(pair, topic) == {CopyState.RESETTING}:
                     with pytest.raises(
-                        LinkRefused, match=f"`bin/appliance reset --topic {topic} --to earliest` ends it"
+                        LinkRefused, match=f"`bin/appliance reset --topic-name={topic} --to=earliest` ends it"
                     ):
                         await positioned(pair, "latest", choice)
                     await paused(pair, topic, CopyEvent.RESUME)

@@ -198,7 +198,7 @@ async def test_a_positions_topic_that_was_deleted_is_refused_as_long_as_there_ar
         fault = await engine.until_all_stopped(topic, 2)
         assert "ends at offset" in fault
         assert "no position says how far" in fault
-        assert f"--topic {topic} --partition" in fault
+        assert f"--topic-name={topic} --partition" in fault
     assert await copied(pair, topic, 2) == [10, 10]
 
 

@@ -1,13 +1,16 @@
 """The operator's command on real brokers: it does what it prints, and no more."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from appliance.errors import LinkRefused, SettingsError
+from appliance.program import topic_option
 from appliance.replicator.resume import Choice, adopt_positions, resume
 from tests.support.administration import configuration, configure, grow, topics
+from tests.support.commands import command, settings_file
 from tests.support.engine import OtherLink, Pair
 from tests.support.records import produce
 
@@ -70,3 +73,20 @@ async def test_a_take_over_that_is_refused_takes_nothing(pair: Pair) -> None:
         with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
             await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), unheard)
         assert [replica.source_topic for replica in (await engine.discovery().look()).replicas] == [topic]
+
+
+async def test_case_981_a_literal_name_resumes_no_topic_that_it_would_match_as_a_regex(
+    pair: Pair, tmp_path: Path
+) -> None:
+    # A console's restart of a.b, with `resume --topic=a.b`, resumed the paused a-b.
+    dotted, dashed = pair.topic("a.b"), pair.topic("a-b")
+    async with pair.engine() as engine:
+        await engine.prepare()
+    env_file = settings_file(pair, tmp_path)
+    paused = await command("pause", env_file, "--topic", dotted, "--yes")
+    assert sorted(paused.stdout.splitlines()) == [f"{dashed}: paused", f"{dotted}: paused"], paused.stderr
+    for name in (dotted, dashed):
+        resumed = await command("resume", env_file, topic_option(name))
+        assert (resumed.returncode, resumed.stdout) == (0, f"{name}: active\n"), resumed.stderr
+    only = await command("pause", env_file, topic_option(dotted), "--yes")
+    assert only.stdout == f"{dotted}: paused\n"

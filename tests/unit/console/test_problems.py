@@ -13,7 +13,7 @@ def test_the_problems_are_those_of_the_status_with_their_commands() -> None:
     assert [problem.text] == problems(stopped)
     (partition,) = [each for each in stopped.partitions if each.stopped]
     assert problem.commands == tuple((each.effect, each.command) for each in remedies(partition))
-    assert problem.commands[0][1] == "bin/appliance resume --topic payments --partition 0"
+    assert problem.commands[0][1] == "bin/appliance resume --topic-name=payments --partition 0"
     assert problems_with_commands(snapshot(SILENT))[0].commands[0][1] == "bin/appliance doctor destination"
 
 
@@ -23,7 +23,7 @@ def test_case_292_a_topic_that_is_called_as_another_ones_partition_has_its_own_c
     namesake = replace(taken.topics[0], name="payments-0", stopped=Fault("claimed", NOW), partitions=())
     found = problems_with_commands(replace(taken, topics=(namesake, *taken.topics)))
     assert found[0].commands == ()
-    assert "--topic payments --partition 0" in found[1].commands[0][1]
+    assert "--topic-name=payments --partition 0" in found[1].commands[0][1]
 
 
 def test_a_held_partition_is_told_as_in_the_status() -> None:

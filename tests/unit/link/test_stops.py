@@ -30,8 +30,7 @@ def test_the_docs_have_the_remedies_that_are_printed(kind: StopKind) -> None:
     text = (DOCS / "exactly-once.md").read_text().split("## When a partition stops", 1)[1].split("\n## ", 1)[0]
     rows = [row for row in text.splitlines() if row.startswith("| ")]
     words = {
-        "topic": "T",
-        "of_topic": "--topic T",
+        "topic": "--topic-name=T",
         "partition": "N",
         **dict.fromkeys(("position", "following", "diverged"), "OFFSET"),
     }
@@ -49,7 +48,8 @@ def test_the_alerts_of_stops_print_commands_that_exist() -> None:
         )
         assert commands
         for words in map(shlex.split, commands):
-            assert cli._parser(words[0], cli.command(words[0])).parse_args(words).topic
+            parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
+            assert parsed.topic or parsed.topic_name
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_alerts_of_stops_print_commands_that_exist() -> None:
     ],
 )
 def test_an_offset_is_named_where_the_reason_has_it_also_of_an_older_release(reason: str, command: str) -> None:
-    assert Stop(reason, "t", 0, 5).remedies[-1].arguments == f"resume --topic t --partition 0 {command}"
+    assert Stop(reason, "t", 0, 5).remedies[-1].arguments == f"resume --topic-name=t --partition 0 {command}"
 
 
 @pytest.mark.parametrize("words", [*(kind.words for kind in StopKind if kind.words), f"{FOLLOWING} 900000"])

@@ -9,10 +9,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from appliance.settings.env_file import assignment
 from appliance.settings.role import Role, Side
 from appliance.settings.variables import TABLE
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
 from deploy.render.example import example
+from deploy.render.vm import link_address
 from tests.support.authority import Authority
 from tests.support.authority import replace as replace_file
 from tests.support.rendering import VM, VMS, compose, files, modes, services
@@ -162,6 +164,20 @@ def test_only_the_control_center_has_its_token(secret_file: Path) -> None:
     assert named == {"prepared/control-center.sh"}
     found = volumes(services(DESTINATION_VM, CONSOLE_TOKEN_FILE=str(secret_file))["control-center"])
     assert found["/etc/appliance/CONSOLE_TOKEN_FILE"] == str(secret_file)
+
+
+@pytest.mark.parametrize(
+    ("changes", "url"),
+    [
+        ({}, f"http://{link_address('orange-grape', Role.DESTINATION)}:8082/"),
+        ({"CONTROL_CENTER_LISTEN": "10.0.0.5:80"}, "http://10.0.0.5:80/"),
+        ({"CONTROL_CENTER_URL": "https://kafka.example.com"}, "https://kafka.example.com"),
+    ],
+)
+def test_case_980_a_control_center_in_a_container_tells_the_others_where_browsers_reach_it(
+    changes: dict[str, str], url: str
+) -> None:
+    assert assignment("CONTROL_CENTER_URL", url) in files(DESTINATION_VM, **changes)["prepared/control-center.sh"]
 
 
 def test_a_service_of_one_link_has_the_image_of_no_other_link() -> None:
