@@ -11,15 +11,16 @@ that is not LZ4's (KAFKA-3160), and that consumers of Java and librdkafka ignore
 
 import contextlib
 import struct
+import zlib
 from collections.abc import Iterator
 
-from aiokafka import codec
 from aiokafka.errors import KafkaError
 from aiokafka.record.legacy_records import LegacyRecordBatch
 from cramjam import DecompressionError
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import CODEC_MASK, LOG_OVERHEAD, Batch
+from appliance.kafka.records.decompression import decompress
 from appliance.kafka.records.records import Record, body, placed, unpack
 
 _LZ4 = 3
@@ -44,21 +45,29 @@ def _messages(data: memoryview, offset: int, magic: int) -> list[Record]:
         entry = LegacyRecordBatch(bytearray(data), magic)
         if not entry.validate_crc():
             raise BatchCorrupt(f"the CRC of the message at offset {offset} does not fit its bytes")
-        if magic == 0 and data[_ATTRIBUTES_AT] & CODEC_MASK == _LZ4:
-            return [record for each in _entries(_without_lz4(data)) for record in unpack(each, 0)]
+        codec_bits, value = data[_ATTRIBUTES_AT] & CODEC_MASK, _value(data, magic)
+        if magic == 0 and codec_bits == _LZ4:
+            return [record for each in _entries(_without_lz4(value)) for record in unpack(each, 0)]
+        decompress(codec_bits, value)  # the library below has no limit
         return [Record(r.offset, -1 if r.timestamp is None else r.timestamp, body(r.key, r.value)) for r in entry]
-    except (KafkaError, ValueError, IndexError, struct.error, AssertionError) as error:
+    except (KafkaError, DecompressionError, zlib.error, ValueError, LookupError, struct.error, AssertionError) as error:
         raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {error!r}") from error
 
 
-def _without_lz4(data: memoryview) -> memoryview:
+def _value(data: memoryview, magic: int) -> memoryview:
+    """The bytes of a message's value."""
+    at = _KEY_SIZE_AT + 8 * magic
+    key_size = max(0, int.from_bytes(data[at : at + 4], "big", signed=True))
+    return data[at + 4 + key_size + 4 :]
+
+
+def _without_lz4(value: memoryview) -> memoryview:
     """The message set in a message of magic 0; the right checksum of the frame's header is the one that is accepted."""
-    key_size = max(0, int.from_bytes(data[_KEY_SIZE_AT : _KEY_SIZE_AT + 4], "big", signed=True))
-    frame = bytes(data[_KEY_SIZE_AT + 4 + key_size + 4 :])
+    frame = bytearray(value)
     at = 14 if frame[4] & _FRAME_HAS_SIZE else 6
-    for checksum in range(256):
+    for frame[at] in range(256):
         with contextlib.suppress(DecompressionError):
-            return memoryview(codec.lz4_decode(frame[:at] + bytes((checksum,)) + frame[at + 1 :]))
+            return memoryview(decompress(_LZ4, memoryview(frame)))
     raise ValueError("a damaged LZ4 frame")
 
 

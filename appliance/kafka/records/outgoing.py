@@ -14,7 +14,9 @@ Consecutive rebuilt records become one batch, since a Produce takes one a partit
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, split, verify
+from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.rebuild import Runs, rebuild, within
 from appliance.kafka.records.records import Record, unpack
 
@@ -26,6 +28,9 @@ NO_END = 2**63 - 1
 
 COALESCED_BYTES = 256 * 1024
 """A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
+
+_COALESCED_MEMORY = 4 * 1024 * 1024
+"""Memory that the records of a coalesced batch take, uncompressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +113,17 @@ def _joins(before: Batch, after: Batch) -> bool:
 
 
 def _written(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
+    """The batches of a run: rebuilt as one if that takes little memory, else each half of it by itself."""
     if len(run) == 1 and _can_go_raw(run[0], wanted, limit):
-        return iter((_raw(run[0]),))
-    return _rebuilt(run, wanted, limit)
+        yield _raw(run[0])
+        return
+    try:
+        yield from _rebuilt(run, wanted, limit)
+    except BatchCorrupt:
+        if len(run) == 1:
+            raise
+        for half in (run[: len(run) // 2], run[len(run) // 2 :]):
+            yield from _written(half, wanted, limit)
 
 
 def _raw(batch: Batch) -> Outgoing:
@@ -120,7 +133,7 @@ def _raw(batch: Batch) -> Outgoing:
 
 
 def _rebuilt(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
-    rebuilt = rebuild(run, wanted)
+    rebuilt = rebuild(run, wanted, _COALESCED_MEMORY if len(run) > 1 else LIMIT)
     if rebuilt is None:
         return
     parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, wanted, limit))

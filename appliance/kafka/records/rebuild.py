@@ -14,8 +14,9 @@ from typing import NamedTuple
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch
-from appliance.kafka.records.lz4 import BLOCK_BYTES, without_codec
-from appliance.kafka.records.records import Record, batch_of, newest, pack, unpack
+from appliance.kafka.records.decompression import LIMIT
+from appliance.kafka.records.lz4 import BLOCK_BYTES, CODEC_AT, uncoded, without_codec
+from appliance.kafka.records.records import RECORD_BYTES, Record, batch_of, decompressed, newest, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
 _AT_ONCE = 128
@@ -40,16 +41,16 @@ class Rebuilt(NamedTuple):
     runs: Runs = ()
 
 
-def rebuild(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
+def rebuild(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
     """The records of the batches at the ``wanted`` offsets, with the codec of the first; None when there are none.
 
     Raises:
-        BatchCorrupt: the records do not decompress, or do not fit their lengths or counts.
+        BatchCorrupt: the records do not decompress within ``limit`` bytes, or do not fit their lengths or counts.
     """
     try:
-        return _compiled(batches, wanted)
+        return _compiled(batches, wanted, limit)
     except Exception:  # the library has a dozen ways to say that it will not read something
-        return _plain(batches, wanted)
+        return _plain(batches, wanted, limit)
 
 
 def batch_builder() -> tuple[DefaultRecordBatchBuilder, bytearray]:
@@ -74,14 +75,14 @@ def payload_of(builder: DefaultRecordBatchBuilder, data: bytearray) -> memoryvie
     return memoryview(data)[HEADER_SIZE:]
 
 
-def _compiled(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
+def _compiled(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
     builder, data = batch_builder()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     runs: list[tuple[int, int]] = []
-    for records in _read(batches, wanted):
+    for records in _read(batches, wanted, limit):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
-            return _plain(batches, wanted)  # the writer treats a first timestamp of -1 as none
+            return _plain(batches, wanted, limit)  # the writer treats a first timestamp of -1 as none
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
@@ -111,17 +112,21 @@ def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
     runs.append((first, length))
 
 
-def _read(batches: Sequence[Batch], wanted: range) -> Iterator[list[DefaultRecord]]:
+def _read(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[list[DefaultRecord]]:
     """The wanted records, in chunks: loops stay long, and a large batch is never decoded as a whole."""
-    records = itertools.chain.from_iterable(_readers(batches, wanted))
+    records = itertools.chain.from_iterable(_readers(batches, wanted, limit))
     while some := [*itertools.islice(records, _AT_ONCE)]:
         yield some
 
 
-def _readers(batches: Sequence[Batch], wanted: range) -> Iterator[Iterable[DefaultRecord]]:
+def _readers(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Iterable[DefaultRecord]]:
     room = memoryview(bytearray(BLOCK_BYTES))
     for batch in batches:
-        reader = DefaultRecordBatch(without_codec(batch, room))
+        data = without_codec(batch, room)
+        if data[CODEC_AT] & CODEC_MASK:
+            data = uncoded(data, decompressed(batch, limit))
+        limit -= len(data) + RECORD_BYTES * batch.header.records
+        reader = DefaultRecordBatch(data)
         whole = wanted.start <= batch.header.base_offset and batch.header.last_offset < wanted.stop
         yield reader if whole else _only(wanted, reader)
 
@@ -130,8 +135,8 @@ def _only(wanted: range, records: Iterable[DefaultRecord]) -> Iterator[DefaultRe
     return (record for record in records if record.offset in wanted)
 
 
-def _plain(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
-    records = _records(batches, wanted)
+def _plain(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
+    records = _records(batches, wanted, limit)
     return _of(records, _codec(batches)) if records else None
 
 
@@ -143,7 +148,7 @@ def within(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Rebu
     Raises:
         BatchCorrupt: as ``rebuild``.
     """
-    return _split(_records(batches, wanted), _codec(batches), limit)
+    return _split(_records(batches, wanted, LIMIT), _codec(batches), limit)
 
 
 def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[Rebuilt]:
@@ -158,8 +163,13 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
     yield from _split(records[middle:], codec_bits, limit)
 
 
-def _records(batches: Sequence[Batch], wanted: range) -> list[Record]:
-    return [record for batch in batches for record in unpack(batch, wanted.start) if record.offset < wanted.stop]
+def _records(batches: Sequence[Batch], wanted: range, limit: int) -> list[Record]:
+    records: list[Record] = []
+    for batch in batches:
+        found = unpack(batch, wanted.start, limit)
+        limit -= sum(len(record.body) + RECORD_BYTES for record in found)
+        records += (record for record in found if record.offset < wanted.stop)
+    return records
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:

@@ -25,15 +25,12 @@ from appliance.kafka.records.batch import (
     Header,
     stamp_crc,
 )
+from appliance.kafka.records.decompression import LIMIT, TooLarge, decompress
 from appliance.kafka.records.varint import read_varint, varint
 
-_DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {
-    0: bytes,
-    1: codec.gzip_decode,
-    2: codec.snappy_decode,
-    3: codec.lz4_decode,
-    4: codec.zstd_decode,
-}
+RECORD_BYTES = 100
+"""Memory that a decoded record takes besides its bytes, about."""
+
 # The levels are those of Kafka's own producer, not the library's slower ones.
 _COMPRESS: dict[int, Callable[[memoryview], bytes | memoryview]] = {
     0: lambda payload: payload,
@@ -52,7 +49,7 @@ class Record(NamedTuple):
     body: bytes
 
 
-def unpack(batch: Batch, position: int) -> list[Record]:
+def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
     """The batch's records from offset ``position`` on.
 
     With LogAppendTime the batch's maxTimestamp is the time of every record; otherwise the record's own.
@@ -61,7 +58,7 @@ def unpack(batch: Batch, position: int) -> list[Record]:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or the header's count.
     """
     header = batch.header
-    payload = decompressed(batch)
+    payload = decompressed(batch, limit)
     append_time = bool(header.attributes & LOG_APPEND_TIME)
     records: list[Record] = []
     at = 0
@@ -228,18 +225,17 @@ def _encoded(record: Record, delta: int, base: int) -> bytes:
     return varint(len(lead) + len(record.body)) + lead + record.body
 
 
-def decompressed(batch: Batch) -> bytes:
-    """The bytes of a batch's records, uncompressed.
+def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
+    """The bytes of a batch's records, uncompressed; at most ``limit`` with RECORD_BYTES for each record.
 
     Raises:
-        BatchCorrupt: they do not decompress.
+        BatchCorrupt: they do not decompress, or are too many.
     """
     header = batch.header
-    codec_bits = header.attributes & CODEC_MASK
-    decompress = _DECOMPRESS.get(codec_bits)
-    if decompress is None:
-        raise BatchCorrupt(f"the batch at offset {header.base_offset} has an unknown codec, {codec_bits}")
+    room = limit - RECORD_BYTES * header.records
     try:
-        return bytes(decompress(batch.data[HEADER_SIZE:]))
+        if room < 0:
+            raise TooLarge(limit)
+        return decompress(header.attributes & CODEC_MASK, batch.data[HEADER_SIZE:], room)
     except Exception as error:  # each codec has errors of its own
         raise BatchCorrupt(f"the batch at offset {header.base_offset} does not decompress: {error}") from error
