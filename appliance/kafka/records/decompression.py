@@ -4,20 +4,24 @@ The codecs are numbered as in a batch's attributes (https://kafka.apache.org/doc
 raw or, from Java's producers, in the blocks of xerial's stream: 16 bytes, and before each block its size, i32.
 """
 
+import gzip
+import io
 import zlib
 from collections.abc import Callable, Iterator
 
 from cramjam import DecompressionError, lz4, snappy, zstd
 
+from appliance.errors import BatchCorrupt
+from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch
+
 LIMIT = 64 * 1024 * 1024
 """Most bytes that the records of one batch take uncompressed, where they have to be."""
 
-_GZIP = 16 + zlib.MAX_WBITS
-_XERIAL = b"\x82SNAPPY\0"
-_XERIAL_HEAD = 16
-_FIRST, _GROWTH = 64 * 1024, 8
+RECORD_BYTES = 100
+"""Memory that a decoded record takes besides its bytes, about."""
 
-Decode = Callable[[memoryview, bytearray], int]
+_XERIAL = b"\x82SNAPPY\0"
+_FIRST, _GROWTH = 64 * 1024, 8
 
 
 class TooLarge(ValueError):
@@ -27,12 +31,42 @@ class TooLarge(ValueError):
         super().__init__(f"it takes more than {limit} bytes uncompressed")
 
 
+def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
+    """The bytes of a batch's records, uncompressed; at most ``limit`` with RECORD_BYTES for each record.
+
+    Raises:
+        BatchCorrupt: they do not decompress, or are too many.
+    """
+    header = batch.header
+    room = limit - RECORD_BYTES * abs(header.records)
+    try:
+        if room < 0:
+            raise TooLarge(limit)
+        return decompress(header.attributes & CODEC_MASK, batch.data[HEADER_SIZE:], room)
+    except Exception as error:  # each codec has errors of its own
+        raise BatchCorrupt(f"the batch at offset {header.base_offset} does not decompress: {error}") from error
+
+
+def within_memory(batches: list[Batch], following: int) -> tuple[list[Batch], int]:
+    """The first of the batches, one at least, that take up to 64 MiB uncompressed, and the offset to continue from.
+
+    Raises:
+        BatchCorrupt: the records of one do not decompress, or are too many.
+    """
+    room = LIMIT
+    for number, batch in enumerate(batches):
+        room -= len(decompressed(batch)) + RECORD_BYTES * batch.header.records
+        if room < 0 and number:
+            return batches[:number], batch.header.base_offset
+    return batches, following
+
+
 def decompress(codec_bits: int, data: memoryview, limit: int = LIMIT) -> bytes:
     """The bytes, uncompressed; takes memory of the order of ``limit`` at most, whatever ``data`` is.
 
     Raises:
         TooLarge: they would take more than ``limit``.
-        ValueError, DecompressionError, zlib.error: they are damaged, or the codec is unknown.
+        ValueError, DecompressionError, zlib.error, EOFError, OSError: they are damaged, or the codec is unknown.
     """
     if codec_bits == 0:
         return bytes(data)
@@ -40,23 +74,25 @@ def decompress(codec_bits: int, data: memoryview, limit: int = LIMIT) -> bytes:
         return _gzip(data, limit)
     if codec_bits == 2:
         return _snappy(data, limit)
-    if codec_bits in _DECODE:
-        return _grown(_DECODE[codec_bits], data, limit)
+    if codec_bits in (3, 4):
+        return _grown((lz4 if codec_bits == 3 else zstd).decompress_into, data, limit)
     raise ValueError(f"it has an unknown codec, {codec_bits}")
 
 
+def inflate(data: bytes, limit: int = LIMIT) -> bytes:
+    """The bytes of a stream of zlib's; raises as ``decompress``."""
+    stream = zlib.decompressobj()
+    found = stream.decompress(data, limit)
+    if not stream.eof:
+        raise TooLarge(limit)
+    return found
+
+
 def _gzip(data: memoryview, limit: int) -> bytes:
-    found, rest, size = [], bytes(data), 0
-    while rest:  # one member after another
-        member = zlib.decompressobj(_GZIP)
-        found.append(member.decompress(rest, limit + 1 - size))
-        size += len(found[-1])
-        if size > limit:
-            raise TooLarge(limit)
-        if not member.eof:
-            raise ValueError("it ends early")
-        rest = member.unused_data
-    return b"".join(found)
+    found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
+    if len(found) > limit:
+        raise TooLarge(limit)
+    return found
 
 
 def _snappy(data: memoryview, limit: int) -> bytes:
@@ -67,7 +103,7 @@ def _snappy(data: memoryview, limit: int) -> bytes:
 
 
 def _xerial(data: memoryview) -> Iterator[memoryview]:
-    at = _XERIAL_HEAD
+    at = 2 * len(_XERIAL)
     while at < len(data):
         begin, end = at + 4, at + 4 + int.from_bytes(data[at : at + 4], "big")
         if end > len(data):
@@ -76,7 +112,7 @@ def _xerial(data: memoryview) -> Iterator[memoryview]:
         at = end
 
 
-def _grown(decode: Decode, data: memoryview, limit: int) -> bytes:
+def _grown(decode: Callable[[memoryview, bytearray], int], data: memoryview, limit: int) -> bytes:
     """Decode into ever more room, as the size is not told: what does not fit the last one is too large, or damaged."""
     size = max(_FIRST, 4 * len(data))
     while True:
@@ -89,6 +125,3 @@ def _grown(decode: Decode, data: memoryview, limit: int) -> bytes:
             if size >= limit:
                 raise TooLarge(limit) from error
         size *= _GROWTH
-
-
-_DECODE: dict[int, Decode] = {3: lz4.decompress_into, 4: zstd.decompress_into}

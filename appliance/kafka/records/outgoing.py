@@ -29,9 +29,6 @@ NO_END = 2**63 - 1
 COALESCED_BYTES = 256 * 1024
 """A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
 
-_COALESCED_MEMORY = 4 * 1024 * 1024
-"""Memory that the records of a coalesced batch take, uncompressed."""
-
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
@@ -133,7 +130,7 @@ def _raw(batch: Batch) -> Outgoing:
 
 
 def _rebuilt(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
-    rebuilt = rebuild(run, wanted, _COALESCED_MEMORY if len(run) > 1 else LIMIT)
+    rebuilt = rebuild(run, wanted, LIMIT // 16 if len(run) > 1 else LIMIT)
     if rebuilt is None:
         return
     parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, wanted, limit))

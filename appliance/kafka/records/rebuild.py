@@ -14,12 +14,15 @@ from typing import NamedTuple
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch
-from appliance.kafka.records.decompression import LIMIT
+from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES, decompressed
 from appliance.kafka.records.lz4 import BLOCK_BYTES, CODEC_AT, uncoded, without_codec
-from appliance.kafka.records.records import RECORD_BYTES, Record, batch_of, decompressed, newest, pack, unpack
+from appliance.kafka.records.records import Record, batch_of, newest, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
 _AT_ONCE = 128
+_COMPILED_BYTES = 8 * 1024 * 1024
+"""Bytes of a batch up to which the library reads it: two bytes that are a header take 70 in its records."""
+
 _TIMESTAMP, _KEY, _VALUE, _HEADERS = map(operator.attrgetter, ("timestamp", "key", "value", "headers"))
 _OFFSET = operator.attrgetter("offset")
 
@@ -122,13 +125,24 @@ def _read(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[list[
 def _readers(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Iterable[DefaultRecord]]:
     room = memoryview(bytearray(BLOCK_BYTES))
     for batch in batches:
-        data = without_codec(batch, room)
-        if data[CODEC_AT] & CODEC_MASK:
-            data = uncoded(data, decompressed(batch, limit))
-        limit -= len(data) + RECORD_BYTES * batch.header.records
-        reader = DefaultRecordBatch(data)
+        reader, size = compiled_reader(batch, room, limit)
+        limit -= size
         whole = wanted.start <= batch.header.base_offset and batch.header.last_offset < wanted.stop
         yield reader if whole else _only(wanted, reader)
+
+
+def compiled_reader(batch: Batch, room: memoryview, limit: int = LIMIT) -> tuple[DefaultRecordBatch, int]:
+    """The library's reader of a batch, and the memory that the records take; ``room`` is that of ``without_codec``.
+
+    Raises:
+        BatchCorrupt, BufferError: the records do not decompress within ``limit`` bytes, or are not for this reader.
+    """
+    data = without_codec(batch, room)
+    if data[CODEC_AT] & CODEC_MASK:
+        data = uncoded(data, decompressed(batch, limit))
+    if len(data) > _COMPILED_BYTES:
+        raise BufferError(f"its records take more than {_COMPILED_BYTES} bytes")
+    return DefaultRecordBatch(data), len(data) + RECORD_BYTES * batch.header.records
 
 
 def _only(wanted: range, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
@@ -164,12 +178,8 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
 
 
 def _records(batches: Sequence[Batch], wanted: range, limit: int) -> list[Record]:
-    records: list[Record] = []
-    for batch in batches:
-        found = unpack(batch, wanted.start, limit)
-        limit -= sum(len(record.body) + RECORD_BYTES for record in found)
-        records += (record for record in found if record.offset < wanted.stop)
-    return records
+    found = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
+    return [record for records in found for record in records if record.offset < wanted.stop]
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:

@@ -15,7 +15,7 @@ from appliance.kafka.records.decompression import TooLarge, decompress
 
 COMPRESS = {0: bytes, 1: codec.gzip_encode, 2: codec.snappy_encode, 3: codec.lz4_encode, 4: codec.zstd_encode}
 CODECS = pytest.mark.parametrize("codec_bits", COMPRESS, ids=["none", "gzip", "snappy", "lz4", "zstd"])
-NAMED = (ValueError, DecompressionError, zlib.error)
+NAMED = (ValueError, DecompressionError, zlib.error, EOFError, OSError)
 
 _BOUNDED = """
 import resource, sys
