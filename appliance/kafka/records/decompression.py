@@ -21,14 +21,6 @@ RECORD_BYTES = 100
 """Memory that a decoded record takes besides its bytes, about."""
 
 _XERIAL = b"\x82SNAPPY\0"
-_FIRST, _GROWTH = 64 * 1024, 8
-
-
-class TooLarge(ValueError):
-    """The bytes take more than the limit uncompressed."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"it takes more than {limit} bytes uncompressed")
 
 
 def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
@@ -41,7 +33,7 @@ def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
     room = limit - RECORD_BYTES * abs(header.records)
     try:
         if room < 0:
-            raise TooLarge(limit)
+            raise _too_large(limit)
         return decompress(header.attributes & CODEC_MASK, batch.data[HEADER_SIZE:], room)
     except Exception as error:  # each codec has errors of its own
         raise BatchCorrupt(f"the batch at offset {header.base_offset} does not decompress: {error}") from error
@@ -65,8 +57,8 @@ def decompress(codec_bits: int, data: memoryview, limit: int = LIMIT) -> bytes:
     """The bytes, uncompressed; takes memory of the order of ``limit`` at most, whatever ``data`` is.
 
     Raises:
-        TooLarge: they would take more than ``limit``.
-        ValueError, DecompressionError, zlib.error, EOFError, OSError: they are damaged, or the codec is unknown.
+        ValueError: they would take more than ``limit``, or the codec is unknown.
+        ValueError, DecompressionError, zlib.error, EOFError, OSError: they are damaged.
     """
     if codec_bits == 0:
         return bytes(data)
@@ -79,26 +71,30 @@ def decompress(codec_bits: int, data: memoryview, limit: int = LIMIT) -> bytes:
     raise ValueError(f"it has an unknown codec, {codec_bits}")
 
 
+def _too_large(limit: int) -> ValueError:
+    return ValueError(f"it takes more than {limit} bytes uncompressed")
+
+
 def inflate(data: bytes, limit: int = LIMIT) -> bytes:
     """The bytes of a stream of zlib's; raises as ``decompress``."""
     stream = zlib.decompressobj()
     found = stream.decompress(data, limit)
     if not stream.eof:
-        raise TooLarge(limit)
+        raise _too_large(limit)
     return found
 
 
 def _gzip(data: memoryview, limit: int) -> bytes:
     found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
     if len(found) > limit:
-        raise TooLarge(limit)
+        raise _too_large(limit)
     return found
 
 
 def _snappy(data: memoryview, limit: int) -> bytes:
     blocks = [*_xerial(data)] if bytes(data[: len(_XERIAL)]) == _XERIAL else [data]
     if sum(map(snappy.decompress_raw_len, blocks)) > limit:
-        raise TooLarge(limit)
+        raise _too_large(limit)
     return b"".join(map(snappy.decompress_raw, blocks))
 
 
@@ -114,14 +110,15 @@ def _xerial(data: memoryview) -> Iterator[memoryview]:
 
 def _grown(decode: Callable[[memoryview, bytearray], int], data: memoryview, limit: int) -> bytes:
     """Decode into ever more room, as the size is not told: what does not fit the last one is too large, or damaged."""
-    size = max(_FIRST, 4 * len(data))
+    size = max(64 * 1024, 4 * len(data))
     while True:
         room = bytearray(min(size, limit))
         try:
             return bytes(memoryview(room)[: decode(data, room)])
         except DecompressionError as error:
+            del room  # the error has this frame, which would keep it
             if "whole buffer" not in str(error):
                 raise
             if size >= limit:
-                raise TooLarge(limit) from error
-        size *= _GROWTH
+                raise _too_large(limit) from error
+        size *= 8

@@ -49,10 +49,9 @@ def _messages(data: memoryview, offset: int, magic: int) -> list[Record]:
             return [record for each in _entries(_without_lz4(value)) for record in unpack(each, 0)]
         decompress(codec_bits, value, _LIMIT)  # the library below has no limit
         return [Record(r.offset, -1 if r.timestamp is None else r.timestamp, body(r.key, r.value)) for r in entry]
-    except BatchCorrupt:
-        raise
     except Exception as error:  # each codec, and the library, has errors of its own
-        raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {error!r}") from error
+        why = str(error) or repr(error)
+        raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {why}") from error
 
 
 def _value(data: memoryview, magic: int) -> memoryview:

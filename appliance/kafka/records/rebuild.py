@@ -6,6 +6,7 @@ corrupt records from unusual ones.
 """
 
 import collections
+import contextlib
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,10 +51,9 @@ def rebuild(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebu
     Raises:
         BatchCorrupt: the records do not decompress within ``limit`` bytes, or do not fit their lengths or counts.
     """
-    try:
+    with contextlib.suppress(Exception):  # the library has a dozen ways to say that it will not read something
         return _compiled(batches, wanted, limit)
-    except Exception:  # the library has a dozen ways to say that it will not read something
-        return _plain(batches, wanted, limit)
+    return _plain(batches, wanted, limit)
 
 
 def batch_builder() -> tuple[DefaultRecordBatchBuilder, bytearray]:

@@ -1,6 +1,7 @@
 """The buffer of a partition's chunks, and the queue of the buffers with chunks for their lane."""
 
 import asyncio
+import traceback
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -192,6 +193,7 @@ class Buffer:
         try:
             copied = tuple(outgoing(found, self.position, self.limits.batch_bytes, end))
         except BatchCorrupt as error:
+            traceback.clear_frames(error.__traceback__)  # they would keep the records
             if (half := len(batches) // 2) == 0:
                 raise BatchCorrupt(f"{error}; {FOLLOWING} {max(following, self.position + 1)}") from error
             return self._copied(batches[:half], fetched, batches[half].header.base_offset)

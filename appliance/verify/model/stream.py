@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from appliance.kafka.records.batch import Batch
+from appliance.errors import BatchCorrupt
+from appliance.kafka.records.batch import HEADER_SIZE, Batch
 from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.lz4 import BLOCK_BYTES
 from appliance.kafka.records.rebuild import compiled_reader
@@ -102,14 +103,14 @@ class Stream:
         return batch
 
     def ahead(self, limit: int) -> list[Record]:
-        """The next records, as many as wait, up to ``limit`` or about 64 MiB; none is taken.
-
-        Raises:
-            BatchCorrupt: they do not decompress, or do not fit.
-        """
+        """The next records, as many as wait, up to ``limit`` or about 64 MiB; none is taken."""
         records: list[Record] = []
         for number, batch in enumerate(self._batches):
-            records += unpack(batch, 0)[self.taken if number == 0 else 0 :][: limit - len(records)]
+            try:
+                found = unpack(batch, 0)[self.taken if number == 0 else 0 :]
+            except BatchCorrupt:  # its bytes stand for its records: those of a raw copy are the same
+                found = [Record(batch.header.base_offset, batch.header.max_timestamp, bytes(batch.data[HEADER_SIZE:]))]
+            records += found[: limit - len(records)]
             if len(records) >= limit or sum(len(record.body) for record in records) >= LIMIT:
                 break
         return records
