@@ -40,11 +40,7 @@ def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
 
 
 def within_memory(batches: list[Batch], following: int) -> tuple[list[Batch], int]:
-    """The first of the batches, one at least, that take up to 64 MiB uncompressed, and the offset to continue from.
-
-    Raises:
-        BatchCorrupt: the records of one do not decompress, or are too many.
-    """
+    """The first batches, one at least, that take up to 64 MiB, and the next offset; raises as ``decompressed``."""
     room = LIMIT
     for number, batch in enumerate(batches):
         room -= len(decompressed(batch)) + RECORD_BYTES * batch.header.records

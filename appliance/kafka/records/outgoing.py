@@ -36,6 +36,7 @@ class Outgoing:
 
     ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one; so are ``runs``,
     which are empty where the records' offsets have no holes. ``append_time``: the source's broker set the timestamps.
+    ``memory`` is about what the records took uncompressed, 0 if they were left as they are.
     """
 
     data: memoryview | bytes
@@ -46,6 +47,7 @@ class Outgoing:
     raw: bool
     runs: Runs = ()
     append_time: bool = False
+    memory: int = 0
 
     @property
     def offsets(self) -> list[int]:
@@ -110,7 +112,7 @@ def _joins(before: Batch, after: Batch) -> bool:
 
 
 def _written(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
-    """The batches of a run: rebuilt as one if that takes little memory, else each half of it by itself."""
+    """The batches of a run: rebuilt as one if that takes little memory, else each by itself."""
     if len(run) == 1 and _can_go_raw(run[0], wanted, limit):
         yield _raw(run[0])
         return
@@ -119,8 +121,8 @@ def _written(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
     except BatchCorrupt:
         if len(run) == 1:
             raise
-        for half in (run[: len(run) // 2], run[len(run) // 2 :]):
-            yield from _written(half, wanted, limit)
+        for batch in run:
+            yield from _written([batch], wanted, limit)
 
 
 def _raw(batch: Batch) -> Outgoing:
@@ -137,9 +139,8 @@ def _rebuilt(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
     ends = [*(part.first_offset for part in parts[1:]), min(run[-1].header.last_offset + 1, wanted.stop)]
     append_time = bool(run[0].header.attributes & LOG_APPEND_TIME)
     for part, end in zip(parts, ends, strict=True):
-        yield Outgoing(
-            part.data, part.records, part.first_offset, end, part.max_timestamp, False, part.runs, append_time
-        )
+        numbers = part.records, part.first_offset, end, part.max_timestamp
+        yield Outgoing(part.data, *numbers, False, part.runs, append_time, part.memory)
 
 
 def _can_go_raw(batch: Batch, wanted: range, limit: int) -> bool:

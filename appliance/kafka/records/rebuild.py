@@ -36,12 +36,13 @@ Empty if there is only one run.
 
 
 class Rebuilt(NamedTuple):
-    """A batch to be restamped; ``first_offset`` is its first record's at the source."""
+    """A batch to be restamped; ``first_offset`` is its first record's at the source, ``memory`` its size unpacked."""
 
     data: bytes
     records: int
     first_offset: int
     max_timestamp: int
+    memory: int
     runs: Runs = ()
 
 
@@ -97,7 +98,7 @@ def _compiled(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Re
     if not count:
         return None
     whole = batch_of(payload_of(builder, data), _codec(batches), count, base_timestamp, max_timestamp)
-    return Rebuilt(whole, count, first_offset, max_timestamp, tuple(runs) if len(runs) > 1 else ())
+    return Rebuilt(whole, count, first_offset, max_timestamp, len(data), tuple(runs) if len(runs) > 1 else ())
 
 
 def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
@@ -132,11 +133,7 @@ def _readers(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[It
 
 
 def compiled_reader(batch: Batch, room: memoryview, limit: int = LIMIT) -> tuple[DefaultRecordBatch, int]:
-    """The library's reader of a batch, and the memory that the records take; ``room`` is that of ``without_codec``.
-
-    Raises:
-        BatchCorrupt, BufferError: the records do not decompress within ``limit`` bytes, or are not for this reader.
-    """
+    """The library's reader of a batch, and the memory that the records take; ``room`` is that of ``without_codec``."""
     data = without_codec(batch, room)
     if data[CODEC_AT] & CODEC_MASK:
         data = uncoded(data, decompressed(batch, limit))
@@ -186,7 +183,8 @@ def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
     runs: list[tuple[int, int]] = []
     add_runs(runs, [record.offset for record in records])
     whole = pack(records, codec_bits)
-    return Rebuilt(whole, len(records), records[0].offset, newest(records), tuple(runs) if len(runs) > 1 else ())
+    size = sum(len(record.body) for record in records)
+    return Rebuilt(whole, len(records), records[0].offset, newest(records), size, tuple(runs) if len(runs) > 1 else ())
 
 
 def _codec(batches: Sequence[Batch]) -> int:

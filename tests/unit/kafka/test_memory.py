@@ -1,10 +1,13 @@
 """Records that take gigabytes in some form take no more memory than the bound wherever they are decoded."""
 
+import contextlib
+import struct
 import zlib
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiokafka import codec
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from appliance.audit.model.entries import stretch
@@ -12,7 +15,7 @@ from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.client.partition_reader import committed_records
 from appliance.kafka.records.arrays.columns import columns_of
 from appliance.kafka.records.batch import Batch, split
-from appliance.kafka.records.decompression import decompressed, inflate
+from appliance.kafka.records.decompression import decompress, decompressed, inflate
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import outgoing
 from appliance.kafka.records.rebuild import rebuild
@@ -60,7 +63,7 @@ def test_case_954_a_record_of_a_million_headers_is_rebuilt_within_the_bound() ->
 
 
 @pytest.mark.parametrize("count", [300_000, 20_000_000])
-def test_case_955_a_record_of_a_million_headers_is_too_much_for_sql(count: int) -> None:
+def test_case_954_a_record_of_a_million_headers_is_too_much_for_sql(count: int) -> None:
     # They took 250 bytes each, and no statement needs them.
     (out,) = outgoing([of_headers(count)], 0)
     with at_most(600), pytest.raises(BatchCorrupt, match="offset 0 do not fit their lengths, count or memory"):
@@ -97,6 +100,19 @@ def test_case_957_old_messages_keep_their_codec_when_they_become_batches() -> No
     assert [len(unpack(each, 0)[0].body) > 12 * 2**20 for each in batches] == [True] * 20
     with at_most(150), pytest.raises(BatchCorrupt, match="takes more than"):
         list(split(legacy(100), convert))
+
+
+def test_case_955_an_old_message_whose_inside_is_damaged_ends_no_process() -> None:
+    # The library took a length from the bytes, and read behind them: a segmentation fault (found by hypothesis).
+    inside = bytearray(decompress(1, memoryview(legacy(0))[34:]))
+    for at in range(len(inside)):
+        for byte in (0x7F, 0x80, 0xFF):
+            wrong = bytes([*inside[:at], byte, *inside[at + 1 :]])
+            value = bytes(codec.gzip_encode(wrong))
+            content = struct.pack(">bbqii", 1, 1, NOW, -1, len(value)) + value
+            data = struct.pack(">qiI", 5, len(content) + 4, zlib.crc32(content)) + content
+            with contextlib.suppress(BatchCorrupt):
+                list(split(data, convert))
 
 
 def test_case_957_what_the_positions_topics_hold_is_inflated_up_to_a_limit() -> None:
