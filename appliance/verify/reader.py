@@ -62,7 +62,7 @@ class Reader:
     """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it.
 
     ``aborted`` are the batches of aborted transactions that the last Fetch brought. ``purpose`` names the connection:
-    readers that share one wait for each other. Without ``choose`` all are compared. ``decodes`` bounds what comes at once.
+    readers that share one wait for each other. Without ``choose`` all are compared. ``decodes`` bounds each read.
     """
 
     cluster: KafkaCluster
