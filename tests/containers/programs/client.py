@@ -57,7 +57,8 @@ def read(configuration: dict[str, str], topic: str) -> None:
 
 def bombs(configuration: dict[str, str], topic: str, timestamp_type: str) -> None:
     new = NewTopic(topic, 1, config={"message.timestamp.type": timestamp_type})
-    AdminClient(configuration).create_topics([new])[topic].result(_SECONDS)
+    admin = AdminClient(configuration)
+    admin.create_topics([new])[topic].result(_SECONDS)
     producer = Producer({**configuration, "compression.type": "zstd", "message.max.bytes": 10**9})
     for _ in range(5):
         producer.produce(topic, bytes(200_000_000))
