@@ -6,12 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from appliance.errors import ApplianceError, SettingsError
+from appliance.errors import ApplianceError, BatchCorrupt, SettingsError
 from appliance.grouping import grouped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.records.batch import LOG_APPEND_TIME
-from appliance.kafka.records.records import Record, unpack
+from appliance.kafka.records.batch import LOG_APPEND_TIME, Batch
+from appliance.kafka.records.decompression import LIMIT
+from appliance.kafka.records.records import Record, body, unpack
 from appliance.link.client.clusters import source_cluster
 from appliance.link.model.naming import Naming
 from appliance.output import say_json
@@ -29,16 +30,20 @@ from appliance.verify.reader import Reader, spans
 _WIDTH = 160
 """Columns of a table that is not shown at a terminal."""
 
+_ROOM = LIMIT // 4
+"""Bytes of a batch, and about those of a partition's records, that are tried."""
+
 _FURTHER = 1024
 """The offsets in which newest records are searched, as a multiple of their number: compaction leaves holes."""
 
 
 class _Read(NamedTuple):
-    """A record of the source, with the type of its timestamp."""
+    """A record of the source, with the type of its timestamp; the first one of a batch if that cannot be read."""
 
     partition: Partition
     record: Record
     timestamp_type: int
+    reason: str = ""
 
 
 def _options(command: argparse.ArgumentParser) -> None:
@@ -122,17 +127,26 @@ async def _last(source: KafkaCluster, partition: Partition, start: int, end: int
 
 
 async def _first(source: KafkaCluster, partition: Partition, start: int, end: int, count: int) -> list[_Read]:
-    reader, found = Reader(source, partition, "transform", start), list[_Read]()
-    while reader.position < end and len(found) < count:
+    reader, found, room = Reader(source, partition, "transform", start), list[_Read](), _ROOM
+    while reader.position < end and len(found) < count and room > 0:
         for batch in await reader.read():
-            kind = int(bool(batch.header.attributes & LOG_APPEND_TIME))
-            found += [_Read(partition, record, kind) for record in unpack(batch, start) if record.offset < end]
+            read = [each for each in _unpacked(partition, batch, start) if each.record.offset < end] if room > 0 else []
+            found, room = found + read, room - sum(len(each.record.body) for each in read)
     return found[:count]
 
 
+def _unpacked(partition: Partition, batch: Batch, start: int) -> list[_Read]:
+    kind, header = int(bool(batch.header.attributes & LOG_APPEND_TIME)), batch.header
+    try:
+        return [_Read(partition, record, kind) for record in unpack(batch, start, _ROOM)]
+    except BatchCorrupt as error:
+        first = Record(max(header.base_offset, start), header.base_timestamp, body(None, None))
+        return [_Read(partition, first, kind, str(error))]
+
+
 def _outcomes(evaluation: Evaluation, found: Sequence[_Read]) -> list[Tried]:
-    together = grouped(((read.partition, read.timestamp_type), read.record) for read in found)
-    tried = []
+    together = grouped(((read.partition, read.timestamp_type), read.record) for read in found if not read.reason)
+    tried = [Tried(read.partition, read.record, None, read.reason) for read in found if read.reason]
     for (partition, kind), records in together.items():
         for record, outcome in zip(records, evaluation.outcomes(partition, records, kind), strict=True):
             reason = evaluation.reason(partition, record, kind) if outcome.failed else ""

@@ -89,7 +89,7 @@ class Checker:
         """A reader of what is copied, from an offset of the source on."""
         choose = self._written.at_source
         made = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
-        return Reader(self._source, job.replica.source, purpose, offset, made)
+        return Reader(self._source, job.replica.source, purpose, offset, made, decodes=made is not choose)
 
     def at_destination(self, job: Job, purpose: str, offset: int) -> Reader:
         """A reader of the link's copies, from an offset of the destination on."""

@@ -13,6 +13,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
+from appliance.kafka.records.decompression import within_memory
 from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
 from appliance.link.client.retry import retry_while_busy
@@ -61,7 +62,7 @@ class Reader:
     """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it.
 
     ``aborted`` are the batches of aborted transactions that the last Fetch brought. ``purpose`` names the connection:
-    readers that share one wait for each other. Without ``choose`` all batches are compared.
+    readers that share one wait for each other. Without ``choose`` all are compared. ``decodes`` bounds each read.
     """
 
     cluster: KafkaCluster
@@ -69,6 +70,7 @@ class Reader:
     purpose: str
     position: int
     choose: Choose | None = None
+    decodes: bool = False
     stable_end: int = field(init=False)
     aborted: list[Batch] = field(default_factory=list)
     _metadata: Metadata | None = None
@@ -78,7 +80,7 @@ class Reader:
 
     def at(self, position: int) -> "Reader":
         """Another reader of the same partition, with another position."""
-        return Reader(self.cluster, self.partition, self.purpose, position, self.choose)
+        return Reader(self.cluster, self.partition, self.purpose, position, self.choose, self.decodes)
 
     async def read(self, wait: float = 0.0, known_end: int = 0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
@@ -122,6 +124,7 @@ class Reader:
         try:
             fetched = await fetch_partition(self.cluster, metadata, self.partition, self.position, self.purpose, limits)
             found, following = self._batches(fetched, known_end)
+            found, following = within_memory(found, following) if self.decodes else (found, following)
             found = await self.choose(found) if self.choose else found
         except BrokerRefused as error:
             if error.code != _DELETED:

@@ -47,6 +47,10 @@ class Vpcs:
         """The current records of a topic."""
         return [json.loads(line) for line in self._client(side, "read", topic).splitlines()]
 
+    def bombs(self, side: Side, topic: str, timestamp_type: str) -> None:
+        """Make a topic of a few KB that take a gigabyte uncompressed."""
+        self._client(side, "bombs", topic, timestamp_type)
+
     async def produce(self, side: Side, topic: str, who: str, count: int, seconds: float) -> OwnedProcess:
         """Begin to write ``count`` records, all different, within ``seconds``."""
         log_file = self.directory / f"producer-{side.name}-{who}.log"

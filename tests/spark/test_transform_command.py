@@ -73,3 +73,19 @@ async def test_sql_that_is_refused_is_shown_with_its_place(pair: Pair, tmp_path:
     name = f"appliance transform: REPLICA_TRANSFORM_SQL_FILE={tmp_path / 'transform.sql'}"
     assert f"{name}: line 2, column 3: rand is random" in output
     assert "  rand() AS value FROM records\nappliance transform:       ^^^^^^" in output
+
+
+async def test_case_959_a_batch_that_is_too_large_is_named_and_the_others_are_tried(pair: Pair, tmp_path: Path) -> None:
+    # All of a topic's newest batches were decoded whole: a few KB took gigabytes.
+    topic = pair.topic("source", 2)
+    producer = pair.producer(**{"compression.type": "zstd", "message.max.bytes": 10**9})
+    producer.produce(topic, bytes(200_000_000), partition=0)
+    producer.produce(topic, b"50", partition=1)
+    assert producer.flush(PATIENCE) == 0
+    code, output = await tried(pair, topic, tmp_path, SQL, "--json")
+    assert code == 1
+    document: dict[str, Any] = json.loads(output[output.index("{") :])
+    large, small = document["records"]
+    assert (large["partition"], large["offset"], large["outcome"]) == (0, 0, "fails")
+    assert "the batch at offset 0 does not decompress: it takes more than" in large["reason"]
+    assert (small["partition"], small["outcome"], small["after"]["value"]) == (1, "changed", "2.0")

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from appliance.replicator.transform.ranges import Range
+from tests.support.record_batches import outgoing_of, record
 from tests.support.sql import range_of, running_sql, values_of
+
+ZSTD = 4
 
 
 @pytest.mark.asyncio
@@ -21,3 +25,24 @@ async def test_case_502_records_that_sql_makes_much_larger_pass_within_the_memor
         assert outcome.stop is not None
         assert (outcome.stop.offset, "it may make over 8 MB of it" in outcome.stop.reason) == (0, True)
     assert sql.problems == []
+
+
+@pytest.mark.asyncio
+async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_alone_and_many_pass_in_parts(
+    tmp_path: Path,
+) -> None:
+    # Ranges came back whole in the codec of their first batch: of 5 x 200 MB of zeros without one, a gigabyte.
+    zeros = [record(at, bytes(1_000_000)) for at in range(120)]
+    bomb = Range(("bombs", 0), 0, 80, outgoing_of(zeros[:80], 80, ZSTD), 10**6)
+    first, rest = outgoing_of(zeros[:1], 1), [outgoing_of(zeros[at : at + 30], at + 30, ZSTD) for at in (1, 31, 61)]
+    many = Range(("many", 0), 0, 91, (*first, *(batch for batches in rest for batch in batches)), 10**6)
+    # One makes small bytes of large ones that no codec makes smaller: then the range is divided.
+    statement = "SELECT IF(topic = 'many', aes_encrypt(value, '0123456789abcdef'), value) AS value FROM records"
+    async with running_sql(tmp_path, statement) as sql:
+        stopped, small, passed = await sql.service.transform([bomb, range_of([b"1", b"2"]), many])
+    assert stopped.stop is not None
+    assert (stopped.stop.offset, stopped.stop.damaged, stopped.batches) == (0, True, ())
+    assert "the batch at offset 0 does not decompress: it takes more than" in stopped.stop.reason
+    assert values_of(small) == [b"1", b"2"]
+    assert [len(value or b"") > 1_000_000 for value in values_of(passed)] == [True] * 91
+    assert any("is asked for again in parts" in problem for problem in sql.problems)

@@ -21,7 +21,7 @@ def made(records: Sequence[Written], base_offset: int = 0, codec: int = 0, **fie
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        batch_size=2**24,
+        batch_size=2**27,
     )
     for number, (timestamp, key, value, headers) in enumerate(records):
         assert builder.append(number, timestamp, key, value, headers=headers) is not None

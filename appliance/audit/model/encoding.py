@@ -12,6 +12,7 @@ from appliance.audit.model.rows import Known
 from appliance.audit.model.starts import NO_PRODUCER, Starts
 from appliance.audit.model.state import AuditState, LaneKnown, Unsettled
 from appliance.errors import PeerError
+from appliance.kafka.records.decompression import inflate
 
 _VERSION = 1
 
@@ -61,7 +62,7 @@ def decode_state(text: bytes) -> AuditState:
         PeerError: it is damaged, or a newer release's.
     """
     try:
-        whole = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+        whole = json.loads(inflate(base64.b64decode(text, validate=True)))
         if whole["version"] != _VERSION:
             raise PeerError(f"the audit table was written by a newer release: its state has version {whole['version']}")
         starts = {lane: rest for lane, *rest in whole.get("starts", ())}

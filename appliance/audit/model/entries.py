@@ -7,6 +7,7 @@ from typing import NamedTuple
 from appliance.grouping import grouped
 from appliance.kafka.records.batch import CONTROL, Batch, split, verify
 from appliance.kafka.records.committed import Aborted, committed
+from appliance.kafka.records.decompression import within_memory
 from appliance.kafka.records.records import Record, unpack
 
 DAY_MS = 86_400_000
@@ -62,8 +63,7 @@ def stretch(records: memoryview, aborted: Sequence[Aborted], position: int) -> S
     Raises:
         BatchCorrupt: a batch is damaged.
     """
-    batches = list(split(records))
-    following, hole_at = position, -1
+    (batches, _), following, hole_at = within_memory(list(split(records)), position), position, -1
     for batch in batches:
         header = batch.header
         if header.base_offset > following or header.records <= header.last_offset_delta:

@@ -7,6 +7,7 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import visible
+from appliance.kafka.records.decompression import within_memory
 from appliance.kafka.records.records import Record, unpack
 
 _THROTTLED_MAX = 10
@@ -33,12 +34,12 @@ async def fetch_partition(
 
 
 def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
-    """The committed records from ``offset`` on, and the offset to continue from.
+    """The committed records from ``offset`` on, as far as memory allows, and the offset to continue from.
 
     Raises:
         BatchCorrupt: a batch is damaged.
     """
-    batches, following = visible(fetched.records, fetched.aborted, offset)
+    batches, following = within_memory(*visible(fetched.records, fetched.aborted, offset))
     records: list[Record] = []
     for data in batches:
         batch.verify(data)

@@ -6,6 +6,7 @@
 - ``outgoing``, ``rebuild``: each batch raw where possible, rebuilt where not.
 - ``arrays``: the records of many batches at once, as arrays.
 - ``records``, ``varint``: the records in a batch.
+- ``decompression``: all codecs, up to a limit.
 - ``legacy``: messages of magic 0 and 1 turned into a batch.
 - ``lz4``: LZ4 frames block by block.
 """

@@ -10,17 +10,15 @@ that is not LZ4's (KAFKA-3160), and that consumers of Java and librdkafka ignore
 """
 
 import contextlib
-import struct
+import zlib
 from collections.abc import Iterator
 
-from aiokafka import codec
-from aiokafka.errors import KafkaError
-from aiokafka.record.legacy_records import LegacyRecordBatch
 from cramjam import DecompressionError
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.records.batch import CODEC_MASK, LOG_OVERHEAD, Batch
-from appliance.kafka.records.records import Record, body, placed, unpack
+from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, LOG_OVERHEAD, Batch
+from appliance.kafka.records.decompression import LIMIT, decompress
+from appliance.kafka.records.records import Record, body, placed
 
 _LZ4 = 3
 _MAGIC_AT, _ATTRIBUTES_AT, _KEY_SIZE_AT = 16, 17, 18
@@ -33,40 +31,52 @@ def convert(data: memoryview, offset: int, magic: int) -> Batch:
     Raises:
         BatchCorrupt: the CRC does not fit, or the messages cannot be read.
     """
-    records = _messages(data, offset, magic)
-    if not records:
-        raise BatchCorrupt(f"the message of magic {magic} at offset {offset} holds nothing")
-    return placed(records)
+    try:
+        return placed(_messages(data, offset, magic), data[_ATTRIBUTES_AT] & CODEC_MASK)
+    except Exception as error:  # each codec has errors of its own
+        raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {error}") from error
 
 
 def _messages(data: memoryview, offset: int, magic: int) -> list[Record]:
-    try:
-        entry = LegacyRecordBatch(bytearray(data), magic)
-        if not entry.validate_crc():
-            raise BatchCorrupt(f"the CRC of the message at offset {offset} does not fit its bytes")
-        if magic == 0 and data[_ATTRIBUTES_AT] & CODEC_MASK == _LZ4:
-            return [record for each in _entries(_without_lz4(data)) for record in unpack(each, 0)]
-        return [Record(r.offset, -1 if r.timestamp is None else r.timestamp, body(r.key, r.value)) for r in entry]
-    except (KafkaError, ValueError, IndexError, struct.error, AssertionError) as error:
-        raise BatchCorrupt(f"the message of magic {magic} at offset {offset} cannot be read: {error!r}") from error
+    if zlib.crc32(data[_MAGIC_AT:]) != int.from_bytes(data[LOG_OVERHEAD:_MAGIC_AT], "big"):
+        raise ValueError("its CRC does not fit its bytes")
+    attributes, at = data[_ATTRIBUTES_AT], _KEY_SIZE_AT + 8 * magic
+    timestamp = int.from_bytes(data[_KEY_SIZE_AT:at], "big", signed=True) if magic else -1
+    key, at = _nullable(data, at)
+    value, _ = _nullable(data, at)
+    if not (codec_bits := attributes & CODEC_MASK):
+        return [Record(offset, timestamp, body(key, value))]
+    packed = memoryview(value or b"")
+    inside = _without_lz4(packed) if (magic, codec_bits) == (0, _LZ4) else decompress(codec_bits, packed, LIMIT // 4)
+    found = [*_inside(memoryview(inside), magic)]
+    # In magic 1, offsets inside count from any number (KIP-31), and times may be the broker's (KIP-32).
+    shift, appended = (offset - found[-1].offset, attributes & LOG_APPEND_TIME) if magic else (0, 0)
+    return [Record(each.offset + shift, timestamp if appended else each.timestamp, each.body) for each in found]
 
 
-def _without_lz4(data: memoryview) -> memoryview:
+def _nullable(data: memoryview, at: int) -> tuple[bytes | None, int]:
+    begin, size = at + 4, int.from_bytes(data[at : at + 4], "big", signed=True)
+    end = begin + max(size, 0)
+    if end > len(data):
+        raise ValueError("it ends early")
+    return (None if size < 0 else bytes(data[begin:end])), end
+
+
+def _without_lz4(value: memoryview) -> bytes:
     """The message set in a message of magic 0; the right checksum of the frame's header is the one that is accepted."""
-    key_size = max(0, int.from_bytes(data[_KEY_SIZE_AT : _KEY_SIZE_AT + 4], "big", signed=True))
-    frame = bytes(data[_KEY_SIZE_AT + 4 + key_size + 4 :])
+    frame = bytearray(value)
     at = 14 if frame[4] & _FRAME_HAS_SIZE else 6
-    for checksum in range(256):
+    for frame[at] in range(256):
         with contextlib.suppress(DecompressionError):
-            return memoryview(codec.lz4_decode(frame[:at] + bytes((checksum,)) + frame[at + 1 :]))
+            return decompress(_LZ4, memoryview(frame), LIMIT // 4)
     raise ValueError("a damaged LZ4 frame")
 
 
-def _entries(inside: memoryview) -> Iterator[Batch]:
-    """Each message of a set that was in another, as a batch; a cut one has a wrong CRC."""
-    while inside:
-        end = LOG_OVERHEAD + int.from_bytes(inside[8:LOG_OVERHEAD], "big")
-        if inside[_ATTRIBUTES_AT] & CODEC_MASK:
-            raise ValueError("compressed twice")
-        yield convert(inside[:end], int.from_bytes(inside[:8], "big"), inside[_MAGIC_AT])
-        inside = inside[end:]
+def _inside(data: memoryview, magic: int) -> Iterator[Record]:
+    """The records of each message of a set that was in another; a cut one has a wrong CRC."""
+    while data:
+        end = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big")
+        if data[_ATTRIBUTES_AT] & CODEC_MASK or data[_MAGIC_AT] != magic:
+            raise ValueError("compressed twice, or of another magic")
+        yield from _messages(data[:end], int.from_bytes(data[:8], "big", signed=True), magic)
+        data = data[end:]

@@ -38,7 +38,7 @@ _START = _MAGIC + b"\x60\x40\x82"
 _END_MARK = b"\0\0\0\0"
 _BLOCK_SIZE = struct.Struct("<I")
 _STORED = 1 << 31
-_CODEC_AT = ATTRIBUTES_AT + 1
+CODEC_AT = ATTRIBUTES_AT + 1
 
 
 def frame(data: memoryview) -> bytes:
@@ -67,8 +67,13 @@ def without_codec(batch: Batch, room: memoryview) -> bytes:
         size = lz4.decompress_block_into(block, room, BLOCK_BYTES)
     except DecompressionError:
         return data
-    attributes = bytes((data[_CODEC_AT] & ~CODEC_MASK,))
-    return b"".join((data[:_CODEC_AT], attributes, data[_CODEC_AT + 1 : HEADER_SIZE], room[:size]))
+    return uncoded(data, room[:size])
+
+
+def uncoded(data: bytes | memoryview, records: bytes | memoryview) -> bytes:
+    """A batch with uncompressed records, and all else as in its ``data``."""
+    attributes = bytes((data[CODEC_AT] & ~CODEC_MASK,))
+    return b"".join((data[:CODEC_AT], attributes, data[CODEC_AT + 1 : HEADER_SIZE], records))
 
 
 def _block(data: bytes) -> bytes | None:

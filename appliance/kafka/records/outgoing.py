@@ -14,7 +14,9 @@ Consecutive rebuilt records become one batch, since a Produce takes one a partit
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, split, verify
+from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.rebuild import Runs, rebuild, within
 from appliance.kafka.records.records import Record, unpack
 
@@ -34,6 +36,7 @@ class Outgoing:
 
     ``first_offset`` and ``next_offset`` are the source's: of the first record and past the last one; so are ``runs``,
     which are empty where the records' offsets have no holes. ``append_time``: the source's broker set the timestamps.
+    ``memory`` is about what the records took uncompressed, 0 if they were left as they are.
     """
 
     data: memoryview | bytes
@@ -44,6 +47,7 @@ class Outgoing:
     raw: bool
     runs: Runs = ()
     append_time: bool = False
+    memory: int = 0
 
     @property
     def offsets(self) -> list[int]:
@@ -108,9 +112,17 @@ def _joins(before: Batch, after: Batch) -> bool:
 
 
 def _written(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
+    """The batches of a run: rebuilt as one if that takes little memory, else each by itself."""
     if len(run) == 1 and _can_go_raw(run[0], wanted, limit):
-        return iter((_raw(run[0]),))
-    return _rebuilt(run, wanted, limit)
+        yield _raw(run[0])
+        return
+    try:
+        yield from _rebuilt(run, wanted, limit)
+    except BatchCorrupt:
+        if len(run) == 1:
+            raise
+        for batch in run:
+            yield from _written([batch], wanted, limit)
 
 
 def _raw(batch: Batch) -> Outgoing:
@@ -120,16 +132,15 @@ def _raw(batch: Batch) -> Outgoing:
 
 
 def _rebuilt(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
-    rebuilt = rebuild(run, wanted)
+    rebuilt = rebuild(run, wanted, LIMIT // 16 if len(run) > 1 else LIMIT)
     if rebuilt is None:
         return
     parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, wanted, limit))
     ends = [*(part.first_offset for part in parts[1:]), min(run[-1].header.last_offset + 1, wanted.stop)]
     append_time = bool(run[0].header.attributes & LOG_APPEND_TIME)
     for part, end in zip(parts, ends, strict=True):
-        yield Outgoing(
-            part.data, part.records, part.first_offset, end, part.max_timestamp, False, part.runs, append_time
-        )
+        numbers = part.records, part.first_offset, end, part.max_timestamp
+        yield Outgoing(part.data, *numbers, False, part.runs, append_time, part.memory)
 
 
 def _can_go_raw(batch: Batch, wanted: range, limit: int) -> bool:

@@ -6,6 +6,7 @@ corrupt records from unusual ones.
 """
 
 import collections
+import contextlib
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,11 +15,15 @@ from typing import NamedTuple
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch
-from appliance.kafka.records.lz4 import BLOCK_BYTES, without_codec
+from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES, decompressed
+from appliance.kafka.records.lz4 import BLOCK_BYTES, CODEC_AT, uncoded, without_codec
 from appliance.kafka.records.records import Record, batch_of, newest, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
 _AT_ONCE = 128
+_COMPILED_BYTES = 8 * 1024 * 1024
+"""Bytes of a batch up to which the library reads it: two bytes that are a header take 70 in its records."""
+
 _TIMESTAMP, _KEY, _VALUE, _HEADERS = map(operator.attrgetter, ("timestamp", "key", "value", "headers"))
 _OFFSET = operator.attrgetter("offset")
 
@@ -31,25 +36,25 @@ Empty if there is only one run.
 
 
 class Rebuilt(NamedTuple):
-    """A batch to be restamped; ``first_offset`` is its first record's at the source."""
+    """A batch to be restamped; ``first_offset`` is its first record's at the source, ``memory`` its size unpacked."""
 
     data: bytes
     records: int
     first_offset: int
     max_timestamp: int
+    memory: int
     runs: Runs = ()
 
 
-def rebuild(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
+def rebuild(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
     """The records of the batches at the ``wanted`` offsets, with the codec of the first; None when there are none.
 
     Raises:
-        BatchCorrupt: the records do not decompress, or do not fit their lengths or counts.
+        BatchCorrupt: the records do not decompress within ``limit`` bytes, or do not fit their lengths or counts.
     """
-    try:
-        return _compiled(batches, wanted)
-    except Exception:  # the library has a dozen ways to say that it will not read something
-        return _plain(batches, wanted)
+    with contextlib.suppress(Exception):  # the library has a dozen ways to say that it will not read something
+        return _compiled(batches, wanted, limit)
+    return _plain(batches, wanted, limit)
 
 
 def batch_builder() -> tuple[DefaultRecordBatchBuilder, bytearray]:
@@ -74,14 +79,14 @@ def payload_of(builder: DefaultRecordBatchBuilder, data: bytearray) -> memoryvie
     return memoryview(data)[HEADER_SIZE:]
 
 
-def _compiled(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
+def _compiled(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
     builder, data = batch_builder()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     runs: list[tuple[int, int]] = []
-    for records in _read(batches, wanted):
+    for records in _read(batches, wanted, limit):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
-            return _plain(batches, wanted)  # the writer treats a first timestamp of -1 as none
+            return _plain(batches, wanted, limit)  # the writer treats a first timestamp of -1 as none
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
@@ -93,7 +98,7 @@ def _compiled(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
     if not count:
         return None
     whole = batch_of(payload_of(builder, data), _codec(batches), count, base_timestamp, max_timestamp)
-    return Rebuilt(whole, count, first_offset, max_timestamp, tuple(runs) if len(runs) > 1 else ())
+    return Rebuilt(whole, count, first_offset, max_timestamp, len(data), tuple(runs) if len(runs) > 1 else ())
 
 
 def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
@@ -111,27 +116,38 @@ def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
     runs.append((first, length))
 
 
-def _read(batches: Sequence[Batch], wanted: range) -> Iterator[list[DefaultRecord]]:
+def _read(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[list[DefaultRecord]]:
     """The wanted records, in chunks: loops stay long, and a large batch is never decoded as a whole."""
-    records = itertools.chain.from_iterable(_readers(batches, wanted))
+    records = itertools.chain.from_iterable(_readers(batches, wanted, limit))
     while some := [*itertools.islice(records, _AT_ONCE)]:
         yield some
 
 
-def _readers(batches: Sequence[Batch], wanted: range) -> Iterator[Iterable[DefaultRecord]]:
+def _readers(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Iterable[DefaultRecord]]:
     room = memoryview(bytearray(BLOCK_BYTES))
     for batch in batches:
-        reader = DefaultRecordBatch(without_codec(batch, room))
+        reader, size = compiled_reader(batch, room, limit)
+        limit -= size
         whole = wanted.start <= batch.header.base_offset and batch.header.last_offset < wanted.stop
         yield reader if whole else _only(wanted, reader)
+
+
+def compiled_reader(batch: Batch, room: memoryview, limit: int = LIMIT) -> tuple[DefaultRecordBatch, int]:
+    """The library's reader of a batch, and the memory that the records take; ``room`` is that of ``without_codec``."""
+    data = without_codec(batch, room)
+    if data[CODEC_AT] & CODEC_MASK:
+        data = uncoded(data, decompressed(batch, limit))
+    if len(data) > _COMPILED_BYTES:
+        raise BufferError(f"its records take more than {_COMPILED_BYTES} bytes")
+    return DefaultRecordBatch(data), len(data) + RECORD_BYTES * batch.header.records
 
 
 def _only(wanted: range, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
     return (record for record in records if record.offset in wanted)
 
 
-def _plain(batches: Sequence[Batch], wanted: range) -> Rebuilt | None:
-    records = _records(batches, wanted)
+def _plain(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
+    records = _records(batches, wanted, limit)
     return _of(records, _codec(batches)) if records else None
 
 
@@ -143,7 +159,7 @@ def within(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Rebu
     Raises:
         BatchCorrupt: as ``rebuild``.
     """
-    return _split(_records(batches, wanted), _codec(batches), limit)
+    return _split(_records(batches, wanted, LIMIT), _codec(batches), limit)
 
 
 def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[Rebuilt]:
@@ -158,15 +174,17 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
     yield from _split(records[middle:], codec_bits, limit)
 
 
-def _records(batches: Sequence[Batch], wanted: range) -> list[Record]:
-    return [record for batch in batches for record in unpack(batch, wanted.start) if record.offset < wanted.stop]
+def _records(batches: Sequence[Batch], wanted: range, limit: int) -> list[Record]:
+    found = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
+    return [record for records in found for record in records if record.offset < wanted.stop]
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:
     runs: list[tuple[int, int]] = []
     add_runs(runs, [record.offset for record in records])
     whole = pack(records, codec_bits)
-    return Rebuilt(whole, len(records), records[0].offset, newest(records), tuple(runs) if len(runs) > 1 else ())
+    size = sum(len(record.body) for record in records)
+    return Rebuilt(whole, len(records), records[0].offset, newest(records), size, tuple(runs) if len(runs) > 1 else ())
 
 
 def _codec(batches: Sequence[Batch]) -> int:

@@ -15,25 +15,10 @@ from aiokafka import codec
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records import lz4
-from appliance.kafka.records.batch import (
-    CODEC_MASK,
-    HEADER,
-    HEADER_SIZE,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD,
-    Batch,
-    Header,
-    stamp_crc,
-)
+from appliance.kafka.records.batch import HEADER, HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, Batch, Header, stamp_crc
+from appliance.kafka.records.decompression import LIMIT, decompressed
 from appliance.kafka.records.varint import read_varint, varint
 
-_DECOMPRESS: dict[int, Callable[[memoryview], bytes]] = {
-    0: bytes,
-    1: codec.gzip_decode,
-    2: codec.snappy_decode,
-    3: codec.lz4_decode,
-    4: codec.zstd_decode,
-}
 # The levels are those of Kafka's own producer, not the library's slower ones.
 _COMPRESS: dict[int, Callable[[memoryview], bytes | memoryview]] = {
     0: lambda payload: payload,
@@ -52,7 +37,7 @@ class Record(NamedTuple):
     body: bytes
 
 
-def unpack(batch: Batch, position: int) -> list[Record]:
+def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
     """The batch's records from offset ``position`` on.
 
     With LogAppendTime the batch's maxTimestamp is the time of every record; otherwise the record's own.
@@ -61,7 +46,7 @@ def unpack(batch: Batch, position: int) -> list[Record]:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or the header's count.
     """
     header = batch.header
-    payload = decompressed(batch)
+    payload = decompressed(batch, limit)
     append_time = bool(header.attributes & LOG_APPEND_TIME)
     records: list[Record] = []
     at = 0
@@ -100,18 +85,22 @@ def batch_of(payload: memoryview, codec_bits: int, count: int, base_timestamp: i
     return b"".join((HEADER.pack(*header), kept))
 
 
-def placed(records: Sequence[Record]) -> Batch:
+def placed(records: Sequence[Record], codec_bits: int = 0) -> Batch:
     """The records as a batch with each at its own offset, as a broker would keep it, with a correct CRC."""
     base = records[0].offset
     deltas = [record.offset - base for record in records]
-    return batch_at(base, memoryview(_payload(records, deltas)), deltas, records[0].timestamp, newest(records))
+    payload = memoryview(_COMPRESS[codec_bits](memoryview(_payload(records, deltas))))
+    return batch_at(base, payload, deltas, (records[0].timestamp, newest(records)), codec_bits)
 
 
 def batch_at(
-    base_offset: int, payload: memoryview, deltas: Sequence[int], base_timestamp: int, max_timestamp: int
+    base_offset: int, payload: memoryview, deltas: Sequence[int], times: tuple[int, int], codec_bits: int = 0
 ) -> Batch:
-    """The batch of encoded records at these offsets from its base, as a broker would keep it, with a correct CRC."""
-    header = _header(base_offset, len(payload), 0, len(deltas), deltas[-1], base_timestamp, max_timestamp)
+    """The batch of encoded records at these offsets from its base, as a broker would keep it, with a correct CRC.
+
+    ``times`` are its base timestamp and its largest one.
+    """
+    header = _header(base_offset, len(payload), codec_bits, len(deltas), deltas[-1], *times)
     data = bytearray(HEADER.pack(*header))
     data += payload
     stamp_crc(data)
@@ -226,20 +215,3 @@ def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
 def _encoded(record: Record, delta: int, base: int) -> bytes:
     lead = b"\0" + varint(record.timestamp - base) + varint(delta)
     return varint(len(lead) + len(record.body)) + lead + record.body
-
-
-def decompressed(batch: Batch) -> bytes:
-    """The bytes of a batch's records, uncompressed.
-
-    Raises:
-        BatchCorrupt: they do not decompress.
-    """
-    header = batch.header
-    codec_bits = header.attributes & CODEC_MASK
-    decompress = _DECOMPRESS.get(codec_bits)
-    if decompress is None:
-        raise BatchCorrupt(f"the batch at offset {header.base_offset} has an unknown codec, {codec_bits}")
-    try:
-        return bytes(decompress(batch.data[HEADER_SIZE:]))
-    except Exception as error:  # each codec has errors of its own
-        raise BatchCorrupt(f"the batch at offset {header.base_offset} does not decompress: {error}") from error

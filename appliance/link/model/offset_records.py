@@ -23,6 +23,7 @@ from uuid import UUID
 
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.decompression import inflate
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
@@ -97,7 +98,7 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
         if value["version"] != _VERSION:
             raise PeerError(f"the map of offsets has version {value['version']} at offset {record.offset}: a newer one")
         (source, source_to), (copy, copy_to) = (map(int, value[side]) for side in ("source", "copy"))
-        runs = zlib.decompress(base64.b64decode(value["runs"], validate=True))
+        runs = inflate(base64.b64decode(value["runs"], validate=True))
         stretch = unpack_tail(source, copy, source_to, copy_to, runs)
         ids = UUID(value["source_id"]), UUID(value["destination_id"])
         return of, Segment(*ids, stretch, bool(value.get("fills")))

@@ -1,6 +1,7 @@
 """The buffer of a partition's chunks, and the queue of the buffers with chunks for their lane."""
 
 import asyncio
+import traceback
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +13,9 @@ from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
+from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.legacy import convert
-from appliance.kafka.records.outgoing import NO_END, UNLIMITED, outgoing
+from appliance.kafka.records.outgoing import NO_END, UNLIMITED, Outgoing, outgoing
 from appliance.link.client.origins import Origins
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -189,15 +191,21 @@ class Buffer:
         dropped: list[tuple[int, int]] = []
         if self.origins is not None:
             found = self._without_copies(found, self.origins, dropped)
+        copied, room = list[Outgoing](), 2 * LIMIT
         try:
-            copied = tuple(outgoing(found, self.position, self.limits.batch_bytes, end))
+            for each in outgoing(found, self.position, self.limits.batch_bytes, end):
+                copied.append(each)
+                if (room := room - each.memory) < 0:  # others wait while these are rebuilt: the rest is fetched again
+                    end = each.next_offset
+                    break
         except BatchCorrupt as error:
+            traceback.clear_frames(error.__traceback__)  # they would keep the records
             if (half := len(batches) // 2) == 0:
                 raise BatchCorrupt(f"{error}; {FOLLOWING} {max(following, self.position + 1)}") from error
             return self._copied(batches[:half], fetched, batches[half].header.base_offset)
         last = batches[-1].header
         own = tuple(each for each in dropped if self.position <= each[0] < end)
-        return Chunk(self.replica, copied, min(last.last_offset + 1, end), last.leader_epoch, own)
+        return Chunk(self.replica, tuple(copied), min(last.last_offset + 1, end), last.leader_epoch, own)
 
     def _without_copies(
         self, batches: Iterable[Batch], origins: Origins, dropped: list[tuple[int, int]]

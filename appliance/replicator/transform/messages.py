@@ -123,7 +123,7 @@ def _described(each: Range) -> Fields:
 
 
 def _codec(each: Range) -> int:
-    return codec_of(each.batches[0].data) if each.batches and each.keeps_codec else 0
+    return next(filter(None, (codec_of(batch.data) for batch in each.batches if each.keeps_codec)), 0)
 
 
 def _described_batches(batches: Sequence[Outgoing], runs: Sequence[bytes]) -> list[list[Any]]:

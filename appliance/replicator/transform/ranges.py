@@ -32,7 +32,7 @@ class Range:
     after it.
 
     ``limit`` is the largest batch of the copy in bytes. With ``keeps_codec`` its outcome has the codec of the first
-    batch, otherwise none.
+    batch that has one, otherwise none.
     """
 
     partition: Partition

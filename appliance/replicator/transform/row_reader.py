@@ -14,6 +14,7 @@ from appliance.errors import PeerError
 from appliance.kafka.records.arrays.encoding import Columns, batches, cuts
 from appliance.kafka.records.arrays.headers import header_bytes
 from appliance.kafka.records.arrays.varints import Booleans, Integers
+from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.replicator.transform.ranges import WEIGHT_MAX
 from appliance.transform.model.statement import FILLER, GROWN, MARK, OPAQUE, OUTCOME, PASSES, RANGE, TEXTS
@@ -79,7 +80,7 @@ class RowReader:
         """The ranges whose marks are among these rows.
 
         Raises:
-            PeerError: the rows are not those of the ranges.
+            PeerError: the rows are not those of the ranges, or too large together.
         """
         outcomes = _integers(batch, OUTCOME)
         if FILLER in outcomes:
@@ -95,6 +96,8 @@ class RowReader:
         for section in sections:
             self._failed += columns.offsets[section.failed].tolist()
             self._written += [next(written) for _ in section.begins]
+            if len(self._written) > 1 and sum(len(each.data) for each, _ in self._written) > LIMIT:
+                raise PeerError(f"the SQL makes more than {LIMIT} bytes of a range, which is asked for again in parts")
             if section.held is None:
                 yield self._confirmed(section)
         last = sections[-1].held

@@ -1,7 +1,8 @@
 """``python -m tests.containers.programs.client CONFIGURATION ACTION [ARGUMENT...]``, with confluent-kafka.
 
 ``produce TOPIC WHO COUNT SECONDS`` writes records, all different, within that time. ``read TOPIC`` prints a topic's
-records as a line of JSON, a list, for each partition. ``topics`` prints the names of all topics.
+records as a line of JSON, a list, for each partition. ``topics`` prints the names of all topics. ``bombs TOPIC TYPE``
+makes a topic with timestamps of that type, and writes five batches of a few KB, each with a record of 200 MB of zeros.
 """
 
 import base64
@@ -13,7 +14,7 @@ import uuid
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 _SECONDS = 30.0
 _TOMBSTONES = 0.05
@@ -54,6 +55,17 @@ def read(configuration: dict[str, str], topic: str) -> None:
         print(json.dumps(found[partition]))
 
 
+def bombs(configuration: dict[str, str], topic: str, timestamp_type: str) -> None:
+    new = NewTopic(topic, 1, config={"message.timestamp.type": timestamp_type})
+    admin = AdminClient(configuration)
+    admin.create_topics([new])[topic].result(_SECONDS)
+    producer = Producer({**configuration, "compression.type": "zstd", "message.max.bytes": 10**9})
+    for _ in range(5):
+        producer.produce(topic, bytes(200_000_000))
+        if producer.flush(_SECONDS):
+            sys.exit("not all records were taken")
+
+
 def _text(part: bytes | str | None) -> str | None:
     return base64.b64encode(part).decode() if isinstance(part, bytes) else part
 
@@ -63,5 +75,5 @@ def topics(configuration: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    action = {"produce": produce, "read": read, "topics": topics}[sys.argv[2]]
+    action = {"produce": produce, "read": read, "topics": topics, "bombs": bombs}[sys.argv[2]]
     action(json.loads(Path(sys.argv[1]).read_text()), *sys.argv[3:])

@@ -181,3 +181,20 @@ def test_no_bytes_make_anything_but_our_own_errors(noise: bytes, tail: bytes) ->
     for data in (noise, good[:17] + noise, patched(good[:61] + tail, length=49 + len(tail))):
         with contextlib.suppress(ApplianceError):
             written(data, position=1)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 4])
+def test_case_951_tiny_batches_that_are_large_uncompressed_go_raw(codec: int) -> None:
+    # Five batches of a few KB were decompressed together, to be joined as one.
+    large = [made([(NOW, None, bytes(5 * 2**20), [])], n, codec) for n in range(5)]
+    small = [made(plain(2), 5 + 2 * n, codec) for n in range(3)]
+    outs = written(*large, *small)
+    assert [bytes(out.data) for out in outs if out.raw] == [*large, *small]
+    assert sum(out.records for out in outs) == 11
+
+
+def test_case_952_a_batch_that_must_be_rebuilt_and_is_too_large_is_named() -> None:
+    data = made([(NOW, None, bytes(2**20), []) for _ in range(70)], 0, 4)
+    with pytest.raises(BatchCorrupt, match="the batch at offset 0 does not decompress: it takes more than"):
+        written(data, position=1)
+    assert written(data)[0].raw

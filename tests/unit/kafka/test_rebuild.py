@@ -51,7 +51,7 @@ def test_the_compiled_way_and_the_plain_way_write_the_same_records(
     if compiled is None or plain is None:
         assert compiled is plain
         return
-    assert compiled[1:] == plain[1:]
+    assert compiled._replace(data=b"", memory=0) == plain._replace(data=b"", memory=0)
     one, other = (stamped(r.data) for r in (compiled, plain))
     assert unpack(one, 0) == unpack(other, 0)
     assert one.header.max_timestamp == other.header.max_timestamp

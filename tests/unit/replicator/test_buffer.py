@@ -50,6 +50,18 @@ def test_a_lane_takes_of_each_partition_in_turn_and_each_ones_in_order() -> None
     assert (first.bytes, second.bytes) == (0, 0)
 
 
+def test_case_950_a_few_batches_that_are_large_uncompressed_are_rebuilt_at_once() -> None:
+    # A Fetch of a few KB held up all lanes of the task for minutes.
+    ready = ReadyQueue()
+    one = buffer(ready)
+    large = [made([(0, None, bytes(40 * MEBIBYTE), [])], n, codec=4, attributes=4 | 8) for n in range(6)]
+    while one.position < 6:
+        left = memoryview(b"".join(large[one.position :]))
+        one.absorb(Fetched(one.key, ErrorCode.none, left, (), 0, None))
+        assert not one.stopped
+    assert who(ready.take(2**30)) == [(0, 4), (0, 6)]
+
+
 def test_batches_over_the_limit_are_left_for_the_next_time() -> None:
     ready = ReadyQueue()
     one, other = buffer(ready), buffer(ready, 1)

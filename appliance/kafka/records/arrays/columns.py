@@ -62,4 +62,4 @@ def placed(columns: Columns) -> Batch:
     offsets, timestamps = columns.offsets, columns.timestamps
     deltas = offsets - offsets[0]
     data = payload(columns, timestamps - timestamps[0], deltas)
-    return batch_at(int(offsets[0]), data, deltas.tolist(), int(timestamps[0]), int(timestamps.max()))
+    return batch_at(int(offsets[0]), data, deltas.tolist(), (int(timestamps[0]), int(timestamps.max())))

@@ -13,14 +13,11 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays import varints
 from appliance.kafka.records.arrays.varints import Booleans, Bytes, Integers
 from appliance.kafka.records.batch import LOG_APPEND_TIME, split
-from appliance.kafka.records.records import decompressed
+from appliance.kafka.records.decompression import decompressed
 from appliance.kafka.records.varint import read_varint
 
 _AFTER = bytes(3 * varints.BYTES_MAX)
 """Follows the bytes of all records: up to three varints are read before their places are checked."""
-
-_LARGEST = 2**30
-"""Arrow's places are numbers of 32 bits."""
 
 
 class RecordMisfit(ValueError):
@@ -52,8 +49,6 @@ def uncompressed(data: bytes | memoryview, first_offset: int) -> Uncompressed:
     """
     (batch,) = split(data)
     header, plain = batch.header, decompressed(batch)
-    if len(plain) > _LARGEST:
-        raise BatchCorrupt(f"the batch at offset {first_offset} takes more than {_LARGEST} bytes uncompressed")
     try:
         ends = _ends(plain, header.records)
     except IndexError:
@@ -66,7 +61,7 @@ def uncompressed(data: bytes | memoryview, first_offset: int) -> Uncompressed:
 
 def misfit(first_offset: int) -> BatchCorrupt:
     """The error of a batch whose records do not fit."""
-    return BatchCorrupt(f"the records of the batch at offset {first_offset} do not fit their lengths or their count")
+    return BatchCorrupt(f"the records of the batch at offset {first_offset} do not fit their lengths, count or memory")
 
 
 def _ends(plain: bytes, count: int) -> list[int]:

@@ -20,6 +20,9 @@ _MANY = 32
 _HEADER_BYTES = 2
 """A header takes at least so many."""
 
+_RECORD_MAX, _MOST = 2**18, 2**22
+"""Most headers of a record, and of all records at once: each takes much more memory than its bytes."""
+
 
 def header_lists(made: Fields, rows: Integers) -> pa.ListArray:
     """The headers of each record, for ``rows`` that have each record once, in order; empty in other rows.
@@ -64,7 +67,8 @@ def _headers(made: Fields) -> tuple[Integers, Places, Places]:
     """The number of each record's headers, and the places of all names and values."""
     data, ends = made.data, made.headers.ends
     counts, at = read(data, made.headers.begins)
-    require((counts >= 0) & (at <= ends) & (counts <= (ends - at) // _HEADER_BYTES))
+    require((counts >= 0) & (at <= ends) & (counts <= np.minimum((ends - at) // _HEADER_BYTES, _RECORD_MAX)))
+    require(np.cumsum(counts) <= _MOST)
     first, total = np.cumsum(counts) - counts, int(counts.sum())
     names, values = ([np.zeros(total, np.int64), np.zeros(total, np.int64)] for _ in range(2))
     nulls = np.zeros(total, np.bool_)
