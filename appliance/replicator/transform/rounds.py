@@ -133,7 +133,7 @@ class Rounds:
         alone = len(self._given) == 1 and next(iter(self._given.values()))
         if of_record and alone and alone.range.records == 1:
             self._given = {}
-            self._give_up(alone, Failure(alone.range.start, reason))
+            self._give_up(alone, Failure(alone.range.first, reason))
         else:
             self._divide()
 
