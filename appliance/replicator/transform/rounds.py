@@ -96,6 +96,11 @@ class Rounds:
         """True if there is something to take; an unconfirmed round counts, since who takes has replaced its job."""
         return bool(self._fresh or self._doubted or self._given)
 
+    @property
+    def given(self) -> list[tuple[Range, Pending]]:
+        """The ranges of the present round that are not confirmed, in order."""
+        return [(piece.range, piece.pending) for piece in self._given.values()]
+
     def take(self, attempt: int) -> list[Range]:
         """The ranges of the next round, of this attempt; the attempt before it has ended, whatever it says later."""
         self._divide()
