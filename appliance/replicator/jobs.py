@@ -113,7 +113,7 @@ class Jobs:
         Work ``beside`` it ends with it.
 
         Raises:
-            ProcessFailed: Java has ended, or hangs.
+            ProcessFailed: Java has ended, or hangs, or SQL in it does.
         """
         began = asyncio.get_running_loop().time()
         self._renewed.clear()
@@ -121,13 +121,15 @@ class Jobs:
         others = [asyncio.create_task(each, name="beside") for each in beside]
         reports, room_changes = self.reports, self._room_changes(spark, room)
         ends = self.stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait(), self._renewed.wait()
-        await _first_of(job, *ends, room_changes, self._silence())
+        await _first_of(job, *ends, room_changes, self._silence(), reports.sql_silent.wait())
         self.tasks = 0
         for each in others:
             each.cancel()
         self.control.stop()
         if error := await self._until_ended(spark, job):
             await self._failed(error, asyncio.get_running_loop().time() - began)
+        if reports.sql_silent.is_set():  # only the end of its Java ends it
+            raise ProcessFailed(f"{reports.sql_silence}: Spark ends, and the next start tries them in parts")
 
     async def _until_ended(self, spark: Spark, job: asyncio.Task[None]) -> Exception | None:
         """Wait for the end of a job, and give its failure; end it by force if that takes long."""

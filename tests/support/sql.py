@@ -28,6 +28,7 @@ from appliance.settings.target import Target
 from appliance.settings.values import EngineSettings
 from appliance.transform.model.statement import Statement
 from tests.support.engine import ENGINE
+from tests.support.patience import PATIENCE
 from tests.support.processes import family, runs
 from tests.support.record_batches import outgoing_of, record, records_of
 from tests.support.spark_context import forget_context, hide_gateway
@@ -82,7 +83,13 @@ class RunningSql:
 
 @contextlib.asynccontextmanager
 async def running_sql(
-    directory: Path, statement: str, *, stops: bool = True, salt: str = "", between_hosts: bool = False
+    directory: Path,
+    statement: str,
+    *,
+    stops: bool = True,
+    salt: str = "",
+    between_hosts: bool = False,
+    silence: float = PATIENCE,
 ) -> AsyncIterator[RunningSql]:
     """A statement, run by Spark for the ranges that the block asks for; ``between_hosts`` as in a cluster.
 
@@ -94,21 +101,23 @@ async def running_sql(
             made.problems.append(str(error))
 
     service = TransformService(stops, tell)
+    service.silence = silence
     made = RunningSql(service, directory / "events")
     way = _between_hosts(service) if between_hosts else _on_this_host(service, directory / "transform-0")
     engine = replace(ENGINE, monitoring=replace(ENGINE.monitoring, event_log=str(made.events)))
     async with spark_for_sql(directory, engine) as spark:
-        with ThreadPoolExecutor(2) as threads:
-            async with way as (lanes, dial):
-                made.token = lanes.token.reveal() if isinstance(lanes, LanesOnHosts) else ""
-                given = Statement(statement), Secret(salt), lanes
-                made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
-                jobs = asyncio.create_task(run_jobs(made, 0, dial, threads), name="jobs")
-                try:
-                    yield made
-                finally:
-                    jobs.cancel()
-                    await asyncio.gather(jobs, return_exceptions=True)
+        threads = ThreadPoolExecutor(2)
+        async with way as (lanes, dial):
+            made.token = lanes.token.reveal() if isinstance(lanes, LanesOnHosts) else ""
+            given = Statement(statement), Secret(salt), lanes
+            made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
+            jobs = asyncio.create_task(run_jobs(made, 0, dial, threads), name="jobs")
+            try:
+                yield made
+            finally:
+                jobs.cancel()
+                await asyncio.gather(jobs, return_exceptions=True)
+                threads.shutdown(wait=False)  # a job that hangs ends with Java
 
 
 @contextlib.asynccontextmanager

@@ -1,8 +1,9 @@
 """The checkpoint of a lane, as records of its partition of the positions topic.
 
 The topic is compacted: the newest record of each key holds. Keys and values are JSON, so that any consumer can read
-them. Two headers of a position are ignored by older releases: ``offsets``, the newest stretch of the partition's map of
-offsets, and ``rebuilt``, the number of copied records that did not go raw, in decimal digits. The kinds of key::
+them. Headers of a position are ignored by older releases: ``offsets``, the newest stretch of the partition's map of
+offsets; ``rebuilt``, the number of copied records that did not go raw, in decimal digits; and ``trial``, the offsets
+that the SQL is trying: first, following, and the number of tries. The kinds of key::
 
     {"topic", "partition"}          the position of a source partition; without a value: no longer copied
     {"topic", "partition", "gap"}   records that were not copied, and why: one entry of the gap ledger; deleted only
@@ -35,7 +36,7 @@ from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
-from appliance.link.model.position import CopyEnd, Position, SourcePlace
+from appliance.link.model.position import CopyEnd, Position, SourcePlace, Trial
 
 _VERSION = 1
 _OBEYED_VERSION = 2
@@ -46,7 +47,7 @@ _BYTES_A_BATCH = 500_000
 """Bounds of a batch of ours, before compression."""
 
 _LZ4 = 3
-_REBUILT = "rebuilt"
+_REBUILT, _TRIAL = "rebuilt", "trial"
 
 
 def encode_position(partition: Partition, position: Position, now: int) -> Record:
@@ -65,7 +66,9 @@ def encode_position(partition: Partition, position: Position, now: int) -> Recor
         f',"stopped_at":{position.stopped_at},"copy_end":{copy_end}{dropped}{filtered}{dead}}}'
     )
     rebuilt = () if position.rebuilt is None else ((_REBUILT, b"%d" % position.rebuilt),)
-    return Record(0, now, body(_position_key(partition), value.encode(), (*tail_headers(position.tail), *rebuilt)))
+    trial = ((_TRIAL, _json(position.trial)),) if position.trial else ()
+    held = *tail_headers(position.tail), *rebuilt, *trial
+    return Record(0, now, body(_position_key(partition), value.encode(), held))
 
 
 @functools.lru_cache(maxsize=65536)
@@ -173,7 +176,9 @@ def decode(record: Record) -> Remembered:
             return remembered
         partition, position = remembered
         held = headers(record.body)
-        return partition, dataclasses.replace(position, tail=tail_of(held), rebuilt=_count(held.get(_REBUILT)))
+        trial = Trial(*map(int, json.loads(held[_TRIAL] or b""))) if _TRIAL in held else None
+        rebuilt = _count(held.get(_REBUILT))
+        return partition, dataclasses.replace(position, tail=tail_of(held), rebuilt=rebuilt, trial=trial)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
 
@@ -249,5 +254,5 @@ def _record(key: Mapping[str, Any], value: Mapping[str, Any], now: int, version:
     return Record(0, now, body(_json(key), _json(whole)))
 
 
-def _json(fields: Mapping[str, Any]) -> bytes:
+def _json(fields: Mapping[str, Any] | Trial) -> bytes:
     return json.dumps(fields, separators=(",", ":"), default=lambda unique: unique.hex).encode()

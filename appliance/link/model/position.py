@@ -42,6 +42,14 @@ class SourcePlace(NamedTuple):
 NO_PLACE = SourcePlace(UNKNOWN, -1)
 
 
+class Trial(NamedTuple):
+    """Source offsets up to ``end`` that so many processes have given to the SQL; over once ``start`` is passed."""
+
+    start: int
+    end: int
+    tries: int
+
+
 @dataclass(frozen=True, slots=True)
 class CopyEnd:
     """The end of a complete copy (invariant J), after the newest transaction that wrote to it.
@@ -80,7 +88,8 @@ class Position:
     newest stretch of the map of offsets. ``dropped`` counts the records that a link had written at the source, which
     are not copied; ``filtered`` those that the link's SQL has left out, and ``dead_letters`` those that it failed on,
     which are in the copy's topic of these. ``rebuilt`` counts the copied records that did not go raw, since the last
-    position without that number: None, an older release's.
+    position without that number: None, an older release's. ``trial`` is what the SQL is given now, or was when its
+    process ended.
     """
 
     source_id: uuid.UUID
@@ -98,6 +107,7 @@ class Position:
     filtered: int = 0
     dead_letters: int = 0
     rebuilt: int | None = None
+    trial: Trial | None = None
 
     def written(self, copy_end: CopyEnd, tail: OffsetTail) -> "Position":
         """The same, after a write to the copy."""
@@ -110,7 +120,7 @@ class Position:
 
     def stop(self, reason: str, now: int) -> "Position":
         """The same, stopped; a repeated stop for the same reason keeps the time of the first."""
-        return self if self.stopped == reason else replace(self, stopped=reason, stopped_at=now)
+        return self if self.stopped == reason else replace(self, stopped=reason, stopped_at=now, trial=None)
 
     def has_stopped_for(self, words: str) -> bool:
         """True if its reason to stop has these words, and does not merely quote them."""

@@ -10,4 +10,5 @@
 - ``problem_log``: open problems, each logged once.
 - ``round_robin``: round-robin over names.
 - ``transaction_size``: the limit of the next transaction, from the durations of the last ones.
+- ``trials``: what the SQL is given first in a process, down to a record that ends processes.
 """

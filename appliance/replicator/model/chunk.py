@@ -74,6 +74,7 @@ def advanced(position: Position, chunks: Iterable[Chunk]) -> Position:
             raise AssertionError(f"a position would move back from {position.next_offset} to {chunk.next_offset}")
         position = replace(
             position.go_on(),
+            trial=None,
             next_offset=chunk.next_offset,
             leader_epoch=chunk.leader_epoch,
             records=position.records + chunk.records,

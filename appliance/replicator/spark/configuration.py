@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from appliance.replicator.spark.passed_conf import CONFIDENTIAL, merged
+from appliance.replicator.spark.passed_conf import CONFIDENTIAL, EXECUTOR_OPTIONS, merged
 from appliance.replicator.transform.ranges import ROWS_AT_ONCE
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.values import EngineSettings
@@ -12,7 +12,12 @@ from appliance.settings.values import EngineSettings
 _DIRECT_MEGABYTES = 64
 _DIRECT = "-XX:MaxDirectMemorySize={}m"
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-JAVA_OPTIONS = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", _DIRECT.format(_DIRECT_MEGABYTES))
+XML_FETCHES = ("javax.xml.accessExternalDTD", "javax.xml.accessExternalSchema")
+"""Java's properties of what XML may fetch: nothing, since a record would choose it."""
+_FETCHES_NOTHING = tuple(f"-D{name}=" for name in XML_FETCHES)
+
+_SMALL = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", _DIRECT.format(_DIRECT_MEGABYTES))
+JAVA_OPTIONS = (*_SMALL, *_FETCHES_NOTHING)
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 
@@ -59,6 +64,8 @@ PACKAGE_DIRECTORY = "./appliance"
 """Directory into which executors unpack the package that is submitted: ``--archives FILE.zip#appliance``."""
 
 _PROCESSES = {
+    # A record that overflows Java's stack fails as any other: Spark would end all of its tasks.
+    "spark.executor.killOnFatalError.depth": "0",
     # Only our user can open them, and they reduce the cost of a Python task from 60 to 20 ms.
     "spark.python.unix.domain.socket.enabled": "true",
     # Tasks are long: a process that waits for another one would complain when Java ends.
@@ -179,6 +186,7 @@ def submitted_configuration(
     kept = {setting: value for setting, value in defaults.items() if setting not in given}
     alone = {"spark.speculation": "false", "spark.dynamicAllocation.enabled": "false"}
     ours = alone | _PROCESSES | _QUIET | {"spark.app.name": name}
+    ours[EXECUTOR_OPTIONS] = " ".join([{**given, **passed}.get(EXECUTOR_OPTIONS, ""), *_FETCHES_NOTHING])
     return kept | dict(passed) | ours | (_TRANSFORM if transforms else {})
 
 
@@ -228,7 +236,7 @@ def _cluster(engine: EngineSettings, *, transforms: bool) -> dict[str, str]:
         "spark.cores.max": str(slots_each(transforms=transforms) * engine.task_count),
         "spark.executor.memory": "512m",
         # Below the executor's own directory, which is removed with its Spark worker.
-        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir=. {options}",
+        EXECUTOR_OPTIONS: f"-Djava.io.tmpdir=. {options}",
         **_SILENT_HOST,
         **_MALLOC_OF_EXECUTORS,
     }

@@ -11,7 +11,8 @@ from appliance.settings.variables import NAMES
 CONFIDENTIAL = r"(?i)secret|passw(or)?d|token|credential|(access|account|api|private)[._-]?key"
 """Names whose values Spark hides on its page and in its event log: a regular expression of Java and Python."""
 
-JAVA_OPTIONS_OF = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+EXECUTOR_OPTIONS = "spark.executor.extraJavaOptions"
+JAVA_OPTIONS_OF = ("spark.driver.extraJavaOptions", EXECUTOR_OPTIONS)
 """Settings that have options of ours: passed ones are added to them."""
 
 _SERVED = "Spark would serve the files to everybody who reaches the driver"
@@ -26,6 +27,7 @@ _RESERVED = {
     "spark.driver.memory": "SPARK_DRIVER_MEMORY sets it",
     "spark.driver.port": "SPARK_DRIVER_PORT sets it",
     "spark.dynamicAllocation.": "TASKS says how many cores copy",
+    "spark.executor.killOnFatalError.depth": "no record may end an executor",
     "spark.archives": _SERVED,
     "spark.files": _SERVED,
     "spark.jars.": _SERVED,

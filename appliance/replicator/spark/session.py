@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
 from appliance.errors import ProcessFailed, SqlRefused
-from appliance.replicator.spark.configuration import slots_each
+from appliance.replicator.spark.configuration import XML_FETCHES, slots_each
 from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_error import spark_error
@@ -79,6 +79,8 @@ class Spark:
         added = SparkConf(loadDefaults=False).setAll(list((submitted or {}).items()))
         try:
             gateway = closed_gateway(port, secret, 2 * engine.task_count if transforms else jobs)
+            for name in XML_FETCHES if submitted else ():  # its options are not ours
+                gateway.jvm.java.lang.System.setProperty(name, "")
             self._context: Any = SparkContext(conf=added, gateway=gateway)
         except (Py4JError, OSError) as error:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error

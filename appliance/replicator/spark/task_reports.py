@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from appliance.errors import ApplianceError, Fenced, LayoutChanged, Superseded
+from appliance.errors import ApplianceError, Fenced, LayoutChanged, ProcessFailed, Superseded
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.spark.assignment import Copied, Report
 
@@ -20,13 +20,16 @@ _SILENCE = 60.0
 class TaskReports:
     """``fenced`` is set once another replicator has a lane; ``fenced_from`` says which one, and who took it.
 
-    ``layout_changed`` is set once a lane finds that the link has another layout.
+    ``layout_changed`` is set once a lane finds that the link has another layout, and ``sql_silent`` once a job of SQL
+    in flight makes no progress; ``sql_silence`` says where.
     """
 
     def __init__(self, problems: ProblemLog, clock: Callable[[], float] = time.monotonic) -> None:
         self.fenced = asyncio.Event()
         self.fenced_from = ""
         self.layout_changed = asyncio.Event()
+        self.sql_silent = asyncio.Event()
+        self.sql_silence = ""
         self._problems = problems
         self._awaited: set[int] = set()
         self._subjects: dict[int, set[str]] = {}
@@ -67,6 +70,9 @@ class TaskReports:
         elif report.kind == Superseded.__name__:
             log.warning(report.fault)  # not a lasting problem: one of the two tasks ends
         elif report.fault:
+            if report.kind == ProcessFailed.__name__:
+                self.sql_silence = report.fault
+                self.sql_silent.set()
             self._subjects.setdefault(task, set()).add(report.subject)
             self._problems.tell(report.subject, ApplianceError(report.fault))
         else:

@@ -25,6 +25,9 @@ _OF_RECORD = re.compile(
 )
 """Spark's words for a failure that only the SQL can have: with a condition of Spark's own, or as Java calls it."""
 
+_OF_JAVA = re.compile(r"java\.lang\.(StackOverflowError|OutOfMemoryError: (Java heap|Requested array|GC overhead).*)")
+"""Java's words, where a record needs more of its stack or its heap than there is, in each of Spark's four tries."""
+
 _REASON_MAX = 500
 
 
@@ -32,8 +35,9 @@ class JobFailed(ProcessFailed):
     """A job that failed; ``of_record``: for a ``reason`` of the SQL and its records alone, in place of Spark's line."""
 
     def __init__(self, kind: str, line: str, reason: str) -> None:
-        self.of_record = _OF_RECORD.match(f"{kind}: {line}") is not None
-        super().__init__((reason if self.of_record else line)[:_REASON_MAX])
+        of_java = _OF_JAVA.search(line)
+        self.of_record = bool(of_java or _OF_RECORD.match(f"{kind}: {line}"))
+        super().__init__((of_java[0] if of_java else reason if self.of_record else line)[:_REASON_MAX])
 
 
 class Sql(Protocol):

@@ -65,8 +65,8 @@ def sink(connect: Connect, attempt: int, batches: Iterator[pa.RecordBatch]) -> I
             if rows is None:
                 bounds, _ = lane.read()
                 rows = RowReader(bounds["ranges"], stops=bounds["stops"], weight=bounds["weight"])
-            for confirmed in rows.read(batch):
-                lane.send(encode_done(*confirmed))
+            for message in [encode_done(*each) for each in rows.read(batch)] or [encode({})]:
+                lane.send(message)
     yield from ()
 
 

@@ -13,6 +13,7 @@ record has as many runs as records.
     sink -> lane     {"role": "sink", "attempt"}         the other end of the same attempt of a Spark task
     lane -> sink     {"ranges": [...], "stops", "weight"}    the same ranges, without batches
     sink -> lane     {"done": range, "failed": offsets, "grown", "batches"} + batches    its mark has arrived
+    sink -> lane     {}                                  some rows have arrived
     driver -> lane   {"role": "driver"}
     driver -> lane   {"ended": reason, "of_record"}      a job has ended, well if the reason is empty
     lane -> driver   {}                                  taken in

@@ -52,6 +52,15 @@ class Range:
         """Number of records in it."""
         return sum(length for _, length in self._runs())
 
+    @property
+    def first(self) -> int:
+        """The offset of its first record, of at least one."""
+        return next(self._runs())[0]
+
+    def __str__(self) -> str:
+        topic, partition = self.partition
+        return f"{topic}-{partition} offsets {self.start} to {self.end - 1}"
+
     def halves(self) -> "tuple[Range, ...]":
         """It in two, each with at least one of its records; or as it is if it has fewer than two."""
         before = self.records // 2

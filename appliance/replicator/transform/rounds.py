@@ -96,6 +96,11 @@ class Rounds:
         """True if there is something to take; an unconfirmed round counts, since who takes has replaced its job."""
         return bool(self._fresh or self._doubted or self._given)
 
+    @property
+    def given(self) -> list[tuple[Range, Pending]]:
+        """The ranges of the present round that are not confirmed, in order."""
+        return [(piece.range, piece.pending) for piece in self._given.values()]
+
     def take(self, attempt: int) -> list[Range]:
         """The ranges of the next round, of this attempt; the attempt before it has ended, whatever it says later."""
         self._divide()
@@ -133,7 +138,7 @@ class Rounds:
         alone = len(self._given) == 1 and next(iter(self._given.values()))
         if of_record and alone and alone.range.records == 1:
             self._given = {}
-            self._give_up(alone, Failure(alone.range.start, reason))
+            self._give_up(alone, Failure(alone.range.first, reason))
         else:
             self._divide()
 

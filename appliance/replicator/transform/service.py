@@ -7,12 +7,14 @@ fails on a record.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from appliance.errors import ApplianceError, PeerError
+from appliance.errors import ApplianceError, PeerError, ProcessFailed
+from appliance.listing import some
 from appliance.replicator.model.problem_log import Notice
 from appliance.replicator.transform.messages import (
     Fields,
@@ -31,6 +33,12 @@ SUBJECT = "SQL in flight"
 """The subject under which its problems are logged."""
 
 
+SILENCE_SECONDS = 60.0
+"""Time without progress after which a job is taken for one that hangs: a few thousand records at most."""
+
+_LOOK_SECONDS = 1.0
+"""Interval of the looks at a job's progress, in seconds."""
+
 _ENDED = OSError, asyncio.IncompleteReadError, PeerError
 """A job that ends at any point: what it has not confirmed is asked for again."""
 
@@ -46,7 +54,7 @@ class _Question:
 class TransformService:
     """The ranges of one task's lanes; with ``stops``, the first record that fails ends its range.
 
-    With ``explains``, each outcome says why records failed.
+    With ``explains``, each outcome says why records failed. A job may be without progress for ``silence`` seconds.
     """
 
     def __init__(self, stops: bool, tell: Notice, *, explains: bool = True) -> None:
@@ -60,19 +68,39 @@ class TransformService:
         self._driver: asyncio.StreamWriter | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
+        self.silence, self.clock = SILENCE_SECONDS, time.monotonic
+        self._progress: float | None = None
+        """The time of the last progress of the job that has ranges; None if none has."""
 
     async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
-        """The outcomes of ranges, in their order; takes as long as it takes, and may be cancelled."""
+        """The outcomes of ranges, in their order; takes as long as it takes, and may be cancelled.
+
+        Raises:
+            ProcessFailed: the job makes no progress.
+        """
         pending = [Pending(each, self._stops) for each in ranges]
         try:
             async with self._changed:
                 self._rounds.add(pending)
                 self._changed.notify_all()
-                await self._changed.wait_for(lambda: not any(each.open for each in pending))
+                while any(each.open for each in pending):
+                    self._look(pending)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_SECONDS):
+                            await self._changed.wait()
         except asyncio.CancelledError:
             self._rounds.forget(pending)
             raise
         return [await self._explained(each.wanted, each.outcome()) for each in pending]
+
+    def _look(self, pending: Collection[Pending]) -> None:
+        """Raise the error of a job that has had some of these for long without progress."""
+        given = self._rounds.given
+        if self._progress is None or self.clock() - self._progress < self.silence:
+            return
+        if not given or any(each in pending for _, each in given):
+            where = some([each for each, _ in given]) or "a job that has confirmed all"
+            raise ProcessFailed(f"{SUBJECT}: no progress for {self.silence:g} s in {where}")
 
     async def _explained(self, whole: Range, outcome: Outcome) -> Outcome:
         """The outcome with the reasons of its failures."""
@@ -140,6 +168,7 @@ class TransformService:
             await self._serve_driver(reader, writer)
 
     async def _serve_source(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._progress = None  # the job before has ended
         hearing: asyncio.Task[Any] = asyncio.create_task(read_message(reader), name="transform-source")
         taking: asyncio.Task[Any] = asyncio.create_task(self._take(hearing, attempt), name="transform-take")
         try:
@@ -147,6 +176,7 @@ class TransformService:
             if hearing.done():
                 return
             ranges = taking.result()
+            self._progress = self.clock()
             weight = self._rounds.given_weight
             self._let_go_before(attempt)
             self._bounds_of(attempt).set_result(encode_bounds(ranges, stops=self._stops, weight=weight))
@@ -182,11 +212,13 @@ class TransformService:
             writer.write(bounds.result())
             said, data = await hearing
             while True:
-                batches, _ = decode_batches(said["batches"], data)
+                if attempt == self._newest:
+                    self._progress = self.clock()
                 async with self._changed:
-                    if said["grown"]:
+                    if said.get("grown"):
                         self._rounds.grown(attempt, said["done"])
-                    else:
+                    elif said:
+                        batches, _ = decode_batches(said["batches"], data)
                         self._rounds.confirm(attempt, said["done"], batches, said["failed"])
                     self._changed.notify_all()
                 said, data = await read_message(reader)
@@ -222,6 +254,7 @@ class TransformService:
                 self._driver = None
 
     async def _end(self, reason: str, of_record: bool) -> None:
+        self._progress = None
         async with self._changed:
             self._rounds.end(reason, of_record)
             self._changed.notify_all()

@@ -30,6 +30,7 @@ from appliance.replicator.write.dead_letters import make_room
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.replicator.write.transformation import Transform, Transformation
+from appliance.replicator.write.trials import Trials
 from appliance.settings.values import EngineSettings, OnGap
 
 _NAMES = "names of lanes"
@@ -78,6 +79,7 @@ class LaneRunner:
     _watch: CopyWatch = field(init=False)
     _cleaner: MapCleaner = field(init=False)
     _transformation: Transformation | None = field(init=False)
+    _trials: Trials = field(init=False)
 
     def __post_init__(self) -> None:
         self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
@@ -88,6 +90,7 @@ class LaneRunner:
         self._watch = CopyWatch(self._partitions)
         self._cleaner = MapCleaner(self.lane, self.destination)
         self._transformation = Transformation(self.sql, self._partitions) if self.sql else None
+        self._trials = Trials(self._partitions, self._transform)
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
@@ -210,7 +213,7 @@ class LaneRunner:
             if self._transformation is None:
                 await self._commit(chunks)
             else:
-                await self._transform(self._transformation, chunks)
+                await self._trials.each(chunks)
             await self._gather(began + self._interval, stopping)
         for replica, reason in self.reader.stopped(self.ready):
             await self._partitions.settle(replica, reason)
@@ -223,10 +226,11 @@ class LaneRunner:
         interval = min(_CYCLE * self._took, self.engine.commit_interval)
         return interval if self.sql is None else max(interval, _SQL_INTERVAL)
 
-    async def _transform(self, transformation: Transformation, chunks: Sequence[Chunk]) -> None:
+    async def _transform(self, chunks: Sequence[Chunk]) -> None:
         """One transaction with what the SQL makes of the chunks; a record that it fails on stops its partition."""
-        passed, stops = await transformation.of(chunks)
+        assert self._transformation is not None
         try:
+            passed, stops = await self._transformation.of(chunks)
             await make_room(self.lane, self.destination, passed, self._partitions.limits)
         except ApplianceError:
             self.lane.begin_anew()  # the chunks are read again

@@ -48,7 +48,7 @@ class Transformation:
                 continue
             passed.append(_chunk(chunk, outcome, each.limit))
             if outcome.stop is not None:
-                stops[chunk.replica] = _reason(chunk.replica, outcome.stop)
+                stops[chunk.replica] = failed(chunk.replica, outcome.stop)
         self._require_positions(passed, ranges)
         return passed, stops
 
@@ -97,6 +97,7 @@ def _dead_letter(replica: Replica, record: Record, reason: str) -> Record:
     return record._replace(body=body_of(key, value, [*headers, *more]))
 
 
-def _reason(replica: Replica, failure: Failure) -> PartitionStopped:
+def failed(replica: Replica, failure: Failure) -> PartitionStopped:
+    """The stop of a partition before a record that fails."""
     what = "is damaged" if failure.damaged else "fails in the SQL of REPLICA_TRANSFORM_SQL_FILE"
     return PartitionStopped(f"{replica.name} offset {failure.offset} {what}: {failure.reason}")

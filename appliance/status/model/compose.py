@@ -233,6 +233,7 @@ class _Composer:
             filtered=(position.filtered if position else 0) if destination else None,
             dead_letters=(position.dead_letters if position else 0) if destination else None,
             lost_at_source=found.lost_at_source,
+            trial=position.trial if position and active else None,
         )
 
     def _agreement(self, key: Partition, held: Position | None, log: Log | None) -> Agreement:

@@ -12,6 +12,7 @@ from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.link.model.position import Trial
 from appliance.link.model.problems import Fault, Problems, has_a_view, persistent
 from appliance.settings.values import Side
 
@@ -50,6 +51,7 @@ class BlockingTransaction:
 
 STUCK_MS = 120_000
 _SEEN_MS = 30_000
+_ENDED = "SQL in flight: Spark has ended, or made no progress, between offset {} and offset {}"
 _TURN_MS, _TURN_BYTES, _LEADERS = 1_000, 2 * 1024 * 1024, 4
 """A partition's longest turn within a bound, where some leaders take turns: a second's bytes, or a large answer."""
 
@@ -74,7 +76,8 @@ class PartitionStatus:
     With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
     source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
     ``filtered`` counts the records that SQL in flight has left out, and ``dead_letters`` those that it failed on.
-    ``lost_at_source`` counts the copied offsets that the source holds no more; None if unknown.
+    ``lost_at_source`` counts the copied offsets that the source holds no more; None if unknown. ``trial`` is what
+    the SQL is given, where Spark may have ended.
     """
 
     topic: str
@@ -100,6 +103,7 @@ class PartitionStatus:
     filtered: int | None = None
     dead_letters: int | None = None
     lost_at_source: int | None = None
+    trial: Trial | None = None
 
     @property
     def name(self) -> str:
@@ -237,8 +241,14 @@ class Snapshot:
 
     @property
     def failing(self) -> Problems:
-        """The lasting problems that matter though nothing is behind."""
-        return persistent(self.problems, self.at)
+        """The lasting problems that matter though nothing is behind, and records that Spark ends with."""
+        ended = {
+            each.name: Fault(_ENDED.format(*each.trial), since)
+            for each in self.partitions
+            if each.trial and each.trial.start == each.next_offset
+            if (since := each.committed_at or self.at) < self.at - _SEEN_MS or each.trial.tries > 1
+        }
+        return {**persistent(self.problems, self.at), **ended}
 
     @property
     def stuck(self) -> dict[PartitionStatus, int]:

@@ -36,7 +36,7 @@ from appliance.link.model.checkpoint_records import (
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
-from appliance.link.model.position import NO_PLACE, CopyEnd, Position, SourcePlace
+from appliance.link.model.position import NO_PLACE, CopyEnd, Position, SourcePlace, Trial
 
 PARTITION = ("orders", 4)
 POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 500, 3, 480, 9000, 1_700_000_000_000)
@@ -55,6 +55,8 @@ def test_a_written_checkpoint_is_read_back_unchanged() -> None:
     assert decode(encode_owner(3, OWNER, 1)) == (3, OWNER)
     written = replace(POSITION, copy_end=CopyEnd(900, 7, 4000, 2))
     assert decode(encode_position(PARTITION, written, 1)) == (PARTITION, written)
+    tried = replace(POSITION, trial=Trial(500, 640, 2))
+    assert decode(encode_position(PARTITION, tried, 1)) == (PARTITION, tried)
     assert decode(encode_forgotten(PARTITION, 1)) == Forgotten(PARTITION)
     assert decode(encode_mark(Mark(3, 4000, 2), 1)) == Mark(3, 4000, 2)
     assert decode(encode_link(LINK, 1)) == LINK

@@ -110,3 +110,17 @@ def test_sql_in_flight_has_slots_and_processes_of_its_own_and_both_compilers() -
     assert (plain[reuse], sql[reuse], sql["spark.python.udf.pipelined.enabled"]) == ("false", "true", "false")
     assert FIRST_COMPILER in plain["spark.driver.extraJavaOptions"]
     assert FIRST_COMPILER not in sql["spark.driver.extraJavaOptions"]
+
+
+def test_no_record_ends_an_executor_or_makes_xml_fetch_anything_in_any_mode() -> None:
+    forbidden = ["-Djavax.xml.accessExternalDTD=", "-Djavax.xml.accessExternalSchema="]
+    local = configuration(ENGINE, "link", Path("/tempdir"), HOST, transforms=True)
+    cluster = configuration(CLUSTER, "link", Path("/tempdir"), HOST, transforms=True)
+    given = {"spark.executor.extraJavaOptions": "-Dtheirs=1", "spark.executor.killOnFatalError.depth": "5"}
+    submitted = submitted_configuration(CLUSTER, "link", Path("/etc/setenv.sh"), given, {}, transforms=True)
+    for entries in (local, cluster, submitted):
+        assert entries["spark.executor.killOnFatalError.depth"] == "0"
+    options = [local["spark.driver.extraJavaOptions"], cluster["spark.executor.extraJavaOptions"]]
+    for each in (*options, submitted["spark.executor.extraJavaOptions"]):
+        assert set(forbidden) <= set(each.split())
+    assert "-Dtheirs=1" in submitted["spark.executor.extraJavaOptions"].split()

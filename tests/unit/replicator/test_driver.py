@@ -375,6 +375,23 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     assert "nothing is heard of task 0: its job ends, and the next one begins" in lines(caplog)
 
 
+async def test_sql_that_makes_no_progress_ends_the_replicator_and_its_spark(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    running, spark = Driver(1), Hanging()
+    running._jobs.stopping = asyncio.Event()
+    running._jobs.control.stop = spark.cancel  # type: ignore[method-assign]
+    anything: Any = None
+    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    silent = "SQL in flight: no progress for 60 s in orders-0 offsets 5 to 9"
+    running._reports.heard(0, Notice("SQL in flight", silent, "ProcessFailed"))
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(ProcessFailed, match=silent):
+            await job
+    assert lines(caplog) == [silent]
+
+
 async def test_a_job_ends_where_its_lanes_shall_go_to_other_tasks() -> None:
     running, spark = Driver(1), Hanging()
     running._jobs.stopping = asyncio.Event()

@@ -185,3 +185,17 @@ def test_nobody_waits_for_a_range_that_is_forgotten() -> None:
     rounds.confirm(1, 1, ())
     assert other.open == 0
     assert not rounds.ready
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["stop", "dead letters"])
+def test_case_963_a_record_behind_a_hole_fails_at_its_own_offset(*, stops: bool) -> None:
+    # Its range's first offset was blamed, then the next one: as dead letters, more records failed than there are.
+    behind = Range(("orders", 0), 5, 12, (batch(8, ((8, 1),)),), 1000)
+    rounds, pending = Rounds(), Pending(behind, stops)
+    rounds.add([pending])
+    rounds.take(1)
+    rounds.end("no number", of_record=True)
+    assert not rounds.ready
+    failure = Failure(8, "no number")
+    expected = Outcome((), 8, 0, (), failure) if stops else Outcome((), 12, 0, (failure,))
+    assert pending.outcome() == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.errors import ApplianceError
 from appliance.replicator.spark.control_connection import dialled
-from appliance.replicator.spark.transform_jobs import run_jobs
+from appliance.replicator.spark.transform_jobs import JobFailed, run_jobs
 from appliance.replicator.transform.ranges import Range
 from appliance.replicator.transform.service import TransformService
 from tests.support.patience import PATIENCE
@@ -52,3 +52,12 @@ async def test_case_488_an_unexpected_error_of_a_job_is_told_and_the_next_job_be
                 with contextlib.suppress(asyncio.CancelledError):
                     await jobs
     assert told == ["SQL in flight: a Spark job failed: unexpected RuntimeError: a defect"]
+
+
+def test_what_a_record_needs_more_of_than_java_has_is_its_failure_and_what_java_lacks_is_not() -> None:
+    aborted = "org.apache.spark.SparkException: Job aborted: Lost task 0.3 (TID 7) (host executor driver): "
+    for own in ("java.lang.StackOverflowError", "java.lang.OutOfMemoryError: Java heap space"):
+        failed = JobFailed("Py4JJavaError", aborted + own, "")
+        assert (str(failed), failed.of_record) == (own, True)
+    lacking = JobFailed("Py4JJavaError", f"{aborted}java.lang.OutOfMemoryError: unable to create native thread", "")
+    assert not lacking.of_record

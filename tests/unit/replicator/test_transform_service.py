@@ -1,9 +1,12 @@
 """The lane's process between the two ends of a job, which come in any order."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
-from appliance.errors import ApplianceError
+import pytest
+
+from appliance.errors import ApplianceError, ProcessFailed
 from appliance.replicator.transform.messages import encode
 from appliance.replicator.transform.ranges import Failure, Range
 from appliance.replicator.transform.service import TransformService
@@ -69,3 +72,33 @@ async def driver(socket: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
     writer.write(encode({"role": "driver"}) + encode({"ended": "", "of_record": False}))
     assert (await read_message(reader))[0] == {}
     return reader, writer
+
+
+async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_path: Path) -> None:
+    now = [0.0]
+    service, socket = TransformService(True, quiet), tmp_path / "transform-0"
+    service.clock = lambda: now[0]
+    whole = [Range(("orders", at), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6) for at in range(3)]
+    async with service.serving(socket):
+        first, *others = (asyncio.create_task(service.transform([each])) for each in whole)
+        source, says = await asyncio.open_unix_connection(str(socket))
+        says.write(encode({"role": "source", "attempt": 0}))
+        sink, says_done = await asyncio.open_unix_connection(str(socket))
+        says_done.write(encode({"role": "sink", "attempt": 0}))
+        assert (await read_message(source))[0]["ranges"]
+        assert (await read_message(sink))[0]["ranges"]
+        later = asyncio.create_task(service.transform([replace(whole[0], partition=("orders", 3))]))
+        now[0] = 59.0
+        says_done.write(encode({"done": 0, "failed": [], "grown": False, "batches": []}) + encode({}))
+        await first
+        now[0] = 118.0
+        service._look(())
+        now[0] = 119.0
+        where = "orders-1 offsets 0 to 0, orders-2 offsets 0 to 0"
+        for waiting in others:
+            with pytest.raises(ProcessFailed, match=f"no progress for 60 s in {where}$"):
+                await waiting
+        assert not later.done()
+        later.cancel()
+        for writer in (says, says_done):
+            writer.close()

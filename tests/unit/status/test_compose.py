@@ -11,7 +11,7 @@ from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
 from appliance.link.model.claims import Claim
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout
-from appliance.link.model.position import CopyEnd, SourcePlace
+from appliance.link.model.position import CopyEnd, SourcePlace, Trial
 from appliance.link.model.problems import Fault
 from appliance.status.model.compose import compose, reached
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
@@ -71,6 +71,20 @@ def test_the_age_of_a_lag_that_was_there_at_first_is_unknown_until_it_is_known_t
     assert first(status).lag_seconds is None
     assert first(snapshot(behind, previous=status, now=NOW + 9_000)).lag_seconds is None
     assert first(snapshot(behind, previous=status, now=NOW + 11_000)).lag_seconds == 11
+
+
+def test_a_partition_with_whose_records_spark_has_ended_is_failing_and_not_copying() -> None:
+    behind = with_logs({KEY: Log(-1, 130, 150)})
+    first_time = snapshot(behind, with_position(trial=Trial(100, 130, 1)))
+    assert (first_time.state, problems(first_time)) == (LinkState.COPYING, [])
+    passed = snapshot(behind, with_position(trial=Trial(90, 100, 4)))
+    assert passed.state is LinkState.COPYING
+    hangs = replace(with_position(trial=Trial(100, 130, 1)), committed_at={KEY: NOW - 31_000})
+    assert snapshot(behind, hangs).state is LinkState.FAILING
+    again = snapshot(behind, with_position(trial=Trial(100, 130, 2)))
+    assert again.state is LinkState.FAILING
+    assert "payments-0: failing since " in problems(again)[0]
+    assert "Spark has ended, or made no progress, between offset 100 and offset 130" in problems(again)[0]
 
 
 def test_of_many_ends_the_first_above_the_position_is_kept() -> None:

@@ -1,0 +1,190 @@
+"""What the SQL is given first in a process: a range in which processes end is divided down to its record."""
+
+import asyncio
+import random
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from appliance.errors import PartitionStopped, ProcessFailed
+from appliance.link.model.position import Position, Trial
+from appliance.link.model.replicas import Replica
+from appliance.link.model.states import LaneState
+from appliance.replicator.model.chunk import Chunk, advanced
+from appliance.replicator.model.trials import Trying
+from appliance.replicator.write import trials
+from appliance.replicator.write.lane_partitions import LanePartitions
+from appliance.replicator.write.trials import Trials
+from tests.support.record_batches import outgoing_of, record
+
+ID = uuid.UUID(int=1)
+POSITION = Position(ID, ID, 0, -1)
+
+
+class Died(Exception):
+    """The process ends."""
+
+
+def replica(number: int) -> Replica:
+    return Replica("orders", number, "orders.copy", ID, ID)
+
+
+@dataclass
+class Destination:
+    """What the destination remembers of partitions of ``end`` records each, from process to process.
+
+    A process dies when the SQL is given one of ``poison``, and sometimes by chance.
+    """
+
+    end: int
+    poison: Collection[tuple[int, int]]
+    chance: random.Random
+    killed: float = 0.0
+    positions: dict[Replica, Position] = field(default_factory=dict)
+    given: list[dict[int, tuple[int, int]]] = field(default_factory=list)
+
+    state = LaneState.COPYING
+
+    @property
+    def lane(self) -> "Destination":
+        return self
+
+    @property
+    def reader(self) -> "Destination":
+        return self
+
+    def forget(self, _: Sequence[Replica]) -> None:
+        pass
+
+    def position(self, of: Replica) -> Position:
+        return self.positions[of]
+
+    async def commit(self, chunks: Sequence[Chunk], base: Mapping[Replica, Position]) -> None:
+        self.positions |= base
+        for chunk in chunks:
+            self.positions[chunk.replica] = advanced(self.positions[chunk.replica], [chunk])
+
+    async def settle(self, of: Replica, reason: PartitionStopped) -> None:
+        self.positions[of] = self.positions[of].stop(str(reason), 1)
+
+    async def transform(self, chunks: Sequence[Chunk]) -> None:
+        """The SQL, and the transaction behind it."""
+        spans = {each.replica.partition: (self.position(each.replica).next_offset, each.next_offset) for each in chunks}
+        self.given.append(spans)
+        if any(number in spans and spans[number][0] <= at < spans[number][1] for number, at in self.poison):
+            raise Died
+        if self.chance.random() < self.killed:
+            raise Died
+        await self.commit(chunks, {})
+
+    async def process(self) -> bool:
+        """A process from its start to its death, True, or until there is nothing to copy."""
+        own = Trials(cast("LanePartitions", self), self.transform)
+        try:
+            while open_ := [each for each, held in self.positions.items() if self._is_open(held)]:
+                await own.each([self._read(each) for each in open_])
+        except Died:
+            return True
+        return False
+
+    def _is_open(self, held: Position) -> bool:
+        return not held.stopped and held.next_offset < self.end
+
+    def _read(self, of: Replica) -> Chunk:
+        start = self.positions[of].next_offset
+        end = min(start + self.chance.choice([1, 7, 100, 1000]), self.end)
+        return Chunk(of, outgoing_of([record(at, b"") for at in range(start, end)], end), end, -1)
+
+
+def destination(partitions: int, end: int, poison: Collection[tuple[int, int]], seed: int, **more: Any) -> Destination:
+    positions = {replica(number): POSITION for number in range(partitions)}
+    return Destination(end, poison, random.Random(seed), positions=positions, **more)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "_APART_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_record_that_ends_each_process_is_stopped_alone_after_some_and_all_others_are_copied(seed: int) -> None:
+    chance = random.Random(seed)
+    poison = {number: chance.randrange(300) for number in chance.sample(range(3), chance.randint(1, 2))}
+    held = destination(3, 300, poison.items(), seed)
+    deaths = 0
+    while await held.process():
+        deaths += 1
+    assert deaths <= 14 * len(poison)
+    for number in range(3):
+        position = held.positions[replica(number)]
+        assert position.next_offset == poison.get(number, 300)
+        if number in poison:
+            assert f"orders-{number} offset {poison[number]} fails in the SQL" in position.stopped
+        else:
+            assert not position.stopped
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_processes_that_are_killed_at_any_time_blame_no_record(seed: int) -> None:
+    held = destination(3, 300, (), seed, killed=0.2)
+    while await held.process():
+        pass
+    assert [(each.next_offset, each.stopped) for each in held.positions.values()] == [(300, "")] * 3
+
+
+async def test_what_has_ended_no_process_or_fewer_is_tried_first() -> None:
+    held = destination(2, 1, {(0, 0)}, 1)
+    for _ in range(3):
+        assert await held.process()
+    first, other = held.positions.values()
+    assert (other.next_offset, first.stopped) == (1, "")
+
+
+async def test_what_was_passed_once_in_a_process_is_not_written_down_again() -> None:
+    held = destination(1, 3000, (), 1)
+    await held.process()
+    assert held.positions[replica(0)].trial is None
+    assert len(held.given) > 3
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_a_stop_in_a_trial_counts_for_nothing_unless_the_sql_hangs(
+    monkeypatch: pytest.MonkeyPatch, *, hangs: bool
+) -> None:
+    monkeypatch.setattr(trials, "_DEATH_SECONDS", 0.0)
+    held, given = destination(1, 300, (), 1), asyncio.Event()
+    found = Trial(0, 300, 1)
+    held.positions[replica(0)] = replace(POSITION, trial=found)
+
+    async def transform(_: Sequence[Chunk]) -> None:
+        if hangs and not given.is_set():
+            given.set()
+            raise ProcessFailed("no progress")
+        given.set()
+        await asyncio.Event().wait()
+
+    own = Trials(cast("LanePartitions", held), transform)
+    if hangs:
+        with pytest.raises(ProcessFailed):
+            await own.each([held._read(replica(0))])
+    trying = asyncio.create_task(own.each([held._read(replica(0))]))
+    await given.wait()
+    await asyncio.sleep(0)
+    trying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trying
+    trial = held.positions[replica(0)].trial
+    assert trial is not None
+    assert trial.tries == (2 if hangs else 1)
+
+
+def test_a_trial_is_alone_first_and_then_divided_down_to_a_record() -> None:
+    assert Trying.of(POSITION, 100) == Trying(100, 100, 1)
+    assert Trying.of(replace(POSITION, trial=Trial(0, 100, 1)), 40) == Trying(100, 100, 2)
+    assert Trying.of(replace(POSITION, trial=Trial(0, 100, 2)), 40) == Trying(100, 7, 2)
+    assert Trying.of(replace(POSITION, trial=Trial(0, 7, 2)), 40) == Trying(7, 1, 2)
+    assert Trying.of(replace(POSITION, trial=Trial(0, 1, 2)), 40) == Trying(1, 1, 3)
+    assert Trying.of(replace(POSITION, next_offset=5, trial=Trial(0, 7, 2)), 40) == Trying(40, 35, 1)
