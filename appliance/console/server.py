@@ -10,11 +10,11 @@ from typing import Any
 from aiohttp import web
 
 from appliance.console import connect_routes
-from appliance.console.access import SESSION_SECONDS, Access, TooManyWrongTokens, from_elsewhere, known_host
+from appliance.console.access import SESSION_SECONDS, Access, from_elsewhere, known_host
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model.actions import ACTIONS, DOCTOR
 from appliance.console.model.tables import Query
-from appliance.console.neighbours import Neighbours, came_by_socket
+from appliance.console.neighbours import Neighbours
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
@@ -27,6 +27,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _FORM_BYTES_MAX = 64 * 1024
 _CACHED_MAX = 64
+_WRONG = web.RequestKey("_WRONG", bool)
+"""Key of a request that gave one."""
 _ASSETS = Path(__file__).parent / "assets"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -107,23 +109,23 @@ class ConsoleServer:
         else:
             try:
                 answer = await handler(request)
-            except TooManyWrongTokens as error:
-                answer = web.Response(status=429, text=f"{error}\n", headers={"Retry-After": "60"})
             except web.HTTPException as error:
                 answer = web.Response(status=error.status, text=f"{error.reason}\n", headers=_location(error))
+        if _WRONG in request and not await self._access.delay():
+            answer = web.Response(status=429, text="too many wrong tokens at once\n", headers={"Retry-After": "5"})
         answer.headers.update(_HEADERS)
         answer.headers.setdefault("Cache-Control", "no-cache" if request.path.startswith("/assets/") else "no-store")
         return answer
 
     def allowed(self, request: web.Request) -> bool:
-        """True if the request comes from somebody with the token.
-
-        Raises:
-            TooManyWrongTokens: there were several wrong ones.
-        """
+        """True if the request comes from somebody with the token."""
         if self._access.in_session(request.cookies.get(self._cookie, "")):
             return True
-        return self._access.given_by(request.headers.get("Authorization", ""), _viewer_address(request))
+        given = request.headers.get("Authorization", "")
+        allowed = self._access.given_by(given)
+        if given and not allowed:
+            request[_WRONG] = True
+        return allowed
 
     @property
     def _cookie(self) -> str:
@@ -191,8 +193,9 @@ class ConsoleServer:
 
     async def _begin_session(self, request: web.Request) -> web.StreamResponse:
         form = await _form(request)
-        session = self._access.begin(form.get("token", ""), _viewer_address(request))
+        session = self._access.begin(form.get("token", ""))
         if session is None:
+            request[_WRONG] = True
             page = self._pages.actions(Viewer(message="That is not the token."))
             return web.Response(status=403, text=page, content_type="text/html")
         answer = _seen(f"/links/{self._pages.link}/actions")
@@ -231,11 +234,6 @@ class ConsoleServer:
         if answer is None:
             raise web.HTTPNotFound(reason="this VM has no such link, or its control center does not run")
         return answer
-
-
-def _viewer_address(request: web.Request) -> str:
-    """The viewer's address; another link's control center passes it on, by the socket."""
-    return request.headers.get("X-Viewer", "") if came_by_socket(request) else request.remote or ""
 
 
 async def _form(request: web.Request) -> dict[str, str]:
