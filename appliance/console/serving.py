@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from appliance.settings.target import Target
 
 
 @contextlib.asynccontextmanager
-async def serving(app: web.Application, at: Target, own_socket: Path | None) -> AsyncIterator[Target]:
+async def serving(
+    app: web.Application, at: Target, own_socket: Path | None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Target]:
     """Serve while the block runs, on the address and on the socket; yield the address.
 
     Raises:
@@ -24,7 +27,7 @@ async def serving(app: web.Application, at: Target, own_socket: Path | None) -> 
     bound: int | None = None
     try:
         with port_refused("CONTROL_CENTER_LISTEN", at):
-            await web.TCPSite(runner, at.host, at.port).start()
+            await web.TCPSite(runner, at.host, at.port, ssl_context=tls).start()
         port: int = runner.addresses[0][1]
         if own_socket is not None:
             bound = await _serve_on_socket(runner, own_socket)

@@ -122,6 +122,12 @@ def healthcheck(port: int) -> str:
     return _ASK.format(port=port)
 
 
+def by_tls(check: str) -> str:
+    """The same check of a page with TLS; the certificate names the VM, and not the container's loopback address."""
+    context = "timeout=5, context=__import__('ssl')._create_unverified_context()"
+    return check.replace("HTTPConnection", "HTTPSConnection").replace("timeout=5", context)
+
+
 def healthcheck_in_shared_network(port: int) -> str:
     """The healthcheck of a container in another's network namespace; it ends the container when that is lost.
 

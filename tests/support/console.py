@@ -2,16 +2,18 @@
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
-from appliance.console.access import Access
+from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours
 from appliance.console.server import ConsoleServer
 from appliance.console.serving import serving
+from appliance.console.tls import page_tls
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
+from appliance.errors import Unreachable
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.position import Position
@@ -39,7 +41,12 @@ def watch_of(*taken: Snapshot, clock: Callable[[], float] = time.monotonic) -> L
 
 
 @contextlib.asynccontextmanager
-async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **changed: str) -> AsyncIterator[str]:
+async def shown(
+    taken: Snapshot | None,
+    env_file: Path = Path("setenv.sh"),
+    metrics: Callable[[Target], Awaitable[tuple[int, bytes]]] | None = None,
+    **changed: str,
+) -> AsyncIterator[str]:
     """Serve one snapshot; yield the address."""
 
     async def no_tunnel() -> TunnelView:
@@ -47,9 +54,16 @@ async def shown(taken: Snapshot | None, env_file: Path = Path("setenv.sh"), **ch
 
     own, clock = settings(**changed), (lambda: 1000.0)
     watch, commands = watch_of(*filter(None, [taken]), clock=clock), Commands(env_file)
-    access = Access(own.control_center.token, clock)
-    server = ConsoleServer(own, REQUIRED | changed, watch, commands, Neighbours(None, None), access, no_tunnel)
-    async with serving(server.app, Target("127.0.0.1", 0), None) as address:
+
+    async def no_metrics(at: Target) -> tuple[int, bytes]:
+        raise Unreachable(f"nothing answers at {at}")
+
+    center = own.control_center
+    access = Access({Right.OPERATOR: center.token, Right.VIEWER: center.viewer_token}, clock)
+    server = ConsoleServer(
+        own, REQUIRED | changed, watch, commands, Neighbours(None, None), access, no_tunnel, metrics or no_metrics
+    )
+    async with page_tls(own.control_center) as tls, serving(server.app, Target("127.0.0.1", 0), None, tls) as address:
         try:
             yield str(address)
         finally:

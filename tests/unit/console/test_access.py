@@ -3,7 +3,7 @@ import base64
 
 import pytest
 
-from appliance.console.access import SESSION_SECONDS, Access, from_elsewhere, known_host
+from appliance.console.access import SESSION_SECONDS, Access, Right, from_elsewhere, known_host
 from appliance.settings.secret import Secret
 
 TOKEN = "a-token-of-the-operator"
@@ -23,35 +23,34 @@ def basic(password: str) -> str:
 
 def test_a_session_begins_with_the_token_and_ends_by_itself() -> None:
     clock = Clock()
-    access = Access(Secret(TOKEN), clock)
-    session = access.begin(TOKEN)
-    assert session is not None
+    access = Access({Right.OPERATOR: Secret(TOKEN)}, clock)
+    session = access.begin(Right.OPERATOR)
     assert access.in_session(session)
     clock.now += SESSION_SECONDS
     assert not access.in_session(session)
 
 
 def test_an_ended_session_is_over() -> None:
-    access = Access(Secret(TOKEN), Clock())
-    session = access.begin(TOKEN) or ""
+    access = Access({Right.OPERATOR: Secret(TOKEN)}, Clock())
+    session = access.begin(Right.OPERATOR)
     access.end(session)
     assert not access.in_session(session)
 
 
 @pytest.mark.parametrize("given", [f"Bearer {TOKEN}", f"bearer  {TOKEN}", basic(TOKEN)])
 def test_a_program_gives_the_token_as_a_bearers_or_as_a_password(given: str) -> None:
-    assert Access(Secret(TOKEN), Clock()).given_by(given)
+    assert Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).given_by(given)
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer no", basic("no"), "Basic !!", TOKEN, "Basic " + "é" * 3])
 def test_nothing_else_is_the_token(given: str) -> None:
-    assert not Access(Secret(TOKEN), Clock()).given_by(given)
+    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).given_by(given)
 
 
 @pytest.mark.parametrize("given", ["", "anything"])
 def test_without_a_token_in_the_settings_nobody_has_it(given: str) -> None:
-    access = Access(Secret(""), Clock())
-    assert access.begin(given) is None
+    access = Access({Right.OPERATOR: Secret("")}, Clock())
+    assert access.of_token(given) is Right.NONE
     assert not access.given_by(f"Bearer {given}")
     assert not access.in_session("")
 
@@ -64,12 +63,12 @@ async def test_case_990_the_right_token_is_accepted_at_once_whatever_wrong_ones_
         held.append(asyncio.get_running_loop().create_future())
         await held[-1]
 
-    access = Access(Secret(TOKEN), Clock(), sleep)
+    access = Access({Right.OPERATOR: Secret(TOKEN)}, Clock(), sleep)
     wrong = [asyncio.create_task(access.delay()) for _ in range(1000)]
     while len(held) < 64 or sum(task.done() for task in wrong) < 936:
         await asyncio.sleep(0)
     assert not any(task.result() for task in wrong if task.done()), "beyond the bound, no connection is held"
-    assert access.begin(TOKEN)
+    assert access.of_token(TOKEN) is Right.OPERATOR
     assert access.given_by(f"Bearer {TOKEN}")
     for each in held:
         each.set_result(None)
@@ -108,8 +107,10 @@ def test_a_name_of_another_site_is_none_of_its_own(host: str) -> None:
 
 
 def test_case_284_a_header_that_is_no_text_is_a_wrong_token() -> None:
-    assert not Access(Secret(TOKEN), Clock()).given_by(b"Bearer \xff".decode(errors="surrogateescape"))
+    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).given_by(
+        b"Bearer \xff".decode(errors="surrogateescape")
+    )
 
 
 def test_case_284_a_token_beyond_ascii_is_compared_as_text() -> None:
-    assert Access(Secret("schlüssel"), Clock()).begin("schlüssel")
+    assert Access({Right.OPERATOR: Secret("schlüssel")}, Clock()).of_token("schlüssel")
