@@ -49,6 +49,7 @@ def _context(own: ControlCenterSettings) -> ssl.SSLContext:
         if authority:
             context.load_verify_locations(cadata=authority.decode())
             context.verify_mode = ssl.CERT_OPTIONAL
+            context.num_tickets = 0  # a resumed session would outlive a change of the authority
     except ssl.SSLError as error:
         raise SettingsError([f"CONSOLE_TLS_CERTIFICATE_FILE={own.certificate}: not fit for TLS: {error}"]) from error
     except ValueError as error:

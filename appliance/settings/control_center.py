@@ -106,6 +106,8 @@ class ControlCenterSettings:
 
 def page_faults(own: ControlCenterSettings) -> Iterator[str]:
     """The faults between the values, and of the files."""
+    if own.token and own.token == own.viewer_token:
+        yield "CONSOLE_VIEWER_TOKEN: expected another secret than CONSOLE_TOKEN, with which viewers would command"
     if bool(own.certificate) != bool(own.key):
         yield f"{_CERTIFICATE} and {_KEY}: expected both files, or neither"
     elif own.authority and not (own.certificate and own.closed):

@@ -115,6 +115,11 @@ async def test_case_992_a_client_certificate_reads_in_place_of_the_token(
             assert await got() == expected
 
 
+def test_case_992_viewers_and_operators_have_secrets_of_their_own() -> None:
+    with pytest.raises(SettingsError, match="CONSOLE_VIEWER_TOKEN: expected another secret than CONSOLE_TOKEN"):
+        settings(CONSOLE_TOKEN=OPERATOR, CONSOLE_VIEWER_TOKEN=OPERATOR)
+
+
 def test_case_992_an_authority_without_tls_or_token_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "clients.pem").write_bytes(Authority().pem)
     with pytest.raises(SettingsError) as refused:
