@@ -1,90 +1,91 @@
-"""The permission to do more than read: for CONSOLE_TOKEN, given in a form for a session, or with each request.
+"""Who may read and who may command: by a token, given in a form for a session, or with each request.
 
-- A token is compared in constant time. After some wrong ones, further ones from that address are refused for a while.
+- A token is compared in constant time, before anything else: a right one is accepted at once, whatever others sent.
+- Answers to wrong ones are delayed; so that few connections wait, those beyond a bound are refused without a delay.
 - A session is a random cookie that only this page's own forms send (HttpOnly, SameSite=Strict); it ends by itself.
 - A request from another site is refused, whatever it carries: by Origin and Sec-Fetch-Site.
 """
 
+import asyncio
 import base64
+import enum
 import hmac
 import secrets
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
-from appliance.errors import ApplianceError
 from appliance.settings.secret import Secret
 from appliance.settings.target import is_ip_literal
 
 SESSION_SECONDS = 8 * 3600
 _SESSIONS_MAX = 256
-_WRONG_MAX = 5
-_WRONG_IN_ALL = 100
-_WRONG_SECONDS = 60.0
-_ADDRESSES_MAX = 1024
+_DELAY_SECONDS = 1.0
+_DELAYED_MAX = 64
 
 
-class TooManyWrongTokens(ApplianceError):
-    """Several wrong tokens came a moment ago."""
+class Right(enum.IntEnum):
+    """What somebody may do: a viewer reads all, an operator also commands."""
+
+    NONE = 0
+    VIEWER = 1
+    OPERATOR = 2
 
 
 class Access:
-    """The token's check and the open sessions. ``clock`` is in seconds."""
+    """The tokens' check and the open sessions. ``clock`` is in seconds, and ``sleep`` waits for some."""
 
-    def __init__(self, token: Secret, clock: Callable[[], float]) -> None:
-        self._token = token
+    def __init__(
+        self,
+        tokens: Mapping[Right, Secret],
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._tokens = {right: token.reveal().encode() for right, token in tokens.items() if token}
         self._clock = clock
-        self._sessions: dict[str, float] = {}
-        self._wrong: dict[str, deque[float]] = {}
+        self._sleep = sleep
+        self._sessions: dict[str, tuple[float, Right]] = {}
+        self._delayed = 0
 
-    def begin(self, token: str, address: str) -> str | None:
-        """A new session's cookie; None for a wrong token.
-
-        Raises:
-            TooManyWrongTokens: from this address, or in all.
-        """
-        if not self._right(token, address):
-            return None
+    def begin(self, right: Right) -> str:
+        """A new session's cookie."""
         now = self._clock()
-        self._sessions = {key: end for key, end in self._sessions.items() if end > now}
+        self._sessions = {key: session for key, session in self._sessions.items() if session[0] > now}
         while len(self._sessions) >= _SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = now + SESSION_SECONDS
+        self._sessions[session] = now + SESSION_SECONDS, right
         return session
 
     def end(self, session: str) -> None:
         """End a session."""
         self._sessions.pop(session, None)
 
-    def in_session(self, session: str) -> bool:
-        """True while the session lasts."""
-        return self._sessions.get(session, 0.0) > self._clock()
+    def in_session(self, session: str) -> Right:
+        """The right of a session while it lasts."""
+        end, right = self._sessions.get(session, (0.0, Right.NONE))
+        return right if end > self._clock() else Right.NONE
 
-    def given_by(self, authorization: str, address: str) -> bool:
-        """True if the header has the token: as a bearer's, or as the password of any user.
-
-        Raises:
-            TooManyWrongTokens: as ``begin``.
-        """
+    def given_by(self, authorization: str) -> Right:
+        """The right of the token in a header: as a bearer's, or as the password of any user."""
         token = _token_of(authorization)
-        return token is not None and self._right(token, address)
+        return Right.NONE if token is None else self.of_token(token)
 
-    def _right(self, token: str, address: str) -> bool:
-        if not self._token:
+    def of_token(self, token: str) -> Right:
+        """The right that a token gives."""
+        given = token.encode(errors="surrogateescape")
+        return max(
+            (right for right, own in self._tokens.items() if hmac.compare_digest(given, own)), default=Right.NONE
+        )
+
+    async def delay(self) -> bool:
+        """Wait before a wrong token is answered; False at once if too many wait already."""
+        if self._delayed >= _DELAYED_MAX:
             return False
-        now = self._clock()
-        for wrong in self._wrong.values():
-            while wrong and wrong[0] <= now - _WRONG_SECONDS:
-                wrong.popleft()
-        self._wrong = {key: wrong for key, wrong in self._wrong.items() if wrong}
-        theirs = self._wrong.get(address, deque())
-        in_all = sum(map(len, self._wrong.values()))
-        if len(theirs) >= _WRONG_MAX or in_all >= _WRONG_IN_ALL or len(self._wrong) >= _ADDRESSES_MAX:
-            raise TooManyWrongTokens("too many wrong tokens: try again in a minute")
-        if hmac.compare_digest(token.encode(errors="surrogateescape"), self._token.reveal().encode()):
-            return True
-        self._wrong.setdefault(address, deque()).append(now)
-        return False
+        self._delayed += 1
+        try:
+            await self._sleep(_DELAY_SECONDS)
+        finally:
+            self._delayed -= 1
+        return True
 
 
 def _token_of(authorization: str) -> str | None:

@@ -11,16 +11,18 @@ from pathlib import Path
 
 import aiohttp
 
-from appliance.console.access import Access
+from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours, socket_of
 from appliance.console.server import ConsoleServer
 from appliance.console.serving import serving
+from appliance.console.tls import page_tls
 from appliance.console.tunnel import tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
 from appliance.runtime.command import Command, with_settings
+from appliance.runtime.local_pages import page_at
 from appliance.settings.bound import Bound
 from appliance.settings.env_file import load, read_settings
 from appliance.settings.one_topic import with_one_topic
@@ -61,10 +63,12 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
             watch,
             commands,
             Neighbours(directory, socket),
-            Access(own.token, time.monotonic),
+            Access({Right.OPERATOR: own.token, Right.VIEWER: own.viewer_token}, time.monotonic),
             lambda: tunnel_view(settings, session),
+            lambda at: page_at(at, "/metrics", session),
         )
-        address = await stack.enter_async_context(serving(server.app, own.listen, socket))
+        tls = await stack.enter_async_context(page_tls(own))
+        address = await stack.enter_async_context(serving(server.app, own.listen, socket, tls))
         log.info("listening", extra={"fields": {"address": str(address)}})
         await stack.enter_async_context(in_background(log, "the control center failed to {}", watch=watch.run))
         await stopping.wait()

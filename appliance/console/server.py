@@ -1,6 +1,6 @@
 """The control center over HTTP: addresses, headers, sessions, and who may see and send what.
 
-Law: whoever reaches the address may read; only who has CONSOLE_TOKEN may send a command.
+Law: whoever reaches the address may read, unless the settings name viewers; only an operator may send a command.
 """
 
 import re
@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.console import connect_routes
-from appliance.console.access import SESSION_SECONDS, Access, TooManyWrongTokens, from_elsewhere, known_host
+from appliance.console.access import SESSION_SECONDS, Access, Right, from_elsewhere, known_host
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model.actions import ACTIONS, DOCTOR
 from appliance.console.model.tables import Query
@@ -19,9 +20,10 @@ from appliance.console.neighbours import Neighbours, came_by_socket
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
-from appliance.errors import SettingsError
+from appliance.errors import SettingsError, Unreachable
 from appliance.kafka.client.clock import now_ms
 from appliance.runtime.local_pages import dialled
+from appliance.settings.target import Target
 from appliance.settings.values import Settings
 from appliance.status.model.document import health
 
@@ -29,6 +31,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _FORM_BYTES_MAX = 64 * 1024
 _CACHED_MAX = 64
+_WRONG = web.RequestKey("_WRONG", bool)
+"""Key of a request that gave one."""
 _ASSETS = Path(__file__).parent / "assets"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -56,9 +60,12 @@ class ConsoleServer:
         neighbours: Neighbours,
         access: Access,
         tunnel: Callable[[], Awaitable[TunnelView]],
+        metrics: Callable[[Target], Awaitable[tuple[int, bytes]]],
     ) -> None:
-        """``variables`` are those of setenv.sh; ``tunnel`` asks the tunnel's end on this VM."""
+        """``variables`` are those of setenv.sh; ``tunnel`` and ``metrics`` ask processes on this VM."""
         self._settings = settings.control_center
+        self._metrics_at = {"": settings.console.listen, "/tunnel": settings.tunnel.status}
+        self._metrics_of = metrics
         self._watch = watch
         self._commands = commands
         self._neighbours = neighbours
@@ -80,6 +87,7 @@ class ConsoleServer:
                 web.get("/", self._root),
                 web.get("/health", self._health),
                 web.get("/card.json", self._card),
+                web.get("/metrics{of:(/tunnel)?}", self._metrics),
                 web.get(f"{own}/", self._cached(lambda _: self._pages.main())),
                 web.get(f"{own}/topics", self._cached(lambda request: self._pages.topics(_query(request)))),
                 web.get(f"{own}/topics/{{topic}}", self._cached(self._topic)),
@@ -108,28 +116,38 @@ class ConsoleServer:
             answer = web.Response(status=404, text="another control center gets the card alone\n")
         elif ".." in re.split(r"[/\\]", request.path):
             answer = web.Response(status=400, text="a path with .. is refused\n")
+        elif self._settings.closed and not self._may_read(request):
+            answer = _login_wanted(request)
         elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
             answer = web.Response(status=403, text="a request from another site is refused\n")
         else:
             try:
                 answer = await handler(request)
-            except TooManyWrongTokens as error:
-                answer = web.Response(status=429, text=f"{error}\n", headers={"Retry-After": "60"})
             except web.HTTPException as error:
                 answer = web.Response(status=error.status, text=f"{error.reason}\n", headers=_location(error))
+        if _WRONG in request and not await self._access.delay():
+            answer = web.Response(status=429, text="too many wrong tokens at once\n", headers={"Retry-After": "5"})
         answer.headers.update(_HEADERS)
         answer.headers.setdefault("Cache-Control", "no-cache" if request.path.startswith("/assets/") else "no-store")
         return answer
 
     def allowed(self, request: web.Request) -> bool:
-        """True if the request comes from somebody with the token.
+        """True if the request comes from an operator."""
+        return self._right(request) is Right.OPERATOR
 
-        Raises:
-            TooManyWrongTokens: there were several wrong ones.
-        """
-        if self._access.in_session(request.cookies.get(self._cookie, "")):
-            return True
-        return self._access.given_by(request.headers.get("Authorization", ""), _viewer_address(request))
+    def _may_read(self, request: web.Request) -> bool:
+        asked = request.path.startswith("/assets/") or (request.path == "/card.json" and came_by_socket(request))
+        return asked or _shows_certificate(request) or self._right(request) > Right.NONE
+
+    def _right(self, request: web.Request) -> Right:
+        """The right by session or token; a page that everybody reads leaves the header to proxies before it."""
+        right = self._access.in_session(request.cookies.get(self._cookie, ""))
+        given = request.headers.get("Authorization", "")
+        if right is Right.NONE and given and (self._settings.closed or request.method not in ("GET", "HEAD")):
+            right = self._access.given_by(given)
+            if right is Right.NONE:
+                request[_WRONG] = True
+        return right
 
     @property
     def _cookie(self) -> str:
@@ -148,7 +166,7 @@ class ConsoleServer:
 
     async def _card(self, _request: web.Request) -> web.StreamResponse:
         self._watch.look()
-        own_url = self._settings.url or f"http://{dialled(self._settings.listen)}/"
+        own_url = self._settings.url_at(dialled(self._settings.listen))
         return web.json_response({**self._pages.card(), "url": own_url})
 
     def _cached(self, make: Callable[[web.Request], str]) -> Handler:
@@ -188,29 +206,36 @@ class ConsoleServer:
         return _html(request, self._pages.actions(self._viewer(request)))
 
     def _viewer(self, request: web.Request) -> Viewer:
-        session = request.cookies.get(self._cookie, "")
-        if not self._access.in_session(session):
+        if not self.allowed(request):
             return Viewer()
-        return Viewer(allowed=True, message=self._messages.get(session, ""))
+        return Viewer(allowed=True, message=self._messages.get(request.cookies.get(self._cookie, ""), ""))
 
     async def _history(self, _request: web.Request) -> web.StreamResponse:
         return web.json_response(self._watch.history.columns())
 
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        """The metrics of this VM's replicator, or of its tunnel's end, as that one serves them."""
+        try:
+            status, body = await self._metrics_of(self._metrics_at[request.match_info["of"]])
+        except Unreachable as error:
+            return web.Response(status=502, text=f"{error}\n")
+        return web.Response(status=status, body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
     async def _begin_session(self, request: web.Request) -> web.StreamResponse:
         form = await _form(request)
-        session = self._access.begin(form.get("token", ""), _viewer_address(request))
-        if session is None:
+        if self._access.of_token(form.get("token", "")) is not Right.OPERATOR:
+            request[_WRONG] = True
             page = self._pages.actions(Viewer(message="That is not the token."))
             return web.Response(status=403, text=page, content_type="text/html")
         answer = _seen(f"/links/{self._pages.link}/actions")
         answer.set_cookie(
             self._cookie,
-            session,
+            self._access.begin(Right.OPERATOR),
             max_age=SESSION_SECONDS,
             path=f"/links/{self._pages.link}/",
             httponly=True,
             samesite="Strict",
-            secure=request.headers.get("X-Forwarded-Proto") == "https",
+            secure=request.secure or request.headers.get("X-Forwarded-Proto") == "https",
         )
         return answer
 
@@ -234,8 +259,17 @@ class ConsoleServer:
         return _seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
 
 
-def _viewer_address(request: web.Request) -> str:
-    return request.remote or ""
+def _shows_certificate(request: web.Request) -> bool:
+    """True if TLS has accepted a client certificate."""
+    shown = request.transport and request.transport.get_extra_info("peercert")
+    return bool(shown)
+
+
+def _login_wanted(request: web.Request) -> web.Response:
+    if request.path == "/health":  # for probes, which have no token
+        return web.Response()
+    headers = {"WWW-Authenticate": 'Basic realm="control center"'}
+    return web.Response(status=401, text="this needs CONSOLE_VIEWER_TOKEN, as any user's password\n", headers=headers)
 
 
 async def _form(request: web.Request) -> dict[str, str]:

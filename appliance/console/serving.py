@@ -5,6 +5,7 @@ import contextlib
 import errno
 import logging
 import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -22,7 +23,9 @@ _CONNECTIONS_MAX = 256
 
 
 @contextlib.asynccontextmanager
-async def serving(app: web.Application, at: Target, own_socket: Path | None) -> AsyncIterator[Target]:
+async def serving(
+    app: web.Application, at: Target, own_socket: Path | None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Target]:
     """Serve while the block runs, on the address and on the socket; yield the address.
 
     Raises:
@@ -32,7 +35,9 @@ async def serving(app: web.Application, at: Target, own_socket: Path | None) -> 
     accept = _bounded(runner)
     await runner.setup()
     with port_refused("CONTROL_CENTER_LISTEN", at):
-        listener = await asyncio.get_running_loop().create_server(accept, at.host, at.port)
+        listener = await asyncio.get_running_loop().create_server(
+            accept, at.host, at.port, ssl=tls, ssl_handshake_timeout=_HEAD_SECONDS if tls else None
+        )
     bound: int | None = None
     try:
         if own_socket is not None:

@@ -16,7 +16,7 @@ _RETRY = 5.0
 
 @contextlib.asynccontextmanager
 async def in_background(log: logging.Logger, failure: str, **work: Work) -> AsyncIterator[None]:
-    """Run each ``work`` in a task of its name while the block runs; one that fails starts again after some seconds.
+    """Run each ``work`` in a task of its name while the block runs; one that ends starts again after some seconds.
 
     Args:
         log: gets each failure once; repetitions of the same one are left out.
@@ -39,6 +39,7 @@ async def _forever(work: Work, log: logging.Logger, failure: str) -> None:
     while True:
         try:
             await work()
+            logged = ""
         except SettingsError as error:
             if str(error) != logged:
                 log.warning(str(error))

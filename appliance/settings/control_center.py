@@ -1,10 +1,12 @@
 """The settings of the control center."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from appliance.settings.parsers import listed, listening_target, matching, optional
+from appliance.settings.pem_files import read_authorities, read_pair
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
@@ -13,60 +15,120 @@ from appliance.settings.variable import Variable
 PAGE_URL = r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?/?"
 """The address of a control center, as a regular expression."""
 
+_T = TypeVar("_T")
+
+_CERTIFICATE, _KEY = "CONSOLE_TLS_CERTIFICATE_FILE", "CONSOLE_TLS_KEY_FILE"
+_AUTHORITY = "CONSOLE_CLIENT_AUTHORITY_FILE"
+
+
+def _of(name: str, reason: str, parse: Callable[[str], _T], default: str = "") -> Variable[_T]:
+    return Variable(name, reason, parse, default, roles=Role.CONSOLE, confidential=parse is Secret)
+
 
 @dataclass(frozen=True, slots=True)
 class ControlCenterSettings:
-    """The address of the page, and who may do more than read it.
+    """The address of the page, and who may read it and do more.
 
-    ``token`` is empty if nobody may. ``links`` is the directory in which the control centers of one VM find each other,
-    None for this link alone. ``names`` are further names by which browsers may call the page. ``url`` is where the
-    other control centers' cards of this link lead; empty for ``listen``.
+    ``token`` is empty if nobody may do more. ``links`` is the directory in which the control centers of one VM find
+    each other, None for this link alone. ``names`` are further names by which browsers may call the page. ``url`` is
+    where the other control centers' cards of this link lead; empty for ``listen``. Without ``certificate`` and ``key``
+    the page has no TLS.
     """
 
     listen: Annotated[
         Target,
-        Variable(
+        _of(
             "CONTROL_CENTER_LISTEN",
             "Address, host:port, of the control center's page. Port 0: a free one.",
             listening_target,
             "127.0.0.1:8082",
-            roles=Role.CONSOLE,
         ),
     ]
     names: Annotated[
         tuple[str, ...],
-        Variable(
+        _of(
             "CONTROL_CENTER_NAMES",
             "Domain names by which browsers reach the page, for example through a proxy; comma separated.",
             listed(matching(r"[A-Za-z0-9._-]+", "a domain name, such as kafka.example.com")),
-            roles=Role.CONSOLE,
         ),
     ]
     token: Annotated[
         Secret,
-        Variable(
+        _of(
             "CONSOLE_TOKEN",
             "Secret with which the page also pauses, resumes, promotes and resets; empty: the page only reads.",
             Secret,
-            roles=Role.CONSOLE,
-            confidential=True,
         ),
     ]
     links: Annotated[
         Path | None,
-        Variable(
+        _of(
             "CONTROL_CENTER_LINKS",
             "Directory in which the control centers of a VM's links find each other; empty: each shows its own link.",
             optional(Path),
-            roles=Role.CONSOLE,
         ),
     ]
     url: Annotated[
         str,
-        Variable(
+        _of(
             "CONTROL_CENTER_URL",
             "Address, http://host:port, to which the VM's other control centers link; empty: as this one listens.",
             matching(f"(?:{PAGE_URL})?", "http://host:port or https://host:port"),
-            roles=Role.CONSOLE,
         ),
     ]
+    certificate: Annotated[
+        Path | None,
+        _of(_CERTIFICATE, "PEM file of the page's certificate with its chain; empty: no TLS.", optional(Path)),
+    ]
+    key: Annotated[Path | None, _of(_KEY, "PEM file of that certificate's private key.", optional(Path))]
+    viewer_token: Annotated[
+        Secret,
+        _of(
+            "CONSOLE_VIEWER_TOKEN",
+            "Secret of those who only read the page, and its /metrics; empty: whoever reaches the page reads it.",
+            Secret,
+        ),
+    ]
+    authority: Annotated[
+        Path | None,
+        _of(_AUTHORITY, "PEM file of the authority of clients that read without that secret.", optional(Path)),
+    ]
+
+    def url_at(self, listening: Target) -> str:
+        """The address to which the other control centers' cards of this link lead, if it listens there."""
+        return self.url or f"http{'s' if self.certificate else ''}://{listening}/"
+
+    @property
+    def closed(self) -> bool:
+        """True if not everybody may read who reaches the page."""
+        return bool(self.viewer_token)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files of TLS, by their variables; empty without TLS."""
+        named = {_CERTIFICATE: self.certificate, _KEY: self.key, _AUTHORITY: self.authority}
+        return {name: file for name, file in named.items() if file}
+
+    def read_files(self) -> tuple[bytes, bytes]:
+        """The certificate with its key, and the authority if there is one, in PEM.
+
+        Raises:
+            ValueError: ``VARIABLE=file: what is expected``.
+        """
+        pair = read_pair((_CERTIFICATE, self.files[_CERTIFICATE]), (_KEY, self.files[_KEY]))
+        return pair, read_authorities(_AUTHORITY, self.authority) if self.authority else b""
+
+
+def page_faults(own: ControlCenterSettings) -> Iterator[str]:
+    """The faults between the values, and of the files."""
+    if own.token and own.token == own.viewer_token:
+        yield "CONSOLE_VIEWER_TOKEN: expected another secret than CONSOLE_TOKEN, with which viewers would command"
+    if bool(own.certificate) != bool(own.key):
+        yield f"{_CERTIFICATE} and {_KEY}: expected both files, or neither"
+    elif own.authority and not (own.certificate and own.closed):
+        yield f"{_AUTHORITY}={own.authority}: expected with it {_CERTIFICATE} and CONSOLE_VIEWER_TOKEN"
+    elif own.certificate:
+        try:
+            own.read_files()
+        except ValueError as error:
+            yield str(error)

@@ -4,6 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 from pathlib import Path
 
+from appliance.settings.control_center import page_faults
 from appliance.settings.login_checks import file_faults, login_faults
 from appliance.settings.parsers import topic_name
 from appliance.settings.patterns import pattern_faults
@@ -34,6 +35,8 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
         faults += login_faults(settings.source)
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
         faults += pattern_faults(settings.tunnel.allowed)
+    if role & Role.CONSOLE:
+        faults += page_faults(settings.control_center)
     if role & Role.DESTINATION and settings.tunnel.ssh:
         faults += _keys(settings.tunnel.ssh)
     return faults
@@ -46,6 +49,7 @@ def _weak_secrets(settings: Settings) -> list[str]:
         "SHARED_SECRET_PREVIOUS": settings.tunnel.previous_secret,
         "SPARK_AUTHENTICATE_SECRET": settings.engine.spark_secret,
         "CONSOLE_TOKEN": settings.control_center.token,
+        "CONSOLE_VIEWER_TOKEN": settings.control_center.viewer_token,
         "REPLICA_TRANSFORM_SALT": settings.transform.salt,
     }
     names = tuple(_known_names(settings))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from appliance.settings.clusters import ClusterSettings, SaslMechanism
 from appliance.settings.logins import ClientCertificate
-from appliance.settings.pem_files import certificates, check_time, is_pair, private_key, read_pem, read_private_pem
+from appliance.settings.pem_files import read_pair
 
 
 def login_faults(cluster: ClusterSettings) -> Iterator[str]:
@@ -54,14 +54,9 @@ def _authorities(cluster: ClusterSettings, name: str, file: Path | None) -> Iter
 
 def certificate_faults(cluster: ClusterSettings, own: ClientCertificate) -> Iterator[str]:
     """The first fault of our certificate and its key that the brokers would refuse, or that only this host sees."""
-    variable, path = cluster.variable("SSL_CERTIFICATE_FILE"), own.file
+    names = cluster.variable("SSL_CERTIFICATE_FILE"), cluster.variable("SSL_KEY_FILE")
+    remedy = f", or with {cluster.variable('SSL_KEY_PASSWORD')}"
     try:
-        leaf = certificates(read_pem(own.file))[0]
-        check_time(leaf)
-        variable, path = cluster.variable("SSL_KEY_FILE"), own.key
-        password = cluster.variable("SSL_KEY_PASSWORD")
-        key = private_key(read_private_pem(own.key), own.password, f", or with {password}")
-        if not is_pair(key, leaf):
-            raise ValueError(f"expected the key of {cluster.variable('SSL_CERTIFICATE_FILE')}={own.file}")
+        read_pair((names[0], own.file), (names[1], own.key), own.password, remedy)
     except ValueError as error:
-        yield f"{variable}={path}: {error}"
+        yield str(error)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Callable, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,3 +89,56 @@ def check_time(certificate: x509.Certificate) -> None:
 def read_private_pem(path: Path) -> bytes:
     """The content of a file that others cannot read; raises ValueError."""
     return read_pem(path, read_private)
+
+
+def read_authorities(variable: str, path: Path) -> bytes:
+    """A file of certificates in PEM; raises ValueError: ``VARIABLE=file: what is expected``."""
+    try:
+        content = read_pem(path)
+        certificates(content)
+    except ValueError as error:
+        raise ValueError(f"{variable}={path}: {error}") from error
+    return content
+
+
+def read_pair(
+    certificate: tuple[str, Path], key: tuple[str, Path], password: Secret | None = None, remedy: str = ""
+) -> bytes:
+    """A key and its certificate with the chain, in PEM, from two files and their variables; ``remedy`` as above.
+
+    Raises:
+        ValueError: ``VARIABLE=file: what is expected``.
+    """
+    at = certificate
+    try:
+        chain = read_pem(certificate[1])
+        leaf = certificates(chain)[0]
+        check_time(leaf)
+        at = key
+        content = read_private_pem(key[1])
+        if not is_pair(private_key(content, password, remedy), leaf):
+            raise ValueError(f"expected the key of {certificate[0]}={certificate[1]}")
+    except ValueError as error:
+        raise ValueError(f"{at[0]}={at[1]}: {error}") from error
+    return content + b"\n" + chain
+
+
+@contextlib.contextmanager
+def as_file(content: bytes) -> Iterator[str]:
+    """A path at which OpenSSL, which takes no key from memory here, can read ``content``; gone afterwards.
+
+    The file is in memory where the system can do that, and otherwise a temporary one that only its owner may read.
+    """
+    try:
+        descriptor = os.memfd_create("certificate")
+        path = f"/proc/self/fd/{descriptor}"
+    except (AttributeError, OSError):
+        descriptor, path = tempfile.mkstemp()
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            yield path
+    finally:
+        if not path.startswith("/proc/"):
+            Path(path).unlink()

@@ -16,16 +16,13 @@ the new one.
 import contextlib
 import datetime
 import logging
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from cryptography import x509
 
 from appliance.errors import IdentityRefused, SettingsError
+from appliance.settings.pem_files import as_file
 from appliance.settings.secret import Secret
 from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.certificate_files import read_credentials
@@ -180,7 +177,7 @@ def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:
         context.num_tickets = 0
     try:
         context.load_verify_locations(cadata=credentials.authority.decode())
-        with _as_file(credentials.key_and_certificate) as path:
+        with as_file(credentials.key_and_certificate) as path:
             context.load_cert_chain(path)
     except ssl.SSLError as error:
         reason = (error.reason or "unknown").lower().replace("_", " ")
@@ -203,24 +200,3 @@ def _agree_on_keys_cheaply(context: ssl.SSLContext) -> None:
             return
     with contextlib.suppress(ssl.SSLError):
         context.set_ecdh_curve("X25519")
-
-
-@contextlib.contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """A path at which OpenSSL, which takes no key from memory here, can read ``content``; gone afterwards.
-
-    The file is in memory where the system can do that, and otherwise a temporary one that only its owner may read.
-    """
-    try:
-        descriptor = os.memfd_create("identity")
-        path = f"/proc/self/fd/{descriptor}"
-    except (AttributeError, OSError):
-        descriptor, path = tempfile.mkstemp()
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            yield path
-    finally:
-        if not path.startswith("/proc/"):
-            Path(path).unlink()

@@ -53,7 +53,8 @@ def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
 
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
     """The next command, the pages of the link, the task on the ``other`` VM, and missing programs."""
-    pages = [(_PAGES[one.variable], _call(one)) for one in prepared.port_mappings if one.variable in _PAGES]
+    tls = bool(prepared.settings.control_center.files)
+    pages = [(_PAGES[one.variable], _call(one, tls)) for one in prepared.port_mappings if one.variable in _PAGES]
     units = [
         ("once, so that a reboot starts it too:", f"sudo systemctl enable {Path(file.path).absolute()}")
         for file in prepared.files
@@ -64,8 +65,10 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
     return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, doctor, *units, other])])
 
 
-def _call(page: PortMapping) -> str:
-    return f"http://{page.at}/" if page.variable == "CONTROL_CENTER_LISTEN" else f"curl http://{page.at}/health"
+def _call(page: PortMapping, tls: bool) -> str:
+    if page.variable == "CONTROL_CENTER_LISTEN":
+        return f"https://{page.at}/" if tls else f"http://{page.at}/"
+    return f"curl http://{page.at}/health"
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from deploy.render.container import (
     LINKS_DIRECTORY,
     SERVICES,
     Service,
+    by_tls,
     fingerprint,
     healthcheck,
     healthcheck_in_shared_network,
@@ -94,6 +95,8 @@ def _compose(
         }
         for service, text in texts.items()
     }
+    if settings.control_center.files and not source:
+        services["control_center"]["healthcheck"] = by_tls(_HEALTHCHECKS["control-center"])
     return filled(
         f"docker-compose.{'source' if source else 'destination'}.yml.j2",
         script=f"bin/prepare_{'src' if source else 'dest'}_config.sh",

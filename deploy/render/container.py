@@ -95,7 +95,7 @@ def _in_a_container(role: Role, environment: Mapping[str, str], settings: Settin
     if role & Role.CONSOLE:
         changed |= {"CONTROL_CENTER_LISTEN": f"0.0.0.0:{CONTROL_CENTER_PORT}", "CONTROL_CENTER_LINKS": LINKS_DIRECTORY}
         *_, published = port_mappings(environment, settings, role)
-        changed["CONTROL_CENTER_URL"] = settings.control_center.url or f"http://{published.at}/"
+        changed["CONTROL_CENTER_URL"] = settings.control_center.url_at(published.at)
     if role & Role.REPLICATOR:
         changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
     if role & TUNNEL_ENDS:
@@ -122,6 +122,12 @@ _LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os
 def healthcheck(port: int) -> str:
     """Fail unless the container's ``/health`` answers."""
     return _ASK.format(port=port)
+
+
+def by_tls(check: str) -> str:
+    """The same check of a page with TLS; the certificate names the VM, and not the container's loopback address."""
+    context = "timeout=5, context=__import__('ssl')._create_unverified_context()"
+    return check.replace("HTTPConnection", "HTTPSConnection").replace("timeout=5", context)
 
 
 def healthcheck_in_shared_network(port: int) -> str:

@@ -34,6 +34,7 @@ def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
     return (
         *_certificates(settings, role),
         *_ssh_keys(settings, role),
+        *_page(settings, role),
         *_logins(settings, role),
         *_sql(settings, role),
         *_secrets(settings, role),
@@ -46,6 +47,11 @@ def _certificates(settings: Settings, role: Role) -> Iterator[Mount]:
         yield _folder("TUNNEL_AUTHORITY_FILE", files.authority)
         yield _folder("TUNNEL_CERTIFICATE_FILE", files.certificate)
         yield _folder("TUNNEL_KEY_FILE", files.key)
+
+
+def _page(settings: Settings, role: Role) -> Iterator[Mount]:
+    if role & Role.CONSOLE:
+        yield from (_folder(variable, file) for variable, file in settings.control_center.files.items())
 
 
 def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:

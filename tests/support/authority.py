@@ -114,6 +114,12 @@ def write_files(directory: Path, authorities: bytes, leaf: Leaf) -> CertificateF
     return files
 
 
+def page_files(directory: Path, authority: Authority | None = None) -> dict[str, str]:
+    """Settings of a page with a new certificate, whose name is tunnel.example; the files are replaced at once."""
+    files = write_files(directory, b"", (authority or Authority()).leaf(Side.SOURCE))
+    return {"CONSOLE_TLS_CERTIFICATE_FILE": str(files.certificate), "CONSOLE_TLS_KEY_FILE": str(files.key)}
+
+
 def replace(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file beside it, and move it there."""
     path.parent.mkdir(exist_ok=True)

@@ -2,16 +2,18 @@
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
-from appliance.console.access import Access
+from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours, socket_of
 from appliance.console.server import ConsoleServer
 from appliance.console.serving import serving
+from appliance.console.tls import page_tls
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
+from appliance.errors import Unreachable
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.position import Position
@@ -40,7 +42,11 @@ def watch_of(*taken: Snapshot, clock: Callable[[], float] = time.monotonic) -> L
 
 @contextlib.asynccontextmanager
 async def shown(
-    taken: Snapshot | None, env_file: Path = Path("setenv.sh"), links: Path | None = None, **changed: str
+    taken: Snapshot | None,
+    env_file: Path = Path("setenv.sh"),
+    links: Path | None = None,
+    metrics: Callable[[Target], Awaitable[tuple[int, bytes]]] | None = None,
+    **changed: str,
 ) -> AsyncIterator[str]:
     """Serve one snapshot, among the control centers of ``links``; yield the address."""
 
@@ -49,10 +55,27 @@ async def shown(
 
     own, clock = settings(**changed), (lambda: 1000.0)
     watch, commands = watch_of(*filter(None, [taken]), clock=clock), Commands(env_file)
-    access = Access(own.control_center.token, clock)
     socket = socket_of(links, own.tunnel.link) if links else None
-    server = ConsoleServer(own, REQUIRED | changed, watch, commands, Neighbours(links, socket), access, no_tunnel)
-    async with serving(server.app, Target("127.0.0.1", 0), socket) as address:
+
+    async def no_metrics(at: Target) -> tuple[int, bytes]:
+        raise Unreachable(f"nothing answers at {at}")
+
+    center = own.control_center
+    access = Access({Right.OPERATOR: center.token, Right.VIEWER: center.viewer_token}, clock)
+    server = ConsoleServer(
+        own,
+        REQUIRED | changed,
+        watch,
+        commands,
+        Neighbours(links, socket),
+        access,
+        no_tunnel,
+        metrics or no_metrics,
+    )
+    async with (
+        page_tls(own.control_center) as tls,
+        serving(server.app, Target("127.0.0.1", 0), socket, tls) as address,
+    ):
         try:
             yield str(address)
         finally:

@@ -166,6 +166,19 @@ async def test_case_260_a_console_is_answered_with_the_codes_of_kafka_connect(
             assert json.loads(found)["error_code"] == status
 
 
+async def test_case_990_wrong_tokens_from_an_address_keep_nobody_out_who_has_the_right_one_there() -> None:
+    page = "/connectors/replicator-orange/restart"
+    async with shown(of_size({"orders": 6}, now=at(0)), CONSOLE_TOKEN=TOKEN) as address, aiohttp.ClientSession() as own:
+
+        async def status(token: str) -> int:
+            headers = {"Authorization": f"Bearer {token}"}
+            async with own.post(f"http://{address}{page}", headers=headers) as answer:
+                return answer.status
+
+        assert set(await asyncio.gather(*(status("wrong") for _ in range(20)))) == {401}
+        assert await status(TOKEN) == 204
+
+
 @pytest.mark.parametrize(("plugin", "status"), [("kafka-cloud-replicator", 200), ("another", 404)])
 async def test_case_261_akhq_is_told_that_the_plugin_has_no_settings_to_change(plugin: str, status: int) -> None:
     async with (

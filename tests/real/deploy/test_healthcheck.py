@@ -2,20 +2,24 @@
 
 import asyncio
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from appliance.runtime.http import TEXT, HttpServer, Page
 from appliance.settings.target import Target
-from deploy.render.container import healthcheck
+from deploy.render.container import by_tls, healthcheck
+from tests.support.authority import page_files
+from tests.support.console import shown
 from tests.support.patience import PATIENCE
 
 
-async def outcome(port: int) -> int | None:
+async def outcome(port: int, check: Callable[[str], str] = str) -> int | None:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
-        healthcheck(port),
+        check(healthcheck(port)),
         stderr=asyncio.subprocess.DEVNULL,
         env={"http_proxy": "http://127.0.0.1:1"},
     )
@@ -39,6 +43,13 @@ async def test_a_container_is_well_when_its_health_page_answers_whatever_is_wron
     finally:
         await server.close()
     assert asked == ["/health"]
+
+
+async def test_case_991_a_page_with_tls_is_asked_by_tls_whatever_name_its_certificate_has(tmp_path: Path) -> None:
+    async with shown(None, **page_files(tmp_path)) as address:
+        port = int(address.rpartition(":")[2])
+        assert await outcome(port, by_tls) == 0
+        assert await outcome(port) != 0
 
 
 async def test_a_container_that_serves_no_page_is_not_well() -> None:

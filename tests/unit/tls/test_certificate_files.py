@@ -70,8 +70,7 @@ def test_a_certificate_that_is_not_valid_now_is_refused(files, times):
 def test_a_key_of_another_certificate_is_refused(files):
     replace(files.key, AUTHORITY.leaf(Side.SOURCE).key)
     assert refusal(files) == (
-        f"TUNNEL_KEY_FILE={files.key}: expected the key of the certificate in "
-        f"TUNNEL_CERTIFICATE_FILE={files.certificate}"
+        f"TUNNEL_KEY_FILE={files.key}: expected the key of TUNNEL_CERTIFICATE_FILE={files.certificate}"
     )
 
 

@@ -15,7 +15,7 @@ from appliance.settings.variables import TABLE
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
 from deploy.render.example import example
 from deploy.render.vm import link_address
-from tests.support.authority import Authority
+from tests.support.authority import Authority, page_files
 from tests.support.authority import replace as replace_file
 from tests.support.rendering import VM, VMS, compose, files, modes, services
 from tests.support.settings import REQUIRED, SECRET
@@ -389,3 +389,12 @@ def test_after_a_reboot_systemd_starts_what_docker_gave_up() -> None:
     unit = files(DESTINATION_VM, replace(VM, folder=Path("/srv/100%")))[unit_file("orange-grape")]
     assert "\nWorkingDirectory=/srv/100%%\n" in unit
     assert unit_file("orange-grape") not in files(SOURCE_VM)
+
+
+def test_case_991_the_control_center_alone_has_its_pages_certificate_and_is_asked_by_tls(tmp_path: Path) -> None:
+    found = services(DESTINATION_VM, **page_files(tmp_path))
+    target = "/etc/appliance/CONSOLE_TLS_CERTIFICATE_FILE"
+    assert {name for name, service in found.items() if target in volumes(service)} == {"control-center"}
+    assert volumes(found["control-center"])[target] == str(tmp_path)
+    asked = {name: service["healthcheck"]["test"][-1] for name, service in found.items() if "healthcheck" in service}
+    assert {name for name, check in asked.items() if "HTTPSConnection" in check} == {"control-center"}
