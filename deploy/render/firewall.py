@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from appliance.settings.role import Role
 from appliance.settings.target import is_ip_literal
 from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
 from deploy.render.template import filled
+from deploy.render.vm import bridge
 
 FORMATS = ("gcloud", "aws", "nftables", "terraform")
 """The formats that ``ready`` can write."""
@@ -121,6 +123,7 @@ def ready(form: str, settings: Settings, machine: Side) -> str:
         f"firewall/{form}.j2",
         link=settings.tunnel.link,
         name=_name(settings.tunnel),
+        bridge=bridge(settings.tunnel.link, Role.SOURCE if machine is Side.SOURCE else Role.DESTINATION),
         words=_WORDS,
         machine=machine,
         machines=list(dict.fromkeys(rule.machine for rule in wanted)),

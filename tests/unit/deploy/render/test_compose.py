@@ -125,9 +125,15 @@ def test_the_replicator_is_in_the_gateways_network_whose_resolver_is_the_shim() 
     assert both["gateway"]["sysctls"] == {"net.ipv4.ip_unprivileged_port_start": 0}
 
 
-def test_no_network_of_docker_is_fixed() -> None:
-    assert [set(compose(role)) - {"x-service"} for role in VMS] == [{"services"}, {"services", "volumes"}]
-    assert "networks" not in str(compose(SOURCE_VM)) + str(compose(DESTINATION_VM))
+def test_no_addresses_of_dockers_are_fixed_and_each_end_of_each_link_has_a_bridge_of_its_own() -> None:
+    ends = [(role, source) for role in VMS for source in ("orange", "lemon")]
+    networks = [compose(role, SOURCE_CLUSTER_ID=source)["networks"] for role, source in ends]
+    names = {network["default"]["name"] for network in networks}
+    assert len(names) == len(ends)
+    for name, network in zip((network["default"]["name"] for network in networks), networks, strict=True):
+        assert network == {"default": {"name": name, "driver_opts": {"com.docker.network.bridge.name": name}}}
+        assert len(name) <= 15
+    assert not [service for role in VMS for service in services(role).values() if "networks" in service]
 
 
 def test_the_control_centers_of_all_links_share_one_volume_and_it_is_in_memory() -> None:
