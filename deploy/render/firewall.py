@@ -93,18 +93,11 @@ def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
         )
     if tunnel.ssh:
         inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
-        outside, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
+        ssh, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
+        outside = _peer("bastion", "bastion", ssh.host)
         return (
             Rule(Side.SOURCE, True, inside, port, port, True, reason),
-            Rule(
-                Side.DESTINATION,
-                False,
-                _peer("bastion", "bastion", outside.host),
-                outside.port,
-                outside.port,
-                True,
-                reason,
-            ),
+            Rule(Side.DESTINATION, False, outside, ssh.port, ssh.port, True, reason),
         )
     reason = "the tunnel, which the destination VM dials"
     return (
