@@ -78,11 +78,7 @@ class Identity:
     """
 
     def __init__(
-        self,
-        link: str,
-        role: Side,
-        *known: tuple[TokenKeys, Credentials],
-        exchange: KeyExchange = KeyExchange.X25519,
+        self, link: str, role: Side, *known: tuple[TokenKeys, Credentials], exchange: KeyExchange = KeyExchange.X25519
     ) -> None:
         self.exchange = exchange
         self._peer = peer_name(link, Side.DESTINATION if role is Side.SOURCE else Side.SOURCE)

@@ -6,6 +6,8 @@ from appliance.errors import ClockDiffers, IdentityRefused
 from appliance.settings.values import KeyExchange
 from appliance.tls.first_flight import NotProven, Proof, TokenKeys, client_hello, offers_only, proof_in
 
+Clock = Callable[[], float]
+
 TOLERANCE = 120.0
 """Largest difference of the two VMs' clocks, in seconds."""
 
@@ -23,13 +25,7 @@ class ProofCheck:
         exchange: the key exchange that this server permits.
     """
 
-    def __init__(
-        self,
-        keys: TokenKeys,
-        clock: Callable[[], float],
-        monotonic: Callable[[], float],
-        exchange: KeyExchange = KeyExchange.X25519,
-    ) -> None:
+    def __init__(self, keys: TokenKeys, clock: Clock, monotonic: Clock, exchange: KeyExchange) -> None:
         self._keys = keys
         self._exchange = exchange
         self._clock = clock

@@ -72,7 +72,7 @@ NAMES_X25519 = _names_x25519()
 
 
 def check_at(now: float = NOW) -> ProofCheck:
-    return ProofCheck(KEYS, lambda: now, lambda: now)
+    return ProofCheck(KEYS, lambda: now, lambda: now, KeyExchange.X25519)
 
 
 def test_a_proof_gives_back_the_hello_as_openssl_made_it_and_when() -> None:
@@ -171,7 +171,7 @@ def test_a_hello_is_good_once() -> None:
 
 def test_a_hello_is_not_good_once_more_when_its_token_is_forgotten() -> None:
     now = NOW
-    check = ProofCheck(KEYS, lambda: now, lambda: now)
+    check = ProofCheck(KEYS, lambda: now, lambda: now, KeyExchange.X25519)
     wire = sealed_hello(NOW + TOLERANCE)
     assert check.examine(wire)
     for _ in range(50):
@@ -183,7 +183,7 @@ def test_a_hello_is_not_good_once_more_when_its_token_is_forgotten() -> None:
 
 def test_no_more_tokens_are_remembered_than_can_be_played_again() -> None:
     now = NOW
-    check = ProofCheck(KEYS, lambda: now, lambda: now)
+    check = ProofCheck(KEYS, lambda: now, lambda: now, KeyExchange.X25519)
     for _ in range(200):
         now += TOLERANCE / 10
         check.examine(sealed_hello(now))
