@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from appliance.errors import ApplianceError
 from appliance.output import say_error, say_tracebacks
 from appliance.runtime.command import Command, Run, with_settings
+from appliance.runtime.confinement import keep_memory_private
 from appliance.settings.env_file import read_settings, usual_file
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
@@ -135,6 +136,7 @@ def command(name: str) -> Command:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    keep_memory_private()
     arguments = sys.argv[1:] if arguments is None else arguments
     name = next((argument for argument in arguments if argument in COMMANDS), "")
     chosen = command(name) if name else None

@@ -7,7 +7,8 @@ IN_CONTAINER = "docker-compose exec replicator appliance"
 """Runs a command on a VM with containers; docker-compose.yml sets the variable to it."""
 
 PROGRAM = os.environ.get("APPLIANCE_PROGRAM") or "bin/appliance"
-DOCTOR = "docker-compose run --rm doctor" if PROGRAM == IN_CONTAINER else f"{PROGRAM} doctor destination"
+DOCTOR_ELSEWHERE = PROGRAM == IN_CONTAINER  # in a container of its own, which alone has all settings
+DOCTOR = "docker-compose run --rm doctor" if DOCTOR_ELSEWHERE else f"{PROGRAM} doctor destination"
 
 
 def topic_option(name: str) -> str:

@@ -3,6 +3,10 @@
 PySpark contains Ivy, a resolver of Maven artifacts, so only Java has to be installed. A set of jars lies in a directory
 that is named by a digest of its modules. It is complete when the manifest, which is written last, lists its jars
 (``name size``, one on each line). A set that does not match its manifest is fetched again, under a lock.
+
+The jars of the demo are pinned: ``kafka.sha256`` has the hash of each, in the format of sha256sum(1). A fetched jar
+with another hash is refused, as is one that the file does not name. Sets of other versions, for tests, have those of
+their jars checked that are pinned.
 """
 
 import fcntl
@@ -12,6 +16,7 @@ import logging
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +27,7 @@ KAFKA_VERSION = "4.3.1"
 _LOG4J_VERSION = "2.25.4"
 _DEADLINE = 900.0
 _MANIFEST = "manifest"
+_PINNED = Path(__file__).with_name("kafka.sha256")
 
 log = logging.getLogger("demo")
 
@@ -87,6 +93,21 @@ MIRROR_MAKER = JarSet(
 )
 
 
+def check_pinned(jar_set: JarSet, jars: Iterable[Path]) -> None:
+    """Compare fetched jars with their pinned hashes.
+
+    Raises:
+        ProcessFailed: a jar is another one, or the demo's set has one that is not pinned.
+    """
+    pinned = {name: digest for digest, name in map(str.split, _PINNED.read_text().splitlines())}
+    for jar in jars:
+        found = hashlib.sha256(jar.read_bytes()).hexdigest()
+        wanted = pinned.get(jar.name, "none" if set(jar_set.modules) <= set(MIRROR_MAKER.modules) else found)
+        if found != wanted:
+            again = f"remove {cache_directory() / 'ivy'} and start again; if it stays so, do not run it"
+            raise ProcessFailed(f"{jar.name}: its SHA-256 is {found}, {wanted} is expected ({_PINNED.name}): {again}")
+
+
 def cache_directory() -> Path:
     """The user's cache directory of this project, by the XDG base directory specification."""
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -136,6 +157,7 @@ def _fetch(jar_set: JarSet) -> list[Path]:
     ivy_file.write_text(jar_set.ivy_file)
     _run_ivy(ivy_cache, ivy_file, jar_set.version)
     jars = sorted(directory.glob("*.jar"))
+    check_pinned(jar_set, jars)
     partial = directory / f"{_MANIFEST}.partial"
     partial.write_text("".join(f"{jar.name} {jar.stat().st_size}\n" for jar in jars))
     partial.rename(directory / _MANIFEST)

@@ -21,7 +21,7 @@ from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.grouping import grouped
 from appliance.kafka.client.clock import now_ms
-from appliance.program import DOCTOR, PROGRAM
+from appliance.program import DOCTOR, DOCTOR_ELSEWHERE, PROGRAM
 from appliance.settings.values import Settings
 from appliance.status.model.messages import problems, remarks
 from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
@@ -157,6 +157,7 @@ class LinkPages:
             diagnosis=diagnosis,
             steps=_steps(diagnosis) if diagnosis else (),
             doctor_command=DOCTOR,
+            doctor_here=not DOCTOR_ELSEWHERE,
             **self._commanding(viewer),
         )
 

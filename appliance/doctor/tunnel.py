@@ -175,6 +175,7 @@ class TunnelChecks:
             return failed(detail, f"clock skew: of the clock that is wrong: {NTP}")
         return failed(
             str(error),
-            "set the same SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID on both VMs, and restart what "
-            "runs with the old ones; if they are the same, `appliance source` does not run behind this port",
+            "set the same SHARED_SECRET, SOURCE_CLUSTER_ID, DESTINATION_CLUSTER_ID and TUNNEL_KEY_EXCHANGE on both VMs "
+            "(p-256 if one is in FIPS mode), and restart what runs with the old ones; if they are the same, `appliance "
+            "source` does not run behind this port",
         )

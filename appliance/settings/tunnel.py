@@ -1,5 +1,6 @@
 """The settings of the tunnel and of the DNS shim."""
 
+import enum
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Annotated
 
 from appliance.settings.parsers import (
     address,
+    choice,
     host,
     listening_target,
     loopback_network,
@@ -85,6 +87,13 @@ class SshSettings:
     files: KeyFiles
 
 
+class KeyExchange(enum.StrEnum):
+    """The groups of the key exchange of the tunnel's TLS: X25519 with its post-quantum hybrid, or NIST P-256."""
+
+    X25519 = "x25519"
+    P256 = "p-256"
+
+
 @dataclass(frozen=True, slots=True)
 class TunnelSettings:
     """The encrypted connection between the two VMs.
@@ -149,6 +158,16 @@ class TunnelSettings:
         ),
     ]
     files: CertificateFiles | None
+    key_exchange: Annotated[
+        KeyExchange,
+        Variable(
+            "TUNNEL_KEY_EXCHANGE",
+            "Key exchange of the tunnel's TLS, the same on both VMs: x25519, or p-256 for hosts in FIPS mode.",
+            choice(KeyExchange),
+            "x25519",
+            roles=TUNNEL_ENDS,
+        ),
+    ]
     ssh: SshSettings | None
     allowed: AllowedTargets
     resolver: Annotated[

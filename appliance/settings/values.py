@@ -15,7 +15,7 @@ from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
 from appliance.settings.transform import OnTransformError, TransformSettings
-from appliance.settings.tunnel import CertificateFiles, DnsSettings, KeyFiles, SshSettings, TunnelSettings
+from appliance.settings.tunnel import CertificateFiles, DnsSettings, KeyExchange, KeyFiles, SshSettings, TunnelSettings
 from appliance.settings.variable import Variable
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "DnsSettings",
     "EngineSettings",
     "GroupSettings",
+    "KeyExchange",
     "KeyFiles",
     "LogFormat",
     "LogSettings",

@@ -19,7 +19,7 @@ ends, and the line looks as ordinary TLS 1.3 does. The token::
     token    tag | time XOR the first 8 bytes of HMAC-SHA256(time key, tag)
     time     u64, milliseconds since 1970
 
-The key exchange uses the share in the client's first flight: X25519 or its post-quantum hybrid. A hello with another
+The key exchange uses the share in the client's first flight, in a group of TUNNEL_KEY_EXCHANGE. A hello with another
 share, or without one, is refused before OpenSSL sees it; so is a server that asks for another share (section 4.1.4). A
 finite field of 8192 bits would cost an end a tenth of a second.
 """
@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from appliance.errors import PeerError
+from appliance.settings.values import KeyExchange
 from appliance.tls.kdf import subkey
 
 _HANDSHAKE, _ALERT = 22, 21
@@ -47,8 +48,8 @@ CLIENT_HELLO_MAX = 4096
 _CHANGE_CIPHER_SPEC = bytes.fromhex("140303000101")
 
 _KEY_SHARE = 51
-_X25519, _X25519MLKEM768 = 29, 4588
-"""An extension, and groups (section 4.2.7; draft-ietf-tls-ecdhe-mlkem)."""
+_GROUPS = {KeyExchange.X25519: {29, 4588}, KeyExchange.P256: {23}}
+"""An extension, and groups (section 4.2.7; draft-ietf-tls-ecdhe-mlkem): 4588 is X25519MLKEM768, the hybrid."""
 
 _RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The random number of a ServerHello that asks for another ClientHello (section 4.1.3)."""
@@ -149,8 +150,8 @@ def without_session_id(record: bytes) -> tuple[bytes, bytes]:
     return _resized(record, begin - end) + b"\0" + record[end:], record[begin:end]
 
 
-def offers_cheap_keys(hello: bytes) -> bool:
-    """True if a ClientHello, with an empty legacy_session_id, has shares of X25519 or its hybrid, and no others."""
+def offers_only(exchange: KeyExchange, hello: bytes) -> bool:
+    """True if a ClientHello, with an empty legacy_session_id, has key shares of these groups, and no others."""
     rest = hello[_SESSION_ID_AT + 1 :]
     rest = rest[2 + int.from_bytes(rest[:2], "big") :]
     extensions = rest[1 + (rest[0] if rest else 0) + 2 :]
@@ -158,7 +159,7 @@ def offers_cheap_keys(hello: bytes) -> bool:
         kind, end = int.from_bytes(extensions[:2], "big"), 4 + int.from_bytes(extensions[2:4], "big")
         if kind == _KEY_SHARE:
             groups = set(_groups(extensions[6:end]))
-            return bool(groups) and groups <= {_X25519, _X25519MLKEM768}
+            return bool(groups) and groups <= _GROUPS[exchange]
         extensions = extensions[end:]
     return False
 
@@ -229,7 +230,7 @@ class ClientWire:
         if record[0] == _ALERT:
             return record + rest
         if record[_RECORD_HEADER + 6 : _SESSION_ID_AT] == _RETRY_RANDOM:
-            raise PeerError("TLS: the server asks for other keys than X25519's")
+            raise PeerError("TLS: the server asks for other keys than ours: TUNNEL_KEY_EXCHANGE differs")
         hello, echoed = without_session_id(record)
         if not hmac.compare_digest(echoed, self._token):
             raise PeerError("TLS: the server has not echoed our legacy_session_id")

@@ -24,7 +24,7 @@ from cryptography import x509
 from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.pem_files import as_file
 from appliance.settings.secret import Secret
-from appliance.settings.values import Side, TunnelSettings
+from appliance.settings.values import KeyExchange, Side, TunnelSettings
 from appliance.tls.certificate_files import read_credentials
 from appliance.tls.certificates import Credentials, days_left, make_credentials, names_in, peer_name
 from appliance.tls.first_flight import TokenKeys
@@ -39,8 +39,8 @@ REMEDY = (
 """The change for a refused identity."""
 
 SILENCE_REMEDY = (
-    "SHARED_SECRET, SOURCE_CLUSTER_ID and DESTINATION_CLUSTER_ID must be the same on both VMs, and their clocks right; "
-    "bin/appliance doctor tells which it is"
+    "SHARED_SECRET, SOURCE_CLUSTER_ID, DESTINATION_CLUSTER_ID and TUNNEL_KEY_EXCHANGE must be the same on both VMs, "
+    "and their clocks right; bin/appliance doctor tells which it is"
 )
 """The change for a server that closes on the client's hello without an answer."""
 
@@ -71,12 +71,16 @@ class Identity:
         role: the end: the source is the TLS server, the destination the client.
         known: for each secret the token's keys, and the credentials that are shown and trusted. The first is that
             of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
+        exchange: the key exchange, of both ends.
     """
 
-    def __init__(self, link: str, role: Side, *known: tuple[TokenKeys, Credentials]) -> None:
+    def __init__(
+        self, link: str, role: Side, *known: tuple[TokenKeys, Credentials], exchange: KeyExchange = KeyExchange.X25519
+    ) -> None:
+        self.exchange = exchange
         self._peer = peer_name(link, Side.DESTINATION if role is Side.SOURCE else Side.SOURCE)
         self._protocol = ssl.PROTOCOL_TLS_SERVER if role is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
-        self._known = [Known(tokens, tls_context(each, self._protocol), _leaf(each)) for tokens, each in known]
+        self._known = [Known(tokens, self._context(each), _leaf(each)) for tokens, each in known]
         self._newest = self._known[0].tokens
         self._peer_certificate: bytes | None = None
 
@@ -94,7 +98,8 @@ class Identity:
             return TokenKeys.of(key), files or make_credentials(key, settings.link, role)
 
         previous = settings.previous_secret if role is Side.DESTINATION else None
-        return cls(settings.link, role, *(known(secret) for secret in (settings.secret, previous) if secret))
+        every = [known(secret) for secret in (settings.secret, previous) if secret]
+        return cls(settings.link, role, *every, exchange=settings.key_exchange)
 
     @property
     def known(self) -> Known:
@@ -128,7 +133,7 @@ class Identity:
         Raises:
             SettingsError: TLS does not take them; then everything is as before.
         """
-        context, leaf = tls_context(credentials, self._protocol), _leaf(credentials)
+        context, leaf = self._context(credentials), _leaf(credentials)
         self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
 
     def refused(self, known: Known) -> None:
@@ -154,12 +159,15 @@ class Identity:
             raise IdentityRefused(f"the peer calls itself {', '.join(names) or 'nothing'} instead of {self._peer}")
         self._peer_certificate = certificate
 
+    def _context(self, credentials: Credentials) -> ssl.SSLContext:
+        return tls_context(credentials, self._protocol, self.exchange)
+
 
 def _leaf(credentials: Credentials) -> x509.Certificate:
     return x509.load_pem_x509_certificates(credentials.key_and_certificate)[0]
 
 
-def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:
+def tls_context(credentials: Credentials, protocol: int, exchange: KeyExchange = KeyExchange.X25519) -> ssl.SSLContext:
     """TLS 1.3 only, a certificate demanded of the peer, no tickets.
 
     Raises:
@@ -172,7 +180,10 @@ def tls_context(credentials: Credentials, protocol: int) -> ssl.SSLContext:
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     context.options |= ssl.OP_NO_TICKET
     context.options &= ~ssl.OP_ENABLE_MIDDLEBOX_COMPAT  # on the tunnel's wire it is ``first_flight`` that adds it
-    _agree_on_keys_cheaply(context)
+    if exchange is KeyExchange.P256:
+        context.set_ecdh_curve("prime256v1")
+    else:
+        _agree_on_keys_cheaply(context)
     if protocol == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0
     try:

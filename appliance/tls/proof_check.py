@@ -3,7 +3,10 @@
 from collections.abc import Callable
 
 from appliance.errors import ClockDiffers, IdentityRefused
-from appliance.tls.first_flight import NotProven, Proof, TokenKeys, client_hello, offers_cheap_keys, proof_in
+from appliance.settings.values import KeyExchange
+from appliance.tls.first_flight import NotProven, Proof, TokenKeys, client_hello, offers_only, proof_in
+
+Clock = Callable[[], float]
 
 TOLERANCE = 120.0
 """Largest difference of the two VMs' clocks, in seconds."""
@@ -19,10 +22,12 @@ class ProofCheck:
         keys: the link's.
         clock: seconds since 1970.
         monotonic: seconds by a clock that is never set.
+        exchange: the key exchange that this server permits.
     """
 
-    def __init__(self, keys: TokenKeys, clock: Callable[[], float], monotonic: Callable[[], float]) -> None:
+    def __init__(self, keys: TokenKeys, clock: Clock, monotonic: Clock, exchange: KeyExchange) -> None:
         self._keys = keys
+        self._exchange = exchange
         self._clock = clock
         self._monotonic = monotonic
         self._seen: dict[bytes, float] = {}
@@ -41,8 +46,9 @@ class ProofCheck:
             proof = proof_in(record, self._keys)
         except NotProven:
             raise IdentityRefused("its first bytes do not prove that it knows SHARED_SECRET") from None
-        if not offers_cheap_keys(proof.hello):
-            raise IdentityRefused("it offers other keys than X25519's: it is of another release, or its TLS is told to")
+        if not offers_only(self._exchange, proof.hello):
+            differs = "TUNNEL_KEY_EXCHANGE differs on its VM, or that VM is in FIPS mode"
+            raise IdentityRefused(f"it offers other keys than those of {self._exchange}: {differs}")
         self._check_time(proof)
         self._check_new(proof)
         return proof

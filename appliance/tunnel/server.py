@@ -79,8 +79,9 @@ class TunnelServer:
         expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
         self._pending = PendingHandshakes(expected, self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
-        proofs, seconds = ProofCheck(identity.known.tokens, clock, time.monotonic), self._timeouts.hello
-        self._first_flights = FirstFlights(proofs, self._pending, seconds, self._proven, self._refused)
+        proofs = ProofCheck(identity.known.tokens, clock, time.monotonic, identity.exchange)
+        hello = self._timeouts.hello
+        self._first_flights = FirstFlights(proofs, self._pending, hello, self._proven, self._refused)
         # The peer's lines have a limit of their own, which no stranger can use up.
         self._peers = {expected: OutageLog("peer", _PEER_LINES, "tunnel client accepted") for expected in (True, False)}
         self._targets = BrokerDialer(settings, resolve, self._timeouts, self.counters)

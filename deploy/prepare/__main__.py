@@ -9,6 +9,7 @@ from pathlib import Path
 
 from appliance.errors import ApplianceError
 from appliance.output import say, say_error
+from appliance.runtime.confinement import keep_memory_private
 from appliance.settings.env_file import read_settings
 from appliance.settings.values import Side
 from deploy.prepare import report
@@ -32,6 +33,7 @@ _ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
 
 def main(arguments: Sequence[str]) -> int:
     """Prepare the VM and return the exit code."""
+    keep_memory_private()
     script = _SCRIPTS.get(arguments[0] if arguments else "", "python -m deploy.prepare")
     parsed = _parser(script).parse_args(arguments)
     try:

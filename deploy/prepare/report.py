@@ -56,7 +56,12 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
     tls = bool(prepared.settings.control_center.files)
     pages = [(_PAGES[one.variable], _call(one, tls)) for one in prepared.port_mappings if one.variable in _PAGES]
     units = [
-        ("once, so that a reboot starts it too:", f"sudo systemctl enable {Path(file.path).absolute()}")
+        (
+            "once, so that a reboot starts it too:",
+            # A copy, because what root's systemd runs must not be a file that this user may change.
+            f"sudo install -m 644 {Path(file.path).absolute()} /etc/systemd/system/ && "
+            f"sudo systemctl enable {Path(file.path).name}",
+        )
         for file in prepared.files
         if file.path.endswith(".service")
     ]

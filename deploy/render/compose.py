@@ -19,7 +19,7 @@ from deploy.render.container import (
 )
 from deploy.render.mounts import DIRECTORY, mounts, read_at_start
 from deploy.render.template import filled
-from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
+from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, IMAGE_USER, STATUS_PORT, Vm, bridge, port_mappings
 
 COMPOSE_FILE = "docker-compose.yml"
 SOURCE_VM = Role.SOURCE
@@ -73,7 +73,8 @@ def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
     """The systemd unit that starts the destination VM's two containers in order."""
     if role & Role.DESTINATION:
         link = settings.tunnel.link
-        text = filled("boot.service.j2", link=link, folder=str(vm.folder).replace("%", "%%"))
+        user = "root" if vm.user == IMAGE_USER else vm.user
+        text = filled("boot.service.j2", link=link, folder=str(vm.folder).replace("%", "%%"), user=user)
         yield RenderedFile(unit_file(link), text, 0o644)
 
 
@@ -104,6 +105,7 @@ def _compose(
         image=f"kafka-cloud-replicator:{_tag(settings.tunnel.link)}",
         user=f"{vm.user}:{vm.group}",
         directory=DIRECTORY,
+        bridge=bridge(settings.tunnel.link, role),
         ports=[f"{one.at}:{one.container_port}" for one in port_mappings(environment, settings, role)],
         tunnel_memory=limits.tunnel_memory(
             settings.tunnel.connections_max, by_ssh=settings.tunnel.ssh is not None and not source

@@ -5,8 +5,8 @@ The appliance reads this file itself; it is not an ``env_file`` of Compose. dock
 variables. No form of a secret with ``$``, ``#`` or quotes is right in both. Besides, ``docker inspect`` shows the
 environment, but not this file.
 
-A service gets only the settings that it needs: the tunnel no login to the destination, and the replicator no shared
-secret. The doctor, which runs on request, needs all settings of its VM.
+A service gets only the settings that it needs: the tunnel no login to the destination, and the replicator and the
+control center no shared secret. The doctor, which runs on request, needs all settings of its VM.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ SERVICES = {
     Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE: (
         Service("gateway", "destination", Role.DESTINATION),
         Service("replicator", "replicate", Role.REPLICATOR),
-        Service("control-center", "console", Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE),
+        Service("control-center", "console", Role.REPLICATOR | Role.CONSOLE),
         Service("doctor", "doctor", Role.DESTINATION | Role.REPLICATOR),
     ),
 }

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from appliance.settings.role import Role
 from appliance.settings.target import is_ip_literal
 from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
 from deploy.render.template import filled
+from deploy.render.vm import bridge
 
 FORMATS = ("gcloud", "aws", "nftables", "terraform")
 """The formats that ``ready`` can write."""
@@ -91,18 +93,11 @@ def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
         )
     if tunnel.ssh:
         inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
-        outside, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
+        ssh, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
+        outside = _peer("bastion", "bastion", ssh.host)
         return (
             Rule(Side.SOURCE, True, inside, port, port, True, reason),
-            Rule(
-                Side.DESTINATION,
-                False,
-                _peer("bastion", "bastion", outside.host),
-                outside.port,
-                outside.port,
-                True,
-                reason,
-            ),
+            Rule(Side.DESTINATION, False, outside, ssh.port, ssh.port, True, reason),
         )
     reason = "the tunnel, which the destination VM dials"
     return (
@@ -121,6 +116,7 @@ def ready(form: str, settings: Settings, machine: Side) -> str:
         f"firewall/{form}.j2",
         link=settings.tunnel.link,
         name=_name(settings.tunnel),
+        bridge=bridge(settings.tunnel.link, Role.SOURCE if machine is Side.SOURCE else Role.DESTINATION),
         words=_WORDS,
         machine=machine,
         machines=list(dict.fromkeys(rule.machine for rule in wanted)),

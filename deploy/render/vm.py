@@ -73,9 +73,17 @@ def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role
 
 def link_address(link: str, role: Role) -> ipaddress.IPv4Address:
     """The loopback address for the pages of one end of a link: the same each time, and different for each link."""
+    return _NETWORK[int.from_bytes(_digest(link, role)[:4]) % _NETWORK.num_addresses]
+
+
+def bridge(link: str, role: Role) -> str:
+    """The network interface of one end's containers, which the firewall rules name; Linux takes 15 letters."""
+    return f"kafka-{_digest(link, role).hex()[:9]}"
+
+
+def _digest(link: str, role: Role) -> bytes:
     end = "source" if role & Role.SOURCE else "destination"
-    digest = hashlib.sha256(f"{end} {link}".encode()).digest()
-    return _NETWORK[int.from_bytes(digest[:4]) % _NETWORK.num_addresses]
+    return hashlib.sha256(f"{end} {link}".encode()).digest()
 
 
 def _page(variable: str, environment: Mapping[str, str], chosen: Target, own: Target) -> PortMapping:

@@ -18,6 +18,18 @@ _ASK = (
     "import http.client, sys; page = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=5); "
     "page.request('GET', '/health'); print(page.getresponse().read().decode())"
 )
+_LOOK = """
+import os, pathlib
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    try:
+        if b"appliance.cli" in (process / "cmdline").read_bytes() and int(process.name) != os.getpid():
+            (process / "environ").read_bytes()
+            print("read")
+    except PermissionError as error:
+        print(error.strerror)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+"""
 _KNOCK = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
 
 
@@ -63,6 +75,29 @@ def test_nobody_in_the_container_but_its_user_reads_its_settings(service: Servic
     assert service.inside("head", "-c1", "/etc/appliance/setenv.sh").stdout == "#"
     as_another = ("docker", "exec", "--user", "10002", service.container, "cat", "/etc/appliance/setenv.sh")
     assert "Permission denied" in service.engine.run(*as_another).stderr
+
+
+def test_no_core_is_dumped_and_its_user_reads_no_memory_of_it(service: Service) -> None:
+    limits = service.inside("cat", "/proc/1/limits").stdout
+    assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE)
+    looked = service.inside("python", "-c", _LOOK).stdout.splitlines()
+    assert looked
+    assert set(looked) == {"Permission denied"}
+
+
+def test_the_ends_of_the_tunnel_are_confined_to_what_they_read(link: Link) -> None:
+    tunnel, gateway, _ = link.services
+    for end in (tunnel, gateway):
+        assert re.search("files confined landlock=[1-9]", end.log())
+
+
+def test_only_the_tunnels_ends_have_the_shared_secret(link: Link) -> None:
+    holding = {
+        service.name
+        for service in (*link.services, link.control_center)
+        if link.secret in service.inside("cat", "/etc/appliance/setenv.sh").stdout
+    }
+    assert holding == {"tunnel", "gateway"}
 
 
 def test_its_log_is_rotated_its_memory_bounded_and_it_starts_again(service: Service) -> None:

@@ -100,17 +100,17 @@ class Machines:
     stranger: Namespace
     family: str
 
-    def counted(self, chain: str) -> int:
+    def counted(self, chain: str, table: str = "counting") -> int:
         """The number of packets that this chain has counted: attempts to connect."""
-        listed = json.loads(self.vm.say("nft", "--json", "list", "chain", "inet", "counting", chain))["nftables"]
+        listed = json.loads(self.vm.say("nft", "--json", "list", "chain", "inet", table, chain))["nftables"]
         [packets] = [part["counter"]["packets"] for one in listed for part in one.get("rule", {}).get("expr", [])]
         assert isinstance(packets, int)
         return packets
 
-    def wait_until_counted(self, chain: str) -> None:
-        """Wait until the chain has counted an attempt to connect."""
+    def wait_until_counted(self, chain: str, before: int = 0) -> None:
+        """Wait until the chain has counted an attempt to connect after the first ``before``."""
         deadline = time.monotonic() + PATIENCE
-        while not self.counted(chain):
+        while self.counted(chain) <= before:
             assert time.monotonic() < deadline, f"nothing comes to {chain}"
             time.sleep(0.05)
 
@@ -127,9 +127,10 @@ def running(machine: Namespace, program: str, *arguments: object) -> Iterator[su
         process.stdin.close()
 
 
-@pytest.fixture(params=FAMILIES)
-def machines(request: pytest.FixtureRequest) -> Iterator[Machines]:
-    with namespaces(("vm", "peer", "stranger")) as (vm, peer, stranger):
+@contextlib.contextmanager
+def one_network(family: str, *more: str) -> Iterator[tuple[Machines, list[Namespace]]]:
+    """The three machines, connected, and ``more`` machines without a cable."""
+    with namespaces(("vm", "peer", "stranger", *more)) as (vm, peer, stranger, *others):
         vm.ip("link", "add", "name", "lan", "type", "bridge")
         vm.ip("link", "set", "dev", "lan", "up")
         address(vm, "lan", VM)
@@ -138,7 +139,13 @@ def machines(request: pytest.FixtureRequest) -> Iterator[Machines]:
             vm.ip("link", "set", "dev", name, "master", "lan", "up")
             machine.ip("link", "set", "dev", "lan", "up")
             address(machine, "lan", own)
-        yield Machines(vm, peer, stranger, request.param)
+        yield Machines(vm, peer, stranger, family), others
+
+
+@pytest.fixture(params=FAMILIES)
+def machines(request: pytest.FixtureRequest) -> Iterator[Machines]:
+    with one_network(request.param) as (made, _):
+        yield made
 
 
 def address(machine: Namespace, device: str, own: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from cryptography import x509
 
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
-from appliance.settings.values import Side
+from appliance.settings.values import KeyExchange, Side
 from appliance.tls.certificates import Credentials, make_credentials
 from appliance.tls.first_flight import TokenKeys
 from appliance.tls.identity import Identity, Known, tls_context
@@ -26,10 +26,15 @@ def key_of(secret: str = SECRET, ids: tuple[str, str] = IDS) -> bytes:
 
 
 @functools.cache
-def identity(side: Side, secret: str = SECRET, ids: tuple[str, str] = IDS) -> Identity:
+def identity(
+    side: Side,
+    secret: str = SECRET,
+    ids: tuple[str, str] = IDS,
+    exchange: KeyExchange = KeyExchange.X25519,
+) -> Identity:
     """One end's identity."""
     key, link = key_of(secret, ids), "-".join(ids)
-    return Identity(link, side, (TokenKeys.of(key), make_credentials(key, link, side)))
+    return Identity(link, side, (TokenKeys.of(key), make_credentials(key, link, side)), exchange=exchange)
 
 
 TLS = Ends(identity)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from appliance.errors import NameUnresolved
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
-from appliance.settings.values import Side, TunnelSettings
+from appliance.settings.values import KeyExchange, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.client import TunnelClient
@@ -36,6 +36,7 @@ def tunnel_settings(*exact: Target, port: int = 0, **changes: object) -> TunnelS
         secret=Secret(SECRET),
         previous_secret=Secret(""),
         files=None,
+        key_exchange=KeyExchange.X25519,
         ssh=None,
         server=Target("127.0.0.1", port),
         listen=Target("127.0.0.1", port),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from appliance.errors import SettingsError
+from appliance.program import DOCTOR_ELSEWHERE
 
 DOCTOR = "doctor"
 
@@ -39,7 +40,7 @@ class Action:
 _CHOICE = {"topic": "--topic", "why": "--why"}
 _PLACE = {"topic": "--topic", "partition": "--partition", "to": "--to"}
 
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: dict[str, Action] = {
     "pause": Action("Pause", "Stops copying until it is resumed. Nothing is lost.", ("pause", "--yes"), _CHOICE),
     "resume": Action(
         "Resume", "Resumes what is paused, and stopped partitions where a retry may help.", ("resume",), _CHOICE
@@ -78,11 +79,12 @@ ACTIONS: Mapping[str, Action] = {
         needed=("topic", "to"),
         confirmed=True,
     ),
-    DOCTOR: Action(
+}
+"""The commands by the name in their address."""
+if not DOCTOR_ELSEWHERE:
+    ACTIONS[DOCTOR] = Action(
         "Walk the path",
         "Tries the whole path step by step, and names what to change.",
         ("doctor", "destination", "--json"),
         {},
-    ),
-}
-"""The commands by the name in their address."""
+    )

@@ -14,6 +14,7 @@ from pyspark import daemon
 
 import appliance.replicator.spark.worker  # noqa: F401  what each task would import
 from appliance.runtime.child_process import die_with
+from appliance.runtime.confinement import keep_memory_private
 
 
 class _Reports:
@@ -33,6 +34,7 @@ class _Reports:
 
 def main() -> None:
     """Fork workers until Spark is gone."""
+    keep_memory_private()
     own = os.getpid()
     setattr(daemon, "traceback", _Reports)  # noqa: B010
     os.register_at_fork(after_in_child=lambda: die_with(own))

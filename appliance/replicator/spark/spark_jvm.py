@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import appliance
 from appliance.errors import ProcessFailed, SettingsError
 from appliance.replicator.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
+from appliance.replicator.spark.tempdir import short_name
 from appliance.runtime.child_process import killed_with_parent
 from appliance.runtime.ending import ended
 from appliance.settings.values import EngineSettings
@@ -119,30 +120,29 @@ async def spark_jvm(
         ENV_FILE_VARIABLE: str(env_file),
         **python_path(),
     } | MALLOC
-    descriptor = os.open(tempdir, os.O_PATH | os.O_DIRECTORY)
-    ui_port = free_port(engine.monitoring.ui_port)
-    entries = configuration(engine, name, _short(descriptor), host, ui_port, passed, transforms=transforms)
-    properties = private_file(tempdir / "spark.conf", properties_text(entries))
-    process = await asyncio.create_subprocess_exec(
-        *killed_with_parent(
-            [
-                f"{home}/bin/spark-submit",
-                "--properties-file",
-                str(properties),
-                "--load-spark-defaults",
-                "pyspark-shell",
-            ]
-        ),
-        stdin=asyncio.subprocess.PIPE,
-        env={**os.environ, **environment},
-        process_group=0,  # Ctrl-C is ours to handle
-    )
-    machine = SparkJvm(process, tempdir)
-    try:
-        yield machine
-    finally:
-        await machine.stop()
-        os.close(descriptor)
+    with short_name(tempdir) as short:
+        ui_port = free_port(engine.monitoring.ui_port)
+        entries = configuration(engine, name, short, host, ui_port, passed, transforms=transforms)
+        properties = private_file(tempdir / "spark.conf", properties_text(entries))
+        process = await asyncio.create_subprocess_exec(
+            *killed_with_parent(
+                [
+                    f"{home}/bin/spark-submit",
+                    "--properties-file",
+                    str(properties),
+                    "--load-spark-defaults",
+                    "pyspark-shell",
+                ]
+            ),
+            stdin=asyncio.subprocess.PIPE,
+            env={**os.environ, **environment},
+            process_group=0,  # Ctrl-C is ours to handle
+        )
+        machine = SparkJvm(process, tempdir)
+        try:
+            yield machine
+        finally:
+            await machine.stop()
 
 
 def _make_folder(event_log: str) -> None:
@@ -160,11 +160,6 @@ def free_port(first: int) -> int:
         with contextlib.suppress(OSError), socket.create_server((LOOPBACK, port)):
             return port
     return 0
-
-
-def _short(descriptor: int) -> Path:
-    """Another name of an open directory while we live, for our user's processes."""
-    return Path(f"/proc/{os.getpid()}/fd/{descriptor}")
 
 
 def python_path() -> Mapping[str, str]:

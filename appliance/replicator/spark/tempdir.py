@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+_SHORT = 60
+
 
 @contextlib.contextmanager
 def tempdir(name: str) -> Iterator[Path]:
@@ -27,6 +29,21 @@ def tempdir(name: str) -> Iterator[Path]:
             yield directory
         finally:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def short_name(directory: Path) -> Iterator[Path]:
+    """A name of the directory that leaves room for those of sockets (unix(7)); another one while the block runs."""
+    if len(os.fsencode(directory)) <= _SHORT:
+        yield directory
+    else:
+        for left in Path("/tmp").glob("spark-*/tmp"):
+            if not left.exists():  # a killed process has left it, and its directory is removed
+                shutil.rmtree(left.parent, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="spark-", dir="/tmp") as beside:
+            link = Path(beside, "tmp")
+            link.symlink_to(directory)
+            yield link
 
 
 @contextlib.contextmanager

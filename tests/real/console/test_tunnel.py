@@ -2,6 +2,9 @@
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,11 +16,13 @@ from appliance.console.commands import Commands
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView, tunnel_fault, tunnel_view
+from appliance.program import IN_CONTAINER
 from appliance.settings.target import Target
 from appliance.settings.values import Settings
 from tests.support.console import watch_of
 from tests.support.facts import settings
 
+ROOT = Path(__file__).parents[3]
 NEAR = {"version": "0.2.0", "side": "destination"}
 
 
@@ -80,3 +85,23 @@ async def test_case_290_a_long_health_is_read_whole_and_its_first_trouble_shown(
 @pytest.mark.parametrize("sent", ["[" * 100_000, "no JSON", "[]", "1", "{}", json.dumps({"troubles": "none"})])
 async def test_case_291_whatever_answers_in_place_of_the_tunnels_health_is_unknown_and_ends_no_watch(sent: str) -> None:
     assert (await fault(sent)).startswith("unknown: ")
+
+
+IN_A_CONTAINER = """
+from pathlib import Path
+from appliance.console.commands import Commands
+from appliance.console.model.actions import ACTIONS
+from appliance.console.pages import LinkPages, Viewer
+from appliance.console.tunnel import TunnelView
+from tests.support.console import watch_of
+from tests.support.facts import settings
+print("doctor" in ACTIONS, LinkPages(settings(), watch_of(), Commands(Path())).tunnel(TunnelView(), Viewer(True)))
+"""
+
+
+def test_in_a_container_the_page_names_the_doctors_own_container_and_cannot_run_it() -> None:
+    own = {**os.environ, "APPLIANCE_PROGRAM": IN_CONTAINER, "PYTHONPATH": str(ROOT)}
+    page = subprocess.run([sys.executable, "-c", IN_A_CONTAINER], env=own, capture_output=True, text=True, check=True)
+    assert page.stdout.startswith("False ")
+    assert "docker-compose run --rm doctor" in page.stdout
+    assert "Run the doctor" not in page.stdout

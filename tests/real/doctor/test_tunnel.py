@@ -150,6 +150,12 @@ async def test_a_wrong_secret_is_told(tmp_path, side):
     assert (step, found.remedy.startswith("set the same SHARED_SECRET")) == ("mutual TLS", True)
 
 
+async def test_another_key_exchange_is_told(tmp_path):
+    async with running_server(UNUSED) as server:
+        step, found = await broken(tmp_path, server.port, TUNNEL_KEY_EXCHANGE="p-256")
+    assert (step, "TUNNEL_KEY_EXCHANGE" in found.remedy) == ("mutual TLS", True)
+
+
 async def test_another_link_is_told(tmp_path):
     async with running_server(UNUSED) as server:
         step, found = await broken(tmp_path, server.port, DESTINATION_CLUSTER_ID="melon")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.spark.tempdir import tempdir
+from appliance.replicator.spark.tempdir import short_name, tempdir
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +37,13 @@ def test_directories_of_living_processes_and_of_others_are_left_alone(temporary:
     with tempdir("replicator-a") as first, tempdir("replicator-a") as second:
         assert first != second
         assert set(temporary.iterdir()) == {other, target, link, first, second}
+
+
+def test_a_name_with_room_for_sockets_is_its_own_or_leads_there(temporary: Path) -> None:
+    long = temporary / ("x" * 100)
+    long.mkdir()
+    for directory in (Path("/tmp"), long):
+        with short_name(directory) as name:
+            assert name.samefile(directory)
+            assert len(str(name)) <= 60
+    assert not name.parent.exists()

@@ -14,7 +14,7 @@ from appliance.settings.role import Role, Side
 from appliance.settings.variables import TABLE
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
 from deploy.render.example import example
-from deploy.render.vm import link_address
+from deploy.render.vm import IMAGE_USER, link_address
 from tests.support.authority import Authority, page_files
 from tests.support.authority import replace as replace_file
 from tests.support.rendering import VM, VMS, compose, files, modes, services
@@ -85,7 +85,8 @@ def test_a_container_can_do_no_more_than_it_has_to(role: Role, name: str) -> Non
     assert service["user"] == "1000:1001"
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["security_opt"] == ["no-new-privileges:true"]  # and nothing against the default seccomp profile
+    assert service["ulimits"]["core"] == 0
     assert not {"privileged", "cap_add", "devices", "pid", "ipc", "container_name", "env_file"} & set(service)
     assert all(entry.startswith("/tmp:size=") for entry in service["tmpfs"])
 
@@ -127,9 +128,15 @@ def test_the_replicator_is_in_the_gateways_network_whose_resolver_is_the_shim() 
     assert both["gateway"]["sysctls"] == {"net.ipv4.ip_unprivileged_port_start": 0}
 
 
-def test_no_network_of_docker_is_fixed() -> None:
-    assert [set(compose(role)) - {"x-service"} for role in VMS] == [{"services"}, {"services", "volumes"}]
-    assert "networks" not in str(compose(SOURCE_VM)) + str(compose(DESTINATION_VM))
+def test_no_addresses_of_dockers_are_fixed_and_each_end_of_each_link_has_a_bridge_of_its_own() -> None:
+    ends = [(role, source) for role in VMS for source in ("orange", "lemon")]
+    networks = [compose(role, SOURCE_CLUSTER_ID=source)["networks"] for role, source in ends]
+    names = {network["default"]["name"] for network in networks}
+    assert len(names) == len(ends)
+    for name, network in zip((network["default"]["name"] for network in networks), networks, strict=True):
+        assert network == {"default": {"name": name, "driver_opts": {"com.docker.network.bridge.name": name}}}
+        assert len(name) <= 15
+    assert not [service for role in VMS for service in services(role).values() if "networks" in service]
 
 
 def test_the_control_centers_of_all_links_share_one_volume_and_it_is_in_memory() -> None:
@@ -245,7 +252,7 @@ def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt:
     [
         ({"REPLICA_TOPICS_SOURCE_REGEX": "other"}, {"replicator", "control-center"}),
         ({"DESTINATION_API_SECRET": "other"}, {"replicator", "control-center"}),
-        ({"SHARED_SECRET": SECRET[::-1]}, {"gateway", "control-center"}),
+        ({"SHARED_SECRET": SECRET[::-1]}, {"gateway"}),
         ({"CONSOLE_TOKEN": SECRET[::-1]}, {"control-center"}),
         ({"MAX_BYTES_PER_SECOND": "1000"}, set()),
         ({"LOG_LEVEL": "debug"}, {"gateway", "replicator", "control-center"}),
@@ -342,7 +349,7 @@ def test_another_secret_in_its_file_makes_the_containers_that_read_it_anew(secre
     secret_file.write_text(SECRET[::-1])
     after = services(DESTINATION_VM, **in_a_file)
     anew = {name for name in before if before[name].get("labels") != after[name].get("labels")}
-    assert anew == {"gateway", "control-center"}
+    assert anew == {"gateway"}
 
 
 def test_sql_and_its_salt_are_mounted_for_the_replicator_which_is_made_anew_with_other_sql(secret_file: Path) -> None:
@@ -388,6 +395,9 @@ def test_the_tunnels_memory_follows_from_how_many_connections_there_may_be(conne
 def test_after_a_reboot_systemd_starts_what_docker_gave_up() -> None:
     unit = files(DESTINATION_VM, replace(VM, folder=Path("/srv/100%")))[unit_file("orange-grape")]
     assert "\nWorkingDirectory=/srv/100%%\n" in unit
+    assert "\nUser=1000\n" in unit  # the preparing user, who may change what it runs
+    of_root = files(DESTINATION_VM, replace(VM, user=IMAGE_USER))[unit_file("orange-grape")]
+    assert "\nUser=root\n" in of_root
     assert unit_file("orange-grape") not in files(SOURCE_VM)
 
 

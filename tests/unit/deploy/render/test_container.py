@@ -41,10 +41,23 @@ def test_no_login_to_the_destination_is_beside_the_tunnel_and_no_shared_secret_b
     tmp_path: Path,
 ) -> None:
     tunnel, _ = SERVICES[SOURCE_VM]
-    gateway, replicator, *_ = SERVICES[DESTINATION_VM]
+    gateway, replicator, control_center, _ = SERVICES[DESTINATION_VM]
     assert not [name for name in variables(tmp_path, SOURCE_VM, tunnel) if "API" in name]
     assert not [name for name in variables(tmp_path, DESTINATION_VM, gateway) if "DESTINATION_API" in name]
-    assert "SHARED_SECRET" not in variables(tmp_path, DESTINATION_VM, replicator)
+    previous = {"SHARED_SECRET_PREVIOUS": REQUIRED["SHARED_SECRET"][::-1]}
+    for service in (replicator, control_center):
+        assert not [name for name in variables(tmp_path, DESTINATION_VM, service, **previous) if "SHARED" in name]
+
+
+def test_case_1011_the_control_center_has_no_key_of_the_tunnel_and_asks_its_end_in_the_same_network(
+    tmp_path: Path,
+) -> None:
+    """Before, it had the shared secret and the tunnel's keys, for the doctor alone."""
+    gateway, _, control_center, _ = SERVICES[DESTINATION_VM]
+    found = settings(tmp_path, DESTINATION_VM, control_center, TUNNEL_STATUS_LISTEN="10.0.0.5:9001")
+    assert not found.tunnel.secret
+    there = settings(tmp_path, DESTINATION_VM, gateway, TUNNEL_STATUS_LISTEN="10.0.0.5:9001").tunnel.status
+    assert (found.tunnel.status.port, there.port) == (8081, 8081)
 
 
 @given(secret=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))

@@ -10,10 +10,13 @@ from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Side
 from appliance.settings.variables import TABLE
+from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.firewall import FORMATS, ready, rules
+from deploy.render.vm import bridge
 from tests.support.settings import REQUIRED
 
 NO_ROLE = Role(0)
+ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
 NAME = "kafka-orange-grape-c482e416"
 
 
@@ -67,7 +70,7 @@ def test_where_the_source_vms_own_sshd_carries_the_tunnel_only_port_22_is_opened
     for form in FORMATS:
         assert "15060" not in ready(form, settings, Side.SOURCE)
     # Docker then publishes no port to others, and other users of SSH must not be locked out.
-    assert " drop\n" not in ready("nftables", settings, Side.SOURCE)
+    assert not re.search(r"tcp dport .* drop\n", ready("nftables", settings, Side.SOURCE))
 
 
 def test_every_rule_has_a_name_of_its_own_even_when_all_ports_are_one() -> None:
@@ -124,13 +127,14 @@ def test_nftables_has_the_rules_of_the_vm_it_is_for(machine: Side) -> None:
             Side.DESTINATION: {"daddr $source_vm tcp dport 15060", "daddr $destination_brokers tcp dport 9092"},
         }[machine]
     )
-    assert (" drop\n" in text) is (machine is Side.SOURCE)
+    assert ("tcp dport 15060 drop\n" in text) is (machine is Side.SOURCE)
+    assert f'iifname != "{bridge(LINK.tunnel.link, ROLES[machine])}"' in text
 
 
 @pytest.mark.parametrize(("peer", "family"), [("198.51.100.9", "ip"), ("2001:db8::9", "ip6")])
 def test_nftables_turns_all_but_the_peer_away_from_the_tunnel_by_both_versions_of_ip(peer: str, family: str) -> None:
     text = ready("nftables", link(DESTINATION_SIDE_TUNNEL_IP=peer), Side.SOURCE)
-    assert text.count(" drop\n") == 1
+    assert text.count("tcp dport 15060 drop\n") == 1
     assert (
         f"\t\tfib daddr type local {family} saddr $destination_vm tcp dport 15060 accept\n"
         "\t\tfib daddr type local tcp dport 15060 drop\n"
