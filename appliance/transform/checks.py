@@ -248,10 +248,10 @@ class _Check:
             raise self.refused(node, refusal(_snake(name), "") or f"{name} is not known here")
         if not within_hash and self._is_salt(node):
             raise self._salt_refused(above)
-        if name == "AesEncrypt":
-            self._encryption(node)
         if name in _KEYS and not self._statement.earlier:
             self._key(node, list(self._catalyst.below(self._catalyst.children(node)[_KEYS[name]])))
+        if name == "AesEncrypt":
+            self._encryption(node)
         if name == "Cast":
             self._cast(node)
         within_hash = name in _HASHES or (within_hash and (name in _JOINS or self._is_text_cast(node)))

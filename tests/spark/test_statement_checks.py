@@ -98,8 +98,8 @@ UNSTEADY = [
     "date('yesterday')",
     "CAST(concat('to', 'day') AS DATE)",
     "to_timestamp('now')",
-    "base64(aes_encrypt('a', '0123456789abcdef'))",
-    "base64(aes_encrypt('a', '0123456789abcdef', 'GCM', 'DEFAULT', ''))",
+    "base64(aes_encrypt('a', key))",
+    "base64(aes_encrypt('a', key, 'GCM', 'DEFAULT', ''))",
     "reflect('java.lang.System', 'getenv', 'HOME')",
     "java_method('java.lang.System', 'exit', 0)",
     "try_reflect('java.lang.System', 'nanoTime')",
@@ -233,6 +233,7 @@ def test_the_salt_is_hashed_alone(session: SparkSession, expression: str) -> Non
 @pytest.mark.parametrize(
     "expression",
     [
+        "aes_encrypt(value, 'Hidden-of-16-byt')",
         "aes_encrypt(value, 'Hidden-of-16-byt', 'ECB')",
         "aes_encrypt(value, unhex(concat('48696464656e', '2d6f662d31362d627974')), 'ECB')",
         "aes_decrypt(value, concat('Hidden-of-16-by', string(topic)))",
@@ -250,7 +251,10 @@ def test_case_1003_a_key_in_the_text_is_refused_by_a_line_that_does_not_show_it(
     assert "put it into REPLICA_TRANSFORM_SALT_FILE's file" in line
     assert "Hidden" not in line
     assert refused(session, text) == [line]
-    check(session, Statement(text, earlier=True), salted=True)
+
+
+def test_an_earlier_statement_that_is_verified_may_have_a_key_in_its_text(session: SparkSession) -> None:
+    check(session, Statement("SELECT hmac('Hidden', value) AS key FROM records", earlier=True), salted=True)
 
 
 def test_a_key_is_the_salt_which_no_cipher_takes_as_its_input(session: SparkSession) -> None:
