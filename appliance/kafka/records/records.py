@@ -96,7 +96,7 @@ def placed(records: Sequence[Record], codec_bits: int = 0) -> Batch:
 def batch_at(
     base_offset: int, payload: memoryview, deltas: Sequence[int], times: tuple[int, int], codec_bits: int = 0
 ) -> Batch:
-    """The batch of encoded records as a broker would keep it, with a correct CRC; ``times``: its base and newest ones."""
+    """The batch of encoded records as a broker keeps it, with a correct CRC; ``times``: its base and newest ones."""
     header = _header(base_offset, len(payload), codec_bits, len(deltas), deltas[-1], *times)
     data = bytearray(HEADER.pack(*header))
     data += payload
