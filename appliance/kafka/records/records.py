@@ -96,10 +96,7 @@ def placed(records: Sequence[Record], codec_bits: int = 0) -> Batch:
 def batch_at(
     base_offset: int, payload: memoryview, deltas: Sequence[int], times: tuple[int, int], codec_bits: int = 0
 ) -> Batch:
-    """The batch of encoded records at these offsets from its base, as a broker would keep it, with a correct CRC.
-
-    ``times`` are its base timestamp and its largest one.
-    """
+    """The batch of encoded records as a broker keeps it, with a correct CRC; ``times``: its base and newest ones."""
     header = _header(base_offset, len(payload), codec_bits, len(deltas), deltas[-1], *times)
     data = bytearray(HEADER.pack(*header))
     data += payload
@@ -126,6 +123,8 @@ def _header(
     base_timestamp: int,
     max_timestamp: int,
 ) -> Header:
+    if not -(2**63) <= min(base_timestamp, max_timestamp) <= max(base_timestamp, max_timestamp) < 2**63:
+        raise BatchCorrupt("a record has a time that no number of 64 bits can be")
     return Header(
         base_offset=base_offset,
         length=HEADER_SIZE - LOG_OVERHEAD + payload_bytes,
