@@ -17,7 +17,7 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records import lz4
 from appliance.kafka.records.batch import HEADER, HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, Batch, Header, stamp_crc
 from appliance.kafka.records.decompression import LIMIT, decompressed
-from appliance.kafka.records.varint import read_varint, varint
+from appliance.kafka.records.varint import read_varint, varint, wrapped
 
 # The levels are those of Kafka's own producer, not the library's slower ones.
 _COMPRESS: dict[int, Callable[[memoryview], bytes | memoryview]] = {
@@ -60,7 +60,7 @@ def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
                 raise BatchCorrupt(f"a record of the batch at offset {header.base_offset} does not fit its length")
             offset = header.base_offset + offset_delta
             if offset >= position:
-                timestamp = header.max_timestamp if append_time else header.base_timestamp + delta
+                timestamp = header.max_timestamp if append_time else wrapped(header.base_timestamp + delta)
                 records.append(Record(offset, timestamp, payload[at:end]))
             at = end
     except IndexError as error:
@@ -212,5 +212,5 @@ def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _encoded(record: Record, delta: int, base: int) -> bytes:
-    lead = b"\0" + varint(record.timestamp - base) + varint(delta)
+    lead = b"\0" + varint(wrapped(record.timestamp - base)) + varint(delta)
     return varint(len(lead) + len(record.body)) + lead + record.body

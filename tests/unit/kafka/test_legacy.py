@@ -9,7 +9,7 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import outgoing
-from appliance.kafka.records.records import key_and_value, unpack
+from appliance.kafka.records.records import Record, body, key_and_value, placed, unpack
 
 NOW = 1_700_000_000_000
 
@@ -93,3 +93,8 @@ def test_an_old_message_whose_crc_is_wrong_is_never_forwarded() -> None:
 def test_an_old_message_where_none_is_expected_is_corrupt() -> None:
     with pytest.raises(BatchCorrupt, match="magic 1"):
         list(split(message_set(1, 0)))
+
+
+def test_case_1020_old_messages_whose_times_are_far_apart_keep_them() -> None:
+    records = [Record(n, time, body(b"k", b"v")) for n, time in enumerate([-(2**63), 2**63 - 1])]
+    assert unpack(placed(records), 0) == records

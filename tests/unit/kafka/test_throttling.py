@@ -198,3 +198,20 @@ def test_every_kind_of_answer_says_for_how_long(answer: object) -> None:
 
 def test_an_answer_that_cannot_say_it_throttles_nothing() -> None:
     assert throttle_seconds(b"") == 0
+
+
+def test_case_1024_a_broker_silences_its_connection_for_five_minutes_at_most() -> None:
+    # One answer silenced it for 24.9 days.
+    longest = (2**31 - 1) / 1000
+    assert run(written_after(longest, longest)) == pytest.approx([0.0, 300.0, 600.0])
+
+    async def given_up() -> float:
+        ends = Ends()
+        await ends.connection.send(Asked(), 10.0)
+        under_way = await ends.connection.send(Asked(), 10.0)
+        await ends.answer(longest)
+        with pytest.raises(Unreachable):
+            await under_way
+        return now()
+
+    assert run(given_up()) == pytest.approx(310.0)
