@@ -224,5 +224,4 @@ async def append(cluster: Cluster, metadata: Metadata, partition: Partition, rec
                 ),
             ),
         )
-        answer = await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS)
-        check_produced(_complete(answer, {partition}))
+        check_produced(_complete(await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS), {partition}))

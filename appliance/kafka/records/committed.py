@@ -55,8 +55,7 @@ def visible(records: memoryview, aborted: Sequence[Aborted], position: int, stab
     if not aborted:
         return split_data(records, position, stable_end)
     batches = list(split(records, stable_end=stable_end))
-    following = batches[-1].header.last_offset + 1 if batches else position
-    return list(committed(batches, aborted)), max(position, following)
+    return list(committed(batches, aborted)), max([position, *(each.header.last_offset + 1 for each in batches)])
 
 
 def marker_times(records: memoryview) -> list[tuple[int, int]]:
