@@ -225,7 +225,7 @@ def test_case_885_what_is_before_a_damaged_old_message_is_copied(codec: int, int
     bad[-1] ^= 0xFF
     one = buffer(ReadyQueue())
     for data in (good + bytes(bad), bytes(bad[intact:])):
-        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 6, None))
     assert one.position == position
     assert told(one).endswith("what follows begins at offset 6")
 
