@@ -123,8 +123,6 @@ def _header(
     base_timestamp: int,
     max_timestamp: int,
 ) -> Header:
-    if not -(2**63) <= min(base_timestamp, max_timestamp) <= max(base_timestamp, max_timestamp) < 2**63:
-        raise BatchCorrupt("a record has a time that no number of 64 bits can be")
     return Header(
         base_offset=base_offset,
         length=HEADER_SIZE - LOG_OVERHEAD + payload_bytes,
