@@ -51,7 +51,7 @@ async def stretches(
                 if fetched.diverges is not None:
                     yield lane, None, False
                     continue
-                read = stretch(fetched.records, fetched.aborted, offsets[lane])
+                read = stretch(fetched.batches(), fetched.aborted, offsets[lane])
                 yield lane, read, read.following >= fetched.stable_end
 
 

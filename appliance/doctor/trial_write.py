@@ -17,7 +17,6 @@ from appliance.kafka.client.produce import append
 from appliance.kafka.client.topics import NewTopic, delete_topics, require_led
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata
-from appliance.kafka.records.batch import split
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.naming import Naming
@@ -102,7 +101,7 @@ class TrialWrite:
     async def _read_back(self, metadata: Metadata, offset: int) -> int:
         """The producer id of the batch at an offset; its leader shows it once it knows that it is replicated."""
         fetched = await fetch_partition(self._cluster, metadata, (self._topic, 0), offset, "doctor", _COMMITTED)
-        for each in split(fetched.records):
+        for each in fetched.batches():
             return each.header.producer_id
         raise BrokerBusy(f"{self._topic}-0: the record at offset {offset} is committed and not shown", "NOT_SHOWN")
 

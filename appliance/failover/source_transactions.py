@@ -15,7 +15,6 @@ from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.records.batch import split
 from appliance.kafka.records.ended_transactions import EndedTransactions
 
 _SECONDS = 10.0
@@ -88,7 +87,7 @@ class _Looking:
         at, size, transactions = max(start, place - _OFFSETS), 0, EndedTransactions()
         while at < place + _OFFSETS and size < _BYTES:
             fetched = await fetch_partition(self._source, metadata, partition, at, "transactions", _FETCH)
-            batches = list(split(fetched.records))
+            batches = list(fetched.batches())
             if not batches:
                 break
             if size == 0 and at > start:

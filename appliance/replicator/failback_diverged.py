@@ -16,7 +16,6 @@ from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.metadata import Metadata, Topic, is_another
-from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import outgoing
@@ -144,7 +143,7 @@ class _Keeping:
         """The batches of one Fetch, without records copied back since."""
         source, end = self.link.operation.source, self.begun.next
         fetched = await fetch_partition(source, metadata, self.replica.source, at, "failback", _LIMITS)
-        batches = list(batch.split(fetched.records, convert))
+        batches = list(fetched.batches(convert))
         if not batches and fetched.stable_end < end:
             raise undecided(self.replica.source, end)
         old = [each for each in committed(batches, fetched.aborted) if each.header.base_offset < end]

@@ -132,7 +132,7 @@ async def _written_there(
 
     async def read(at: int) -> tuple[list[batch.Batch], int]:
         fetched = await fetch_partition(source, metadata, replica.source, at, "failback", _LIMITS)
-        batches = list(batch.split(fetched.records))
+        batches = list(fetched.batches())
         if not batches and fetched.stable_end <= at:
             raise undecided(replica.source, end)
         return list(committed(batches, fetched.aborted)), batches[-1].header.last_offset + 1 if batches else end

@@ -138,7 +138,7 @@ class Reader:
 
     def _batches(self, answer: Fetched, known_end: int) -> tuple[list[Batch], int]:
         """The committed batches, and the offset that follows all batches."""
-        batches = [each for each in batch.split(answer.records, convert) if each.header.last_offset >= self.position]
+        batches = [each for each in answer.batches(convert) if each.header.last_offset >= self.position]
         self.stable_end = answer.stable_end
         self.aborted = []
         if not batches:

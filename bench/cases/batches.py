@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 from appliance.kafka.client.produce import Copy, ProduceExchange
 from appliance.kafka.client.transactions import Producer
-from appliance.kafka.records.batch import restamp, split, verify
+from appliance.kafka.records.batch import NO_END, restamp, split, verify
 from appliance.kafka.records.committed import committed
-from appliance.kafka.records.outgoing import NO_END, Outgoing, outgoing
+from appliance.kafka.records.outgoing import Outgoing, outgoing
 from appliance.kafka.records.rebuild import rebuild
 from appliance.kafka.records.records import Record, body, pack
 from bench.lib.events import events

@@ -36,8 +36,9 @@ async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_al
     bomb = Range(("bombs", 0), 0, 80, outgoing_of(zeros[:80], 80, ZSTD), 10**6)
     first, rest = outgoing_of(zeros[:1], 1), [outgoing_of(zeros[at : at + 30], at + 30, ZSTD) for at in (1, 31, 61)]
     many = Range(("many", 0), 0, 91, (*first, *(batch for batches in rest for batch in batches)), 10**6)
-    # One makes small bytes of large ones that no codec makes smaller: then the range is divided.
-    statement = "SELECT IF(topic = 'many', aes_encrypt(value, '0123456789abcdef'), value) AS value FROM records"
+    # What it makes of zeros, no codec makes smaller: so the range is divided.
+    made = "aes_encrypt(value, '0123456789abcdef', 'GCM', 'DEFAULT', unhex('000102030405060708090a0b'))"
+    statement = f"SELECT IF(topic = 'many', {made}, value) AS value FROM records"
     async with running_sql(tmp_path, statement) as sql:
         stopped, small, passed = await sql.service.transform([bomb, range_of([b"1", b"2"]), many])
     assert stopped.stop is not None

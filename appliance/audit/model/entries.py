@@ -1,11 +1,11 @@
 """The committed records of a lane's log in the positions topic, each with its writer and its commit time. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from appliance.grouping import grouped
-from appliance.kafka.records.batch import CONTROL, Batch, split, verify
+from appliance.kafka.records.batch import CONTROL, Batch, verify
 from appliance.kafka.records.committed import Aborted, committed
 from appliance.kafka.records.decompression import within_memory
 from appliance.kafka.records.records import Record, unpack
@@ -57,13 +57,13 @@ class Stretch:
         return Stretch(entries, offset, min(self.hole_at, offset), self.leader_epoch)
 
 
-def stretch(records: memoryview, aborted: Sequence[Aborted], position: int) -> Stretch:
-    """The stretch in a Fetch from ``position``; the log begins at ``position``, or continues there.
+def stretch(found: Iterable[Batch], aborted: Sequence[Aborted], position: int) -> Stretch:
+    """The stretch of the batches of a Fetch from ``position``; the log begins at ``position``, or continues there.
 
     Raises:
         BatchCorrupt: a batch is damaged.
     """
-    (batches, _), following, hole_at = within_memory(list(split(records)), position), position, -1
+    (batches, _), following, hole_at = within_memory(list(found), position), position, -1
     for batch in batches:
         header = batch.header
         if header.base_offset > following or header.records <= header.last_offset_delta:

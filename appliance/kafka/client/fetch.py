@@ -24,6 +24,7 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Partition
 from appliance.kafka.protocol.wire import SIZE, check_correlation
+from appliance.kafka.records.batch import Batch, Converter, split
 from appliance.kafka.records.committed import Aborted
 from appliance.kafka.records.varint import read_unsigned
 
@@ -105,6 +106,10 @@ class Fetched:
     aborted: tuple[Aborted, ...]
     stable_end: int
     diverges: EpochEnd | None
+
+    def batches(self, convert: Converter | None = None) -> Iterator[Batch]:
+        """Its whole batches, in ascending order; raises as ``split``."""
+        return split(self.records, convert, self.stable_end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]
     Raises:
         BatchCorrupt: a batch is damaged.
     """
-    batches, following = within_memory(*visible(fetched.records, fetched.aborted, offset))
+    batches, following = within_memory(*visible(fetched.records, fetched.aborted, offset, fetched.stable_end))
     records: list[Record] = []
     for data in batches:
         batch.verify(data)

@@ -6,7 +6,7 @@ stamped there. All three have the same content; from 9 on a request is flexible 
 
 import asyncio
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32
 
-from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable
+from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable, PeerError
 from appliance.grouping import grouped
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.transactions import Producer, milliseconds
@@ -138,11 +138,12 @@ class ProduceExchange:
         """The response, for ``check_produced``.
 
         Raises:
-            PeerError: the bytes are not that response, or answer another request.
+            PeerError: the bytes are not that response, answer another request, or leave out a partition.
         """
+        asked = {copy.partition for copy in self.copies}
         if self.version == VERSION:
-            return decode(ProduceResponse, frame, correlation)
-        return decode_older(ProduceResponse, self.version, frame, correlation)
+            return _complete(decode(ProduceResponse, frame, correlation), asked)
+        return _complete(decode_older(ProduceResponse, self.version, frame, correlation), asked)
 
 
 @dataclass(slots=True)
@@ -155,6 +156,14 @@ class _Pieces:
     def add(self, piece: Buffer) -> None:
         self.pieces.append(piece)
         self.size += len(piece)
+
+
+def _complete(response: ProduceResponse, partitions: Set[Partition]) -> ProduceResponse:
+    """The response, with an answer for each of these partitions; a batch without one may not have been taken."""
+    answered = {(topic.name, each.index) for topic in response.responses for each in topic.partition_responses}
+    for topic, number in sorted(partitions - answered):
+        raise PeerError(f"the broker's answer to a Produce leaves out {topic}-{number}")
+    return response
 
 
 def check_produced(response: ProduceResponse, *, keeps_times: bool = False) -> dict[Partition, int]:
@@ -180,7 +189,7 @@ def check_produced(response: ProduceResponse, *, keeps_times: bool = False) -> d
             if not isinstance(error, BrokerRefused) or error.code in _OF_THE_EPOCH:
                 raise error
             if error.code in OF_THE_RECORDS:
-                number = next((int(each.batch_index) for each in answer.record_errors), None)
+                number = next((int(each.batch_index) for each in answer.record_errors if each.batch_index >= 0), None)
                 raise CopyRefused(str(error), error.code, partition, number)
             unavailable[partition] = error
     if unavailable:
@@ -199,7 +208,7 @@ async def append(cluster: Cluster, metadata: Metadata, partition: Partition, rec
     For logs that others read uncommitted, and in which duplicates are harmless.
 
     Raises:
-        PartitionsUnavailable, BrokerBusy, BrokerRefused, Unreachable: some may not have been appended.
+        PartitionsUnavailable, BrokerBusy, BrokerRefused, PeerError, Unreachable: some may not have been appended.
     """
     leader = await cluster.broker(metadata.leader(*partition), "append")
     for first in range(0, len(records), _APPENDED_AT_ONCE):
@@ -215,4 +224,4 @@ async def append(cluster: Cluster, metadata: Metadata, partition: Partition, rec
                 ),
             ),
         )
-        check_produced(await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS))
+        check_produced(_complete(await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS), {partition}))

@@ -12,6 +12,9 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 _SILENCE = 30.0
 """A lost peer is noticed after half a minute, and a firewall sees an active flow."""
 
+THROTTLED_MAX = 300.0
+"""Seconds of an announced throttle that are waited for: then the broker is asked again, and its silence counts."""
+
 
 class Sending:
     """One connection's silence, on the running event loop's clock; all waits end when it is ``over``."""
@@ -50,7 +53,7 @@ class Sending:
     def throttle(self, seconds: float) -> None:
         """Note the time for which the broker has announced to read nothing."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
+        until = loop.time() + min(seconds, THROTTLED_MAX)
         if seconds <= 0 or self._over or until <= self._throttled_until:
             return
         if self._throttled is not None:
@@ -104,4 +107,5 @@ def give_up_after(transport: asyncio.BaseTransport, throttled: float) -> None:
     """Delay the end of a connection whose live peer reads nothing (TCP_USER_TIMEOUT) by the announced seconds."""
     if hasattr(socket, "TCP_USER_TIMEOUT") and not transport.is_closing():
         connection: socket.socket = transport.get_extra_info("socket")
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int((_SILENCE + throttled) * 1000))
+        patience = _SILENCE + min(throttled, THROTTLED_MAX)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(patience * 1000))

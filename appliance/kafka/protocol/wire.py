@@ -54,12 +54,12 @@ class Exchange(Protocol[Answer]):
 
 
 def throttle_seconds(answer: object) -> float:
-    """Time for which the broker reads nothing from the connection (KIP-219), ten minutes at most; 0: it reads on.
+    """Time for which the broker reads nothing from the connection (KIP-219); 0: it reads on.
 
     Most of kio's responses have it.
     """
     time: datetime.timedelta | None = getattr(answer, "throttle_time", None)
-    return min(max(time.total_seconds(), 0.0), 600.0) if time else 0.0
+    return max(time.total_seconds(), 0.0) if time else 0.0
 
 
 @dataclass(frozen=True, slots=True)

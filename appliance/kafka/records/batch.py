@@ -29,11 +29,12 @@ LOG_OVERHEAD = 12
 """Base offset and length: the bytes that batchLength does not count."""
 
 _ENTRY = struct.Struct(">qi")
-_GLANCE = struct.Struct(">qi4xb4xhi")
-"""Base offset, length, magic, attributes, last offset delta."""
+_GLANCE = struct.Struct(">qi4xb4xhi30xi")
+"""Base offset, length, magic, attributes, last offset delta, number of records."""
 
 _MAGIC_AT = 16
 _LEGACY_SIZE = 26
+NO_END = 2**63 - 1
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _CHECKED_FROM = ATTRIBUTES_AT
@@ -88,16 +89,16 @@ Converter = Callable[[memoryview, int, int], Batch]
 """Converts the bytes of a message of magic 0 or 1, with its offset and its magic."""
 
 
-def split(records: bytes | memoryview, convert: Converter | None = None) -> Iterator[Batch]:
+def split(records: bytes | memoryview, convert: Converter | None = None, stable_end: int = NO_END) -> Iterator[Batch]:
     """The whole batches in a Fetch response. A broker may cut the last one short (KIP-74); that one is left out.
 
-    ``convert`` makes a batch of a message of magic 0 or 1.
+    ``convert`` makes a batch of a message of magic 0 or 1. ``stable_end`` is the log's last stable offset.
 
     Raises:
-        BatchCorrupt: a length or a magic is impossible, or unexpected.
+        BatchCorrupt: a length, a magic or an offset is impossible, or unexpected.
     """
     view = memoryview(records)
-    at, end = 0, len(view)
+    at, end, least = 0, len(view), 0
     while end - at > _MAGIC_AT:
         offset, length = _ENTRY.unpack_from(view, at)
         magic, size = view[at + _MAGIC_AT], LOG_OVERHEAD + length
@@ -108,13 +109,30 @@ def split(records: bytes | memoryview, convert: Converter | None = None) -> Iter
             return
         data = view[at : at + size]
         if convert is not None and legacy:
-            yield convert(data, offset, magic)
+            batch = convert(data, offset, magic)
         else:
-            yield Batch(Header._make(HEADER.unpack_from(data)), data)
+            batch = Batch(Header._make(HEADER.unpack_from(data)), data)
+        header = batch.header
+        least = _following(header.base_offset, header.last_offset_delta, header.records, least, stable_end)
+        yield batch
         at += size
 
 
-def split_data(records: bytes | memoryview, position: int) -> tuple[list[Batch], int]:
+def _following(first: int, last_delta: int, records: int, least: int, stable_end: int) -> int:
+    """The offset after a batch, whose own are ``least`` at least.
+
+    Only the cleaner of compacted logs makes a batch empty, and never beyond the last stable offset: it would move a
+    reader past what is still to come. Others may lie beyond it by what was written while the broker answered.
+    """
+    last = first + last_delta
+    if not least <= first <= last < NO_END:
+        raise BatchCorrupt(f"a batch of the offsets {first} to {last} where {least} is the least possible")
+    if records <= 0 and last >= stable_end:
+        raise BatchCorrupt(f"an empty batch of the offsets {first} to {last} beyond the log's stable end, {stable_end}")
+    return last + 1
+
+
+def split_data(records: bytes | memoryview, position: int, stable_end: int = NO_END) -> tuple[list[Batch], int]:
     """The whole batches that are not control batches, and the offset that follows the last whole batch of either kind.
 
     That is ``position`` if there is none. Control batches are skipped unparsed: a compacted log of small transactions
@@ -125,18 +143,19 @@ def split_data(records: bytes | memoryview, position: int) -> tuple[list[Batch],
     """
     view = memoryview(records)
     batches: list[Batch] = []
-    at, end = 0, len(view)
+    at, end, least = 0, len(view), 0
     while end - at >= HEADER_SIZE:
-        base_offset, length, magic, attributes, last_offset_delta = _GLANCE.unpack_from(view, at)
+        base_offset, length, magic, attributes, last_offset_delta, count = _GLANCE.unpack_from(view, at)
         size = LOG_OVERHEAD + length
         if magic != 2 or not HEADER_SIZE <= size <= end - at:
             break
+        least = _following(base_offset, last_offset_delta, count, least, stable_end)
         if not attributes & CONTROL:
             data = view[at : at + size]
             batches.append(Batch(Header._make(HEADER.unpack_from(data)), data))
-        at, position = at + size, base_offset + last_offset_delta + 1
+        at += size
     batches += split(view[at:])  # the rest is cut short or corrupt
-    return batches, position
+    return batches, max(position, least)
 
 
 def verify(batch: Batch) -> None:

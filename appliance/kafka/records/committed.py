@@ -44,7 +44,7 @@ def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[
             yield batch
 
 
-def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> tuple[list[Batch], int]:
+def visible(records: memoryview, aborted: Sequence[Aborted], position: int, stable_end: int) -> tuple[list[Batch], int]:
     """The batches with committed records in a Fetch from ``position``, and the offset to continue from.
 
     Markers only matter as ends of aborted transactions: without these, none of them is parsed.
@@ -53,9 +53,9 @@ def visible(records: memoryview, aborted: Sequence[Aborted], position: int) -> t
         BatchCorrupt: as ``split`` and ``committed``.
     """
     if not aborted:
-        return split_data(records, position)
-    batches = list(split(records))
-    return list(committed(batches, aborted)), batches[-1].header.last_offset + 1 if batches else position
+        return split_data(records, position, stable_end)
+    batches = list(split(records, stable_end=stable_end))
+    return list(committed(batches, aborted)), max([position, *(each.header.last_offset + 1 for each in batches)])
 
 
 def marker_times(records: memoryview) -> list[tuple[int, int]]:

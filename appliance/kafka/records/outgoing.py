@@ -11,11 +11,11 @@ A batch goes raw, its records neither decompressed nor decoded, unless
 Consecutive rebuilt records become one batch, since a Produce takes one a partition.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, Batch, split, verify
+from appliance.kafka.records.batch import CODEC_MASK, LOG_APPEND_TIME, NO_END, Batch, split, verify
 from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.rebuild import Runs, rebuild, within
 from appliance.kafka.records.records import Record, unpack
@@ -24,7 +24,6 @@ TINY_RECORDS = 32
 """Number of records up to which rebuilding costs less than a Produce of its own."""
 
 UNLIMITED = 2**31 - 1
-NO_END = 2**63 - 1
 
 COALESCED_BYTES = 256 * 1024
 """A coalesced batch takes up to this many bytes of its parts; below every sensible max.message.bytes."""
@@ -50,10 +49,11 @@ class Outgoing:
     memory: int = 0
 
     @property
-    def offsets(self) -> list[int]:
+    def offsets(self) -> Sequence[int]:
         """The source offset of each record."""
-        runs = self.runs or ((self.first_offset, self.records),)
-        return [at for first, length in runs for at in range(first, first + length)]
+        if not self.runs:  # its header may count more records than there is memory
+            return range(self.first_offset, self.first_offset + self.records)
+        return [at for first, length in self.runs for at in range(first, first + length)]
 
     def refused(self, number: int | None) -> range:
         """The source offset of its record of this number; without one, from its first to its last record."""

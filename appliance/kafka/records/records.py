@@ -17,7 +17,7 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records import lz4
 from appliance.kafka.records.batch import HEADER, HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, Batch, Header, stamp_crc
 from appliance.kafka.records.decompression import LIMIT, decompressed
-from appliance.kafka.records.varint import read_varint, varint
+from appliance.kafka.records.varint import read_varint, varint, wrapped
 
 # The levels are those of Kafka's own producer, not the library's slower ones.
 _COMPRESS: dict[int, Callable[[memoryview], bytes | memoryview]] = {
@@ -60,7 +60,7 @@ def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
                 raise BatchCorrupt(f"a record of the batch at offset {header.base_offset} does not fit its length")
             offset = header.base_offset + offset_delta
             if offset >= position:
-                timestamp = header.max_timestamp if append_time else header.base_timestamp + delta
+                timestamp = header.max_timestamp if append_time else wrapped(header.base_timestamp + delta)
                 records.append(Record(offset, timestamp, payload[at:end]))
             at = end
     except IndexError as error:
@@ -123,8 +123,6 @@ def _header(
     base_timestamp: int,
     max_timestamp: int,
 ) -> Header:
-    if not -(2**63) <= min(base_timestamp, max_timestamp) <= max(base_timestamp, max_timestamp) < 2**63:
-        raise BatchCorrupt("a record has a time that no number of 64 bits can be")
     return Header(
         base_offset=base_offset,
         length=HEADER_SIZE - LOG_OVERHEAD + payload_bytes,
@@ -212,5 +210,5 @@ def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _encoded(record: Record, delta: int, base: int) -> bytes:
-    lead = b"\0" + varint(record.timestamp - base) + varint(delta)
+    lead = b"\0" + varint(wrapped(record.timestamp - base)) + varint(delta)
     return varint(len(lead) + len(record.body)) + lead + record.body

@@ -7,6 +7,7 @@ and tags of flexible requests and responses (KIP-482).
 from appliance.errors import BatchCorrupt
 
 _BYTES_MAX = 10
+_MASK = 2**64 - 1
 
 Buffer = bytes | bytearray | memoryview
 
@@ -38,9 +39,14 @@ def read_unsigned(data: Buffer, at: int) -> tuple[int, int]:
         byte = data[position]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, position + 1
+            return value & _MASK, position + 1
         shift += 7
     raise BatchCorrupt("a varint of more than ten bytes")
+
+
+def wrapped(number: int) -> int:
+    """The number in 64 signed bits, as Java's sums and differences of two: times may be more than 2^63 ms apart."""
+    return number if -(2**63) <= number < 2**63 else (number + 2**63 & _MASK) - 2**63
 
 
 def varint(number: int) -> bytes:

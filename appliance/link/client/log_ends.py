@@ -13,7 +13,6 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed
 from appliance.link.model.agreement import CopyLog
@@ -122,7 +121,7 @@ def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
     """
     last = end.offset - 2
     require_decided(fetched, last)
-    batches = list(batch.split(fetched.records))
+    batches = list(fetched.batches())
     there = [each for each in batches if each.header.base_offset <= last <= each.header.last_offset]
     if not there:
         return True  # only compaction leaves holes

@@ -117,7 +117,7 @@ class Origins:
             text = f"look who wrote a batch: grant {self.api_key} Describe and Read on {PRODUCERS}: {error.code}"
             raise BrokerRefused(text, error.code) from error
         following = end  # compaction has taken the rest
-        for each in batch.split(fetched.records):
+        for each in fetched.batches():
             if not each.header.attributes & CONTROL:
                 batch.verify(each)
                 self.producers.take(unpack(each, self._read_to))

@@ -84,7 +84,7 @@ class Writer:
             Fenced: the epoch is no longer the newest.
             CopyLost: a copy is shorter than it was, or was recreated.
             PartitionsUnavailable: some copies cannot be written now, or may have got a late batch.
-            Unreachable, BrokerBusy, BrokerRefused: the outcome is unknown.
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: the outcome is unknown.
         """
         coordinator = await self.cluster.coordinator(self.producer.transactional_id)
         copies = {copy for one in rounds for copy, _ in one}

@@ -10,12 +10,11 @@ from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, Pro
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.fetch import Fetched, Wanted
 from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
-from appliance.kafka.records import batch
-from appliance.kafka.records.batch import Batch
+from appliance.kafka.records.batch import NO_END, Batch
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.legacy import convert
-from appliance.kafka.records.outgoing import NO_END, UNLIMITED, Outgoing, outgoing
+from appliance.kafka.records.outgoing import UNLIMITED, Outgoing, outgoing
 from appliance.link.client.origins import Origins
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -172,13 +171,14 @@ class Buffer:
         """
         batches: list[Batch] = []
         try:
-            for each in batch.split(fetched.records, convert):
+            for each in fetched.batches(convert):
                 if batches or each.header.last_offset >= self.position:
                     batches.append(each)
         except BatchCorrupt as error:
             if not batches:  # it is the first one: a Fetch begins with the batch that has the position
                 damaged = int.from_bytes(fetched.records[:8], signed=True)
-                raise BatchCorrupt(f"{error}; {FOLLOWING} {max(damaged, self.position) + 1}") from error
+                following = damaged if self.position < damaged < fetched.stable_end else self.position
+                raise BatchCorrupt(f"{error}; {FOLLOWING} {following + 1}") from error
         if not batches:
             return None
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]

@@ -16,7 +16,7 @@ from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import OF_THE_RECORDS, failure
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
-from appliance.kafka.records.batch import Header, split
+from appliance.kafka.records.batch import Header
 from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
 from appliance.link.model.stops import StopKind
@@ -253,7 +253,7 @@ def _headers(fetched: Fetched) -> list[Header]:
     """The headers of its batches, up to damaged bytes."""
     headers: list[Header] = []
     with contextlib.suppress(BatchCorrupt):
-        headers.extend(each.header for each in split(fetched.records, convert))
+        headers.extend(each.header for each in fetched.batches(convert))
     return headers
 
 

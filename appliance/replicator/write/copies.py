@@ -161,7 +161,7 @@ class _Examined:
         """Some visible batches, and the offset to continue from; all are decided, but others' in a shared copy."""
         if self.shared:
             fetched = await self._fetch(at, replace(_LIMITS, committed=False))
-            found = list(batch.split(fetched.records))
+            found = list(fetched.batches())
             data = [each.header for each in found if not each.header.attributes & batch.CONTROL]
             ours = [header.base_offset for header in data if header.producer_id in producer_ids]
             if not ours:
@@ -169,7 +169,7 @@ class _Examined:
             at = ours[0]
         fetched = await self._fetch(at)
         require_decided(fetched, at)
-        batches = list(batch.split(fetched.records))
+        batches = list(fetched.batches())
         following = batches[-1].header.last_offset + 1 if batches else self.found
         return list(committed(batches, fetched.aborted)), following
 

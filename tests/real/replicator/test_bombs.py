@@ -36,7 +36,7 @@ async def payloads(engine: Engine, topic: str, *, of_copy: bool = False) -> list
     cluster = engine.destination if of_copy else engine.source
     metadata = await cluster.metadata([topic])
     fetched = await fetch_partition(cluster, metadata, (topic, 0), 0, "bombs", FetchLimits(2**25, 1.0))
-    batches, _ = visible(fetched.records, fetched.aborted, 0)
+    batches, _ = visible(fetched.records, fetched.aborted, 0, fetched.stable_end)
     return [bytes(each.data[HEADER_SIZE:]) for each in batches]
 
 

@@ -6,6 +6,8 @@ import random
 import pytest
 
 from appliance.errors import CopyRefused
+from appliance.kafka.client.produce import append
+from appliance.kafka.records.records import Record, body
 from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
@@ -274,3 +276,17 @@ async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_
         async with asyncio.timeout(PATIENCE):
             await engine.copy_all()
     pair.compare(topic, 12)
+
+
+async def test_case_1020_times_at_both_ends_of_64_bits_are_copied_as_they_are(pair: Pair) -> None:
+    any_time = str(2**63 - 1)
+    bounds = {f"message.timestamp.{side}.max.ms": any_time for side in ("after", "before")}
+    topic = pair.topic("far", **bounds)
+    times = [-9_000_000_000_000_000_000, 9_000_000_000_000_000_000, -5, 1_000]
+    async with pair.engine() as engine:
+        metadata = await engine.source.metadata([topic])
+        for time in times:
+            await append(engine.source, metadata, (topic, 0), [Record(0, time, body(b"k", b"v"))])
+        async with asyncio.timeout(PATIENCE):
+            await engine.copy_all()
+    assert len(pair.compare(topic)[0]) == len(times)

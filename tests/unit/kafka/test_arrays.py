@@ -160,3 +160,11 @@ def test_batches_are_as_large_as_they_may_be(sizes: list[int], limit: int) -> No
     assert all(len(part) == 1 or sum(part) + HEADER_SIZE <= limit for part in parts)
     assert all(sum(part) + after[0] + HEADER_SIZE > limit for part, after in itertools.pairwise(parts))
     assert cuts(np.array([BATCH_BYTES] * 2), 2**30) == [0, 1]
+
+
+def test_case_1020_times_that_are_far_apart_are_those_of_one_by_one() -> None:
+    records = [Record(n, time, body_of(b"k", b"v", ())) for n, time in enumerate([-(2**63), 2**63 - 1, -1, 2**62])]
+    assert read([pack(records, 0)]) == records
+    assert bytes(placed(columns(records)).data) == bytes(records_placed(records).data)
+    (written,) = batches(columns(records), [0], [0])
+    assert unpack(next(split(written)), 0) == records

@@ -56,3 +56,42 @@ def test_sequences_go_on_at_0_after_2_to_the_31_minus_1() -> None:
     assert batch.next_sequence(0, 5) == 5
     assert batch.next_sequence(2**31 - 1, 1) == 0
     assert batch.next_sequence(2**31 - 3, 5) == 2
+
+
+@pytest.mark.parametrize("following", [made(THREE, 10), made(THREE, 100), made(THREE, 101), made(THREE, -5)])
+def test_case_1021_batches_whose_offsets_do_not_ascend_are_corrupt(following: bytes) -> None:
+    # A position went back with them, and an overlapping batch was copied twice.
+    found = batch.split(made(THREE, 100) + following)
+    assert next(found).header.base_offset == 100
+    with pytest.raises(BatchCorrupt, match="103 is the least possible"):
+        next(found)
+    with pytest.raises(BatchCorrupt, match="103 is the least possible"):
+        batch.split_data(made(THREE, 100) + following, 0)
+
+
+@pytest.mark.parametrize(
+    "data", [made(THREE, -1), made(THREE, 2**63 - 2), patched(made(THREE, 100), last_offset_delta=-1)]
+)
+def test_case_1021_a_batch_whose_own_offsets_cannot_be_is_corrupt(data: bytes) -> None:
+    with pytest.raises(BatchCorrupt, match="of the offsets"):
+        list(batch.split(data))
+    with pytest.raises(BatchCorrupt, match="of the offsets"):
+        batch.split_data(data, 0)
+
+
+def test_case_1021_holes_and_a_batch_that_begins_before_the_position_are_read() -> None:
+    data = made(THREE, 98) + patched(made(THREE, 110), records=0) + made(THREE, 2**40)
+    assert [each.header.base_offset for each in batch.split(data, None, 2**40)] == [98, 110, 2**40]
+    found, following = batch.split_data(data, 99, 2**40)
+    assert ([each.header.base_offset for each in found], following) == ([98, 110, 2**40], 2**40 + 3)
+    assert batch.split_data(made(THREE, 98), 200)[1] == 200
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_case_1022_an_empty_batch_beyond_the_stable_end_is_corrupt(count: int) -> None:
+    # The position jumped over all that the log would hold.
+    data = patched(made(THREE, 2**62), records=count)
+    with pytest.raises(BatchCorrupt, match="beyond the log's stable end, 100"):
+        list(batch.split(data, None, 100))
+    with pytest.raises(BatchCorrupt, match="beyond the log's stable end, 100"):
+        batch.split_data(data, 0, 100)

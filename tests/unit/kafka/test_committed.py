@@ -18,7 +18,7 @@ def seen(*batches: bytes, aborted: list[Aborted] | None = None) -> list[int]:
 
 
 def seen_in_a_fetch(*batches: bytes, aborted: tuple[Aborted, ...] = (), position: int = 0) -> tuple[list[int], int]:
-    found, following = visible(memoryview(b"".join(batches)), aborted, position)
+    found, following = visible(memoryview(b"".join(batches)), aborted, position, 100)
     return [b.header.base_offset for b in found], following
 
 

@@ -1,3 +1,4 @@
+import gzip
 import struct
 import zlib
 
@@ -93,3 +94,18 @@ def test_an_old_message_whose_crc_is_wrong_is_never_forwarded() -> None:
 def test_an_old_message_where_none_is_expected_is_corrupt() -> None:
     with pytest.raises(BatchCorrupt, match="magic 1"):
         list(split(message_set(1, 0)))
+
+
+def message(offset: int, time: int, value: bytes, codec: int = 0) -> bytes:
+    """A message of magic 1 without a key."""
+    content = struct.pack(">bbqii", 1, codec, time, -1, len(value)) + value
+    return struct.pack(">qiI", offset, len(content) + 4, zlib.crc32(content)) + content
+
+
+def test_case_1020_old_messages_whose_times_are_far_apart_keep_them() -> None:
+    times = [-(2**63), 2**63 - 1]
+    inside = b"".join(message(number, time, b"v") for number, time in enumerate(times))
+    (batch,) = split(message(1, times[1], gzip.compress(inside), 1), convert)
+    assert [record.timestamp for record in unpack(batch, 0)] == times
+    (sent,) = outgoing([batch], 1)  # a part of it is rebuilt
+    assert sent.max_timestamp == times[1]

@@ -3,15 +3,15 @@
 import contextlib
 import struct
 import zlib
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from aiokafka import codec
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
+from kio.schema.errors import ErrorCode
 
 from appliance.audit.model.entries import stretch
 from appliance.errors import BatchCorrupt, PeerError
+from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.client.partition_reader import committed_records
 from appliance.kafka.records.arrays.columns import columns_of
 from appliance.kafka.records.batch import Batch, split
@@ -73,28 +73,28 @@ def test_case_954_a_record_of_a_million_headers_is_too_much_for_sql(count: int) 
 def test_case_956_batches_that_are_large_together_are_read_a_few_at_a_time() -> None:
     batches = [only(large(offset)) for offset in range(20)]
     data = memoryview(b"".join(bytes(each.data) for each in batches))
-    fetched: Any = SimpleNamespace(records=data, aborted=())
+    fetched = Fetched(("t", 0), ErrorCode.none, data, (), 20, None)
     with at_most(350):
         records, following = committed_records(fetched, 0)
         assert [each.offset for each in records] == [*range(following)]
         assert following < 3
-        assert stretch(data, (), 0).following == following
+        assert stretch(fetched.batches(), (), 0).following == following
         del records
         stream = Stream(0)
         stream.append(batches)
         assert 0 < len(stream.ahead(1000)) < 3
 
 
-def legacy(mebibytes: int) -> bytes:
+def legacy(mebibytes: int, offset: int = 0) -> bytes:
     """A message of magic 1 with one record of zeros, in gzip."""
     builder = LegacyRecordBatchBuilder(magic=1, compression_type=1, batch_size=2**30)
     assert builder.append(0, timestamp=NOW, key=None, value=bytes(mebibytes * 2**20)) is not None
-    return bytes(builder.build())
+    return offset.to_bytes(8) + bytes(builder.build())[8:]
 
 
 def test_case_957_old_messages_keep_their_codec_when_they_become_batches() -> None:
     # All messages of a Fetch were kept uncompressed.
-    some = legacy(12) * 20
+    some = b"".join(legacy(12, offset) for offset in range(20))
     with at_most(150):
         batches = [*split(some, convert)]
     assert [len(unpack(each, 0)[0].body) > 12 * 2**20 for each in batches] == [True] * 20

@@ -6,11 +6,18 @@ from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, BatchCorrupt
 from appliance.kafka.records import batch
-from appliance.kafka.records.outgoing import NO_END, Outgoing, outgoing
-from appliance.kafka.records.records import Record, key_and_value, unpack
+from appliance.kafka.records.batch import HEADER_SIZE, NO_END, Batch
+from appliance.kafka.records.outgoing import Outgoing, outgoing
+from appliance.kafka.records.rebuild import rebuild
+from appliance.kafka.records.records import Record, batch_of, body, key_and_value, pack, unpack
+from appliance.kafka.records.varint import varint
 from tests.support.batches import made, only, patched, stamped, with_holes
 
 NOW = 1_700_000_000_000
+EARLY, LATE = -9_000_000_000_000_000_000, 9_000_000_000_000_000_000
+FAR_APART = pytest.mark.parametrize(
+    "times", [[EARLY, LATE], [LATE, EARLY], [-1, 2**63 - 1], [-(2**63), 2**63 - 1], [LATE, -5, EARLY, 1_000]]
+)
 CODECS = [0, 1, 2, 3, 4]
 
 
@@ -198,3 +205,55 @@ def test_case_952_a_batch_that_must_be_rebuilt_and_is_too_large_is_named() -> No
     with pytest.raises(BatchCorrupt, match="the batch at offset 0 does not decompress: it takes more than"):
         written(data, position=1)
     assert written(data)[0].raw
+
+
+@FAR_APART
+def test_case_1020_tiny_batches_that_are_joined_keep_times_that_are_far_apart(times: list[int]) -> None:
+    # The differences took 65 bits, of which Java reads 64: both times were others at the destination.
+    source = [stamped(pack([Record(0, time, body(b"k", b"v"))], 0)).data for time in times]
+    (sent,) = written(*(patched(bytes(data), base_offset=number) for number, data in enumerate(source)))
+    assert times_in_java(stamped(sent.data)) == times
+
+
+@FAR_APART
+def test_case_1020_a_batch_whose_times_are_far_apart_is_read_as_by_java(times: list[int]) -> None:
+    deltas = [varint((time - times[0] + 2**63) % 2**64 - 2**63) for time in times]
+    parts = [b"\0" + delta + varint(number) + body(b"k", b"v") for number, delta in enumerate(deltas)]
+    payload = b"".join(varint(len(each)) + each for each in parts)
+    batch = stamped(batch_of(memoryview(payload), 0, len(times), times[0], max(times)))
+    assert times_in_java(batch) == times
+    assert [record.timestamp for record in unpack(batch, 0)] == times
+    rebuilt = rebuild([batch], range(NO_END))
+    assert rebuilt is not None
+    assert times_in_java(stamped(rebuilt.data)) == times
+
+
+def java_long(data: memoryview, at: int) -> tuple[int, int]:
+    """As Kafka's ByteUtils.readVarlong: what is above 64 bits is lost."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            value &= 2**64 - 1
+            return (value >> 1) ^ -(value & 1), at
+
+
+def java_sum(one: int, other: int) -> int:
+    return (one + other + 2**63) % 2**64 - 2**63
+
+
+def times_in_java(batch: Batch) -> list[int]:
+    """The times of a batch's records, as Kafka's DefaultRecord reads them."""
+    found, at = [], HEADER_SIZE
+    for _ in range(batch.header.records):
+        size, begin = java_long(batch.data, at)
+        found.append(java_sum(batch.header.base_timestamp, java_long(batch.data, begin + 1)[0]))
+        at = begin + size
+    return found
+
+
+def test_case_1023_a_refused_batch_takes_no_memory_by_the_number_of_records_that_it_claims() -> None:
+    claims = Outgoing(b"", 2**31 - 1, 7, 2**31 + 6, 0, raw=True)
+    assert claims.refused(None) == claims.refused(2**31 - 1) == range(7, 2**31 + 6)
+    assert claims.refused(2**30) == range(2**30 + 7, 2**30 + 8)

@@ -14,12 +14,13 @@ from kio.schema.produce.v9.response import BatchIndexAndErrorMessage, PartitionP
 from kio.serial import entity_reader
 from kio.static.primitive import i32, i32Timedelta
 
-from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced, PartitionsUnavailable
+from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced, PartitionsUnavailable, PeerError
 from appliance.kafka.client.produce import Copy, ProduceExchange, check_produced
 from appliance.kafka.client.transactions import Producer, milliseconds
 from appliance.kafka.protocol.older import as_type, of_version
 from appliance.kafka.records import batch
 from tests.support.batches import made, only
+from tests.support.scripted_broker import framed
 
 PRODUCER = Producer("link.lane-3", 4000, 9)
 
@@ -132,3 +133,21 @@ def response(code: ErrorCode, log_append_time: Any = None) -> ProduceResponse:
     )
     topic = TopicProduceResponse(name="orders.copy", partition_responses=(partition,))
     return ProduceResponse(responses=(topic,), throttle_time=i32Timedelta.parse(milliseconds(0)))
+
+
+def test_case_1023_an_answer_that_leaves_a_partition_out_is_refused() -> None:
+    # A copy that was left out ended the lane by a KeyError; that the positions were left out was not noticed.
+    frame = bytearray(framed(response(ErrorCode.none), 7)[4:])
+    answered, left_out = (Copy(("orders.copy", number), batch_of(1), 0) for number in (4, 5))
+    assert ProduceExchange(PRODUCER, [answered], 1).answer(frame, 7).responses
+    with pytest.raises(PeerError, match=r"leaves out orders\.copy-5"):
+        ProduceExchange(PRODUCER, [answered, left_out], 1).answer(frame, 7)
+
+
+def test_a_record_of_a_negative_number_is_none() -> None:
+    (topic,) = response(ErrorCode.invalid_record).responses
+    errors = (BatchIndexAndErrorMessage(batch_index=i32(-5)),)
+    named = replace(topic, partition_responses=(replace(topic.partition_responses[0], record_errors=errors),))
+    with pytest.raises(CopyRefused) as raised:
+        check_produced(replace(response(ErrorCode.invalid_record), responses=(named,)))
+    assert raised.value.number is None

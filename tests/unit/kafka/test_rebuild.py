@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records import rebuild
-from appliance.kafka.records.outgoing import NO_END
+from appliance.kafka.records.batch import NO_END
 from appliance.kafka.records.records import Record, pack, unpack
 from tests.support.batches import made, only, patched, stamped
 

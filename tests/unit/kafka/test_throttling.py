@@ -200,7 +200,18 @@ def test_an_answer_that_cannot_say_it_throttles_nothing() -> None:
     assert throttle_seconds(b"") == 0
 
 
-@pytest.mark.parametrize(("announced", "borne"), [(-1, 0), (3600, 600), (2**31 / 1000 - 1, 600)])
-def test_case_976_a_broker_that_announces_hours_of_silence_is_borne_for_minutes(announced: float, borne: float) -> None:
-    # Before, all requests of a connection waited for as long as its broker liked, up to 24 days.
-    assert throttle_seconds(Answered(datetime.timedelta(seconds=announced))) == borne
+def test_case_1024_a_broker_silences_its_connection_for_five_minutes_at_most() -> None:
+    # One answer silenced it for 24.9 days.
+    longest = (2**31 - 1) / 1000
+    assert run(written_after(longest, longest)) == pytest.approx([0.0, 300.0, 600.0])
+
+    async def given_up() -> float:
+        ends = Ends()
+        await ends.connection.send(Asked(), 10.0)
+        under_way = await ends.connection.send(Asked(), 10.0)
+        await ends.answer(longest)
+        with pytest.raises(Unreachable):
+            await under_way
+        return now()
+
+    assert run(given_up()) == pytest.approx(310.0)

@@ -1,5 +1,6 @@
 """The buffers of a process: their content, and their bound."""
 
+import re
 import struct
 import uuid
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from appliance.link.model.replicas import Replica
 from appliance.replicator.model.chunk import Chunk
 from appliance.replicator.read.buffer import Buffer, Limits, ReadyQueue
 from appliance.replicator.read.buffer_budget import LEAST, BufferBudget
-from tests.support.batches import control, made
+from tests.support.batches import control, made, patched
 from tests.unit.kafka.test_legacy import message_set
 
 MEBIBYTE = 1024 * 1024
@@ -224,7 +225,7 @@ def test_case_885_what_is_before_a_damaged_old_message_is_copied(codec: int, int
     bad[-1] ^= 0xFF
     one = buffer(ReadyQueue())
     for data in (good + bytes(bad), bytes(bad[intact:])):
-        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 6, None))
     assert one.position == position
     assert told(one).endswith("what follows begins at offset 6")
 
@@ -271,3 +272,19 @@ def test_far_away_there_is_room_for_the_next_answer_when_one_has_come() -> None:
     assert ahead.room(holding(buffer(ReadyQueue()), 32 * MEBIBYTE)) >= 32 * MEBIBYTE
     ahead.stretch(8 * MEBIBYTE)
     assert ahead.left == 4 * 32 * MEBIBYTE
+
+
+@pytest.mark.parametrize(
+    "wrong", [made([(0, None, b"x", [])], 0), patched(made([(0, None, b"x", [])], 2**62), records=0)]
+)
+def test_case_1022_offsets_that_cannot_be_stop_their_partition_alone_past_what_was_right(wrong: bytes) -> None:
+    ready = ReadyQueue()
+    one = buffer(ready)
+    right = made([(n, None, b"x", []) for n in range(40)], 0)
+    one.absorb(Fetched(one.key, ErrorCode.none, memoryview(right + wrong), (), 40, None))
+    assert (one.position, one.stopped, who(ready.take(2**30))) == (40, False, [(0, 40)])
+    jump = patched(made([(0, None, b"x", [])], 2**62), records=0)
+    one.absorb(Fetched(one.key, ErrorCode.none, memoryview(jump), (), 40, None))
+    ((_, reason),) = ready.stopped()
+    assert one.position == 40
+    assert re.search(r"orders-0 from offset 40: an empty batch .* beyond .*; what follows .* 41$", str(reason))
