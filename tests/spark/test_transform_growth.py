@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.kafka.records.records import pack
 from appliance.replicator.transform.ranges import Range
 from tests.support.record_batches import outgoing_of, record
 from tests.support.sql import range_of, running_sql, values_of
@@ -33,7 +35,8 @@ async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_al
 ) -> None:
     # Ranges came back whole in the codec of their first batch: of 5 x 200 MB of zeros without one, a gigabyte.
     zeros = [record(at, bytes(1_000_000)) for at in range(120)]
-    bomb = Range(("bombs", 0), 0, 80, outgoing_of(zeros[:80], 80, ZSTD), 10**6)
+    large = Outgoing(pack(zeros[:80], ZSTD), 80, 0, 80, 1000, raw=True)
+    bomb = Range(("bombs", 0), 0, 80, (large,), 10**6)
     first, rest = outgoing_of(zeros[:1], 1), [outgoing_of(zeros[at : at + 30], at + 30, ZSTD) for at in (1, 31, 61)]
     many = Range(("many", 0), 0, 91, (*first, *(batch for batches in rest for batch in batches)), 10**6)
     # What it makes of zeros, no codec makes smaller: so the range is divided.
