@@ -77,6 +77,10 @@ class PeerError(ApplianceError):
     """The other end broke its protocol, or sent bytes that cannot be right."""
 
 
+class NewerRelease(PeerError):
+    """A record has a version that only a newer release of ours knows."""
+
+
 class IdentityRefused(ApplianceError):
     """TLS: one end does not accept the other's identity."""
 

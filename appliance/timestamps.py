@@ -4,8 +4,16 @@ from datetime import UTC, datetime
 
 
 def utc(seconds: float) -> str:
-    """A time in seconds since 1970 as ISO 8601, in UTC: ``2026-11-21T02:45:51.123Z``."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """A time in seconds since 1970 as ISO 8601, in UTC: ``2026-11-21T02:45:51.123Z``, or as their number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f} s"
+
+
+def clock(milliseconds: int) -> str:
+    """A time in milliseconds as people read it, in UTC: ``2026-11-21 02:45:51``."""
+    return utc(milliseconds / 1000)[:19].replace("T", " ")
 
 
 def milliseconds(text: str) -> int:

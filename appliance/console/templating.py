@@ -1,7 +1,6 @@
 """The templates of the pages, and how they show states, numbers and times."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ from appliance.console.model.tables import Query, partition_state, topic_state
 from appliance.output import printable
 from appliance.status.model.messages import utc
 from appliance.status.model.snapshot import LinkState
+from appliance.timestamps import clock
 from appliance.version import VERSION
 
 _LOOKS = {
@@ -29,10 +29,6 @@ def _looks(state: str) -> dict[str, str]:
         if state in states:
             return {"kind": kind, "sign": sign}
     return {"kind": "off", "sign": "?" if state == LinkState.UNKNOWN else "○"}
-
-
-def _clock(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _query(query: Query) -> str:
@@ -72,7 +68,7 @@ _ENVIRONMENT.filters |= {
     "span": text.span,
     "milliseconds": text.milliseconds,
     "utc": utc,
-    "clock": _clock,
+    "clock": clock,
     "sorted_by": _sorted_by,
     "on_page": lambda query, page: _query(replace(query, page=page)),
     "topic_state": topic_state,

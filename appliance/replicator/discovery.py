@@ -95,6 +95,8 @@ class TopicDiscovery:
             Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
         await self._registry.refresh()
+        unreadable = self._registry.unreadable.items()
+        self.problems.keep("registry", {f"registry {of[0][0] if of else ''}": error for of, error in unreadable})
         if self._registry.deletion:
             raise LinkRefused(was_deleted(self.naming.replicator, self._registry.deletion))
         found = await self._discover()

@@ -1,7 +1,6 @@
 """The rows of the audit table that follow from a stretch of a lane's log, and the state after them. Pure."""
 
 import functools
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +9,16 @@ from appliance.audit.model.entries import ANY_DAY, Entry, Stretch
 from appliance.audit.model.lost_ends import LostEnds
 from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of
 from appliance.audit.model.state import AuditState, LaneKnown
-from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.records import key_and_value
+from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import Position
+from appliance.link.model.remembered import fields, partition_of, reading
+
+_CACHED_MAX = 1024
+"""Longest key that is kept with its kind, in bytes: those of ours are shorter."""
 
 
 def take(
@@ -69,7 +71,7 @@ class _Taking:
         """Add the rows of these entries, up to a change of the layout that has to wait; returns its offset."""
         end = sys.maxsize
         for number, entry in enumerate(entries):
-            kind, partition = _key(entry.record.body)
+            kind, partition = _key(entry.record)
             if waits and self._has_to_wait(kind, entry):
                 entries, end = entries[:number], entry.record.offset
                 break
@@ -207,19 +209,18 @@ class _Taking:
 
 @functools.lru_cache(maxsize=65536)
 def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
-    key = json.loads(key_bytes)
+    key = fields(key_bytes)
     if "lane" in key:
         return "owner", ("", 0)
     for kind in ("layout", "mark"):
         if kind in key:
             return kind, ("", 0)
     if "topic" in key:
-        return "gap" if "gap" in key else "position", (str(key["topic"]), int(key["partition"]))
+        return "gap" if "gap" in key else "position", partition_of(key)
     return "other", ("", 0)
 
 
-def _key(record_body: bytes) -> tuple[str, Partition]:
-    try:
-        return _kind_of(key_and_value(record_body)[0] or b"{}")
-    except (ValueError, LookupError, TypeError, BatchCorrupt) as error:
-        raise PeerError(f"the positions topic holds something else: {error!r}") from error
+def _key(record: Record) -> tuple[str, Partition]:
+    with reading("the positions topic", record):
+        key = key_and_value(record.body)[0] or b"{}"
+        return _kind_of(key) if len(key) <= _CACHED_MAX else _kind_of.__wrapped__(key)

@@ -20,7 +20,9 @@ from appliance.errors import (
     BrokerRefused,
     Fenced,
     LinkRefused,
+    NewerRelease,
     PartitionsUnavailable,
+    PeerError,
     raise_first,
 )
 from appliance.kafka.client.acls import AccessControlEntry
@@ -40,6 +42,7 @@ from appliance.link.model.claims import (
     Adopted,
     Claim,
     Copy,
+    claim_key,
     configs_of,
     decode_claim,
     deletion_of,
@@ -70,7 +73,8 @@ class Registry:
 
     ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
     lets others write to its copies, and tells them its ``topics``; ``_told`` are the records in which links do that.
-    ``api_key`` is the variable of the key that reads it.
+    ``api_key`` is the variable of the key that reads it. ``unreadable`` are
+    the skipped claims, and the newest skipped record that is none.
     """
 
     cluster: Cluster
@@ -80,6 +84,7 @@ class Registry:
     api_key: str = "DESTINATION_API_KEY"
     topics: LinkTopics = ALL_TOPICS
     claims: dict[Copy, Claim] = field(default_factory=dict)
+    unreadable: dict[tuple[Copy, str] | None, PeerError] = field(default_factory=dict)
     _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
     _told: dict[str, Claim] = field(default_factory=dict)
     _id: uuid.UUID | None = None
@@ -107,9 +112,9 @@ class Registry:
         """The claims of other links that keep this one from copies, by name."""
         found: dict[str, Claim] = {}
         for copy in copies.items():
-            other = next((claim for claim in self.holders(copy) if claim.link != self.link), None)
-            if other is not None and not (self.shares and other.shares):
-                found[copy[0]] = other
+            others = (claim for claim in self.holders(copy) if claim.link != self.link)
+            kept = [claim for claim in others if claim.damage or not (self.shares and claim.shares)]
+            found |= {copy[0]: kept[0]} if kept else {}
         return found
 
     def holders(self, copy: Copy) -> list[Claim]:
@@ -140,7 +145,8 @@ class Registry:
 
     def topics_told(self, link: str) -> frozenset[LinkTopics]:
         """The topics that a link with shared copies may copy, as far as it tells them."""
-        return told_topics(self._told.get(link), self.claims_of(link).values())
+        damaged = [held[link] for held in self._holders.values() if link in held and held[link].damage]
+        return told_topics(self._told.get(link), [*self.claims_of(link).values(), *damaged])
 
     @property
     def deletion(self) -> Claim | None:
@@ -345,10 +351,22 @@ class Registry:
         self.claims.clear()
         self._holders.clear()
         self._told.clear()
+        self.unreadable.clear()
         self._id, self._read_to = topic_id, -1
 
     def _take(self, record: Record) -> None:
-        copy, link, claim = decode_claim(record)
+        of = None
+        try:
+            of = copy, link = claim_key(record)
+            claim = decode_claim(record)[2]
+            self.unreadable.pop(of, None)
+        except PeerError as error:
+            if isinstance(error, NewerRelease) or (of and of[1] == self.link):
+                raise
+            self.unreadable[of] = error
+            if of is None:
+                return  # no link has written it
+            claim = Claim(link, 0, shares=True, damage=str(error))  # it may be one, and of any topics
         holders = self._told if copy == topics_of(link) else self._holders.setdefault(copy, {})
         if claim is None:
             holders.pop(link, None)

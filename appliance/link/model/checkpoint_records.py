@@ -27,21 +27,22 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from appliance.errors import PeerError
 from appliance.grouping import grouped, pieces
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
 from appliance.link.model.copy_states import CopyState, StateRecord
-from appliance.link.model.layout import LayoutRecord
+from appliance.link.model.layout import LANES_MAX, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
-from appliance.link.model.position import CopyEnd, Position, SourcePlace, Trial
+from appliance.link.model.position import UNKNOWN, CopyEnd, Position, SourcePlace, Trial
+from appliance.link.model.remembered import fields, made, partition_of, reading, text, versioned, whole
 
 _VERSION = 1
 _OBEYED_VERSION = 2
 _LAYOUT_VERSION = 3
 _OBEYED = ("state", "sql")
+_TOPIC = "the positions topic"
 _RECORDS_A_BATCH = 500
 _BYTES_A_BATCH = 500_000
 """Bounds of a batch of ours, before compression."""
@@ -157,34 +158,26 @@ def decode(record: Record) -> Remembered:
     Raises:
         PeerError: a foreign writer or a newer appliance has written to the positions topic.
     """
-    key_bytes, value_bytes = key_and_value(record.body)
-    try:
-        key = json.loads(key_bytes or b"")
+    with reading(_TOPIC, record):
+        key_bytes, value_bytes = key_and_value(record.body)
+        key = fields(key_bytes)
         if value_bytes is None and key.keys() == {"topic", "partition"}:
-            return Forgotten((str(key["topic"]), int(key["partition"])))
+            return Forgotten(partition_of(key))
         if value_bytes is None and key.keys() == {"topic", "partition", "gap"}:
-            first, found = map(int, key["gap"])
-            return Forgotten((str(key["topic"]), int(key["partition"])), (first, found))
-        value = json.loads(value_bytes or b"")
-        version = value.pop("version")
-        if version not in _versions(key):
-            raise PeerError(
-                f"the positions topic holds version {version} at offset {record.offset}: a newer appliance's"
-            )
-        remembered = _remembered(key, value)
+            first, found = map(whole, key["gap"])
+            return Forgotten(partition_of(key), (first, found))
+        remembered = _remembered(key, versioned(value_bytes, _TOPIC, record.offset, _versions(key)))
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             return remembered
         partition, position = remembered
         held = headers(record.body)
-        trial = Trial(*map(int, json.loads(held[_TRIAL] or b""))) if _TRIAL in held else None
+        trial = Trial(*map(whole, json.loads(held[_TRIAL] or b""))) if _TRIAL in held else None
         rebuilt = _count(held.get(_REBUILT))
         return partition, dataclasses.replace(position, tail=tail_of(held), rebuilt=rebuilt, trial=trial)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise PeerError(f"the positions topic holds something else at offset {record.offset}: {error!r}") from error
 
 
 def _count(digits: bytes | None) -> int | None:
-    return int(digits) if digits is not None and digits.isdigit() else None
+    return int(digits) if digits is not None and digits.isdigit() and len(digits) < 19 else None
 
 
 def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:
@@ -208,37 +201,38 @@ def _versions(key: Mapping[str, Any]) -> Sequence[int]:
 
 def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     if "lane" in key:
-        return int(key["lane"]), Owner(**value)
+        return whole(key["lane"], 0, LANES_MAX), made(Owner, value)
     if "mark" in key:
-        return Mark(int(key["mark"]), **value)
+        return made(Mark, value, lane=whole(key["mark"], 0, LANES_MAX))
     if "link" in key:
-        placed = tuple((str(topic), int(number), int(lane)) for topic, number, lane in value.pop("placed", ()))
-        return LinkRecord(**value, placed=placed)
+        placed = tuple((text(topic), whole(number), whole(lane)) for topic, number, lane in value.pop("placed", ()))
+        return made(LinkRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX), placed=placed)
     if "layout" in key:
-        return LayoutRecord(**value)
+        return made(LayoutRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX))
     if "start" in key:
-        offsets = [int(offset) for offset in value["offsets"]]
-        places = map(SourcePlace, offsets, map(int, value.get("epochs") or [-1] * len(offsets)))
-        return StartOffsets(str(key["start"]), uuid.UUID(value["source_id"]), tuple(places))
+        offsets = [whole(offset) for offset in value["offsets"]]
+        places = map(SourcePlace, offsets, map(whole, value.get("epochs") or [-1] * len(offsets)))
+        return StartOffsets(text(key["start"]), uuid.UUID(value["source_id"]), tuple(places))
     if "sql" in key:
         return _sql_change(key, value)
     if "state" in key:
-        return StateRecord(str(key["state"]), CopyState(value.pop("state")), **value)
-    partition = (str(key["topic"]), int(key["partition"]))
-    value["source_id"] = uuid.UUID(value["source_id"])
+        state, details = CopyState(value.pop("state")), value.pop("details", {})
+        json.dumps({**details}, ensure_ascii=False, allow_nan=False).encode()  # it is shown
+        return made(StateRecord, value, topic=text(key["state"]), state=state, details=details)
+    partition = partition_of(key)
     if "gap" in key:
-        return Gap(partition=partition, **value)
-    value["destination_id"] = uuid.UUID(value["destination_id"])
+        return made(Gap, value, partition=partition)
+    whole(value["next_offset"], UNKNOWN)
     end = value.pop("copy_end", None)
-    value["copy_end"] = CopyEnd(*map(int, end)) if end else None
-    return partition, Position(**{"leader_epoch": -1, **value})
+    copy_end = CopyEnd(*map(whole, end)) if end else None
+    return partition, made(Position, {"leader_epoch": -1, **value}, copy_end=copy_end)
 
 
 def _sql_change(key: Mapping[str, Any], value: Mapping[str, Any]) -> SqlChange:
-    sql = LinkSql(int(key["sql"]), str(value["text"]), str(value["salt"]))
+    sql = LinkSql(whole(key["sql"]), text(value["text"]), text(value["salt"]))
     listed = value["offsets"].items()
-    offsets = {(topic, int(number)): int(offset) for topic, pairs in listed for number, offset in pairs}
-    return SqlChange(sql, str(key["run"]), int(value["generation"]), int(value["since"]), offsets)
+    offsets = {(text(topic), whole(number)): whole(offset) for topic, pairs in listed for number, offset in pairs}
+    return SqlChange(sql, text(key["run"]), whole(value["generation"]), whole(value["since"]), offsets)
 
 
 def _partition_key(partition: Partition) -> dict[str, Any]:

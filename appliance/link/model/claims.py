@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from appliance.errors import PeerError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
+from appliance.link.model.remembered import fields, reading, text, versioned, whole
 from appliance.link.model.topic_configs import Configs
 from appliance.settings.values import TopicNaming
 
@@ -44,6 +44,7 @@ class Claim:
     shared copies that the link has given up, under ``given_up``; other releases take that for a shared copy. ``begun``,
     there or in the claim, are copies that it may have written to before: a position that is missing was lost.
     ``configs`` are the settings that the link has set on the copy, or was about to set, under ``configs_of``.
+    ``damage`` is the reason that another link's claim cannot be read: it may be of any kind.
     """
 
     link: str
@@ -60,6 +61,7 @@ class Claim:
     written: frozenset[uuid.UUID] = frozenset()
     begun: frozenset[uuid.UUID] = frozenset()
     configs: Configs = frozenset()
+    damage: str = ""
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -112,42 +114,42 @@ def configs_of(copy: str) -> Copy:
     return copy, uuid.UUID(int=3)
 
 
+def claim_key(record: Record) -> tuple[Copy, str]:
+    """The copy and the link of a claim; raises as below."""
+    with reading(REGISTRY, record):
+        key = fields(key_and_value(record.body)[0])
+        return (text(key["copy"]), uuid.UUID(key["id"])), text(key["link"])
+
+
 def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
     """Decode the claim of a link on a copy; None for a tombstone, which withdraws it.
 
     Raises:
-        PeerError: a foreign writer or a newer appliance has written to the registry.
+        PeerError: a foreign writer has written to the registry; NewerRelease: a newer appliance.
     """
-    key_bytes, value_bytes = key_and_value(record.body)
-    try:
-        key = json.loads(key_bytes or b"")
-        copy, link = (str(key["copy"]), uuid.UUID(key["id"])), str(key["link"])
-        if value_bytes is None:
-            return copy, link, None
-        value = json.loads(value_bytes)
-        if value["version"] != _VERSION:
-            raise PeerError(
-                f"{REGISTRY} holds version {value['version']} at offset {record.offset}: of a newer release"
-            )
+    copy, link = claim_key(record)
+    _, value_bytes = key_and_value(record.body)
+    if value_bytes is None:
+        return copy, link, None
+    with reading(REGISTRY, record):
+        value = versioned(value_bytes, REGISTRY, record.offset, [_VERSION])
         claim = Claim(
             link,
-            int(value["since"]),
-            tuple(map(str, value["left_out"])),
-            int(value["rank"]),
+            whole(value["since"]),
+            tuple(map(text, value["left_out"])),
+            whole(value["rank"]),
             frozenset(map(_entry, value.get("acls", ()))),
-            str(value.get("deleted_by", "")),
-            str(value.get("why", "")),
+            text(value.get("deleted_by", "")),
+            text(value.get("why", "")),
             bool(value.get("shares", False)),
-            tuple(Adopted(*map(int, each)) for each in value.get("adopted", ())),
+            tuple(Adopted(*map(whole, each)) for each in value.get("adopted", ())),
             bool(value.get("recorded", False)),
             _topics(value) if "regex" in value else None,
             frozenset(map(uuid.UUID, value.get("written", ()))),
             begun=frozenset(map(uuid.UUID, value.get("begun", ()))),
-            configs=frozenset((str(name), str(setting)) for name, setting in value.get("configs", ())),
+            configs=frozenset((text(name), text(setting)) for name, setting in value.get("configs", ())),
         )
         return copy, link, claim
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PeerError(f"{REGISTRY} holds something else at offset {record.offset}: {error!r}") from error
 
 
 def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record:
@@ -171,7 +173,7 @@ def encode_claim(copy: Copy, link: str, claim: Claim | None, now: int) -> Record
 
 def _topics(value: Mapping[str, Any]) -> LinkTopics:
     """The topics that a record tells; in older releases each claim of a link has the same regex."""
-    return LinkTopics(sys.intern(str(value["regex"])), tuple(map(str, value.get("excluded", ()))))
+    return LinkTopics(sys.intern(text(value["regex"])), tuple(map(text, value.get("excluded", ()))))
 
 
 def _words(entry: AccessControlEntry) -> list[str]:
@@ -179,19 +181,20 @@ def _words(entry: AccessControlEntry) -> list[str]:
 
 
 def _entry(words: list[str]) -> AccessControlEntry:
-    permission, principal, host, operation = words
+    permission, principal, host, operation = map(text, words)
     return AccessControlEntry(AclPermission[permission], principal, host, AclOperation[operation])
 
 
 def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
     """The reason that nothing is copied to a topic."""
-    if naming.shared:
+    if naming.shared and not claim.damage:
         return (
             f"destination topic {copy} belongs to link {claim.link}, which does not share it: set REPLICA_FAN_IN=yes "
             "there too"
         )
     return (
-        f"destination topic {copy} belongs to link {claim.link}: choose another {naming.variable}; when that "
+        f"destination topic {copy} belongs to link {claim.link}{claim.damage and f' ({claim.damage})'}: choose another "
+        f"{naming.variable}; when that "
         "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
     )
 
@@ -203,6 +206,10 @@ def would_travel_in_circles(topic: str, holders: Iterable[Claim], naming: Naming
     leave there.
     """
     for claim in holders:
+        if naming.is_identical and claim.damage:
+            return (
+                f"{topic} is a copy of {claim.link}, which may not leave its producer ids at the source: {claim.damage}"
+            )
         if naming.is_identical and not claim.shares:
             return (
                 f"{topic} is a copy of {claim.link}, which does not leave its producer ids at the source: give that "

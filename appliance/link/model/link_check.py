@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
@@ -10,6 +9,7 @@ from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import PRODUCERS, Naming
+from appliance.timestamps import clock
 
 ADOPT = "`appliance resume --adopt-positions`"
 _CHANGE = "kafka-configs.sh --alter"
@@ -76,9 +76,9 @@ def policy_fault(topic: str, policy: str) -> str:
 def was_deleted(link: str, deletion: Claim) -> str:
     """The fault of a deleted link, which no later replicator may recreate."""
     why = f" ({deletion.why})" if deletion.why else ""
-    at = datetime.fromtimestamp(deletion.since / 1000, UTC).isoformat(" ", "seconds")
+    at = clock(deletion.since)
     return (
-        f"{link} was deleted by {deletion.deleted_by} at {at}{why}, and copies nothing any more: {ADOPT} makes it "
+        f"{link} was deleted by {deletion.deleted_by} at {at} UTC{why}, and copies nothing any more: {ADOPT} makes it "
         "anew, and each copy that is not empty then waits for `appliance resume --topic ... --from ...`"
     )
 
@@ -134,11 +134,11 @@ def layout_fault(topic: PositionsTopic) -> str:
     for lane, checkpoint in enumerate(topic.checkpoints):
         record = checkpoint.layout
         if record is not None and record.changing:
-            at = datetime.fromtimestamp(record.since / 1000, UTC).isoformat(" ", "seconds")
+            at = clock(record.since)
             killed = "its replicator was killed, the next one ends it, or" if record.run else "that command was killed,"
             return (
-                f"the lanes of the link are being changed, by {record.by} since {at}: nothing is copied meanwhile; if "
-                f"{killed} `appliance lanes --set {record.lanes}` ends it"
+                f"the lanes of the link are being changed, by {record.by} since {at} UTC: nothing is copied meanwhile; "
+                f"if {killed} `appliance lanes --set {record.lanes}` ends it"
             )
         wanted = layout.number if record or lane < layout.lanes else 0
         if topic.link and not checkpoint.allows(wanted):

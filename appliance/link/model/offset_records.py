@@ -21,17 +21,21 @@ import zlib
 from collections.abc import Mapping
 from uuid import UUID
 
-from appliance.errors import BatchCorrupt, PeerError
+from appliance.errors import BatchCorrupt
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.decompression import inflate
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
+from appliance.link.model.remembered import fields, partition_of, reading, text, versioned, whole
 
 _VERSION = 1
 _HEADER = "offsets"
 _BOUNDS = struct.Struct(">BQQQQ")
 _LEVEL = 1
+_TOPIC = "the map of offsets"
+_SEGMENT_MAX = 16 * 1024
+"""Most bytes of a segment's groups: twice those of a full one."""
 
 SegmentKey = tuple[Partition, int]
 """A source partition, and the offset of its copy at which a segment begins."""
@@ -93,17 +97,13 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
     _, value_bytes = key_and_value(record.body)
     if value_bytes is None:
         return of, None
-    try:
-        value = json.loads(value_bytes)
-        if value["version"] != _VERSION:
-            raise PeerError(f"the map of offsets has version {value['version']} at offset {record.offset}: a newer one")
-        (source, source_to), (copy, copy_to) = (map(int, value[side]) for side in ("source", "copy"))
-        runs = inflate(base64.b64decode(value["runs"], validate=True))
+    with reading(_TOPIC, record):
+        value = versioned(value_bytes, _TOPIC, record.offset, [_VERSION])
+        (source, source_to), (copy, copy_to) = (map(whole, value[side]) for side in ("source", "copy"))
+        runs = inflate(base64.b64decode(text(value["runs"]), validate=True), _SEGMENT_MAX)
         stretch = unpack_tail(source, copy, source_to, copy_to, runs)
         ids = UUID(value["source_id"]), UUID(value["destination_id"])
         return of, Segment(*ids, stretch, bool(value.get("fills")))
-    except (ValueError, LookupError, TypeError, AttributeError, zlib.error, BatchCorrupt) as error:
-        raise _something_else(record, error) from error
 
 
 def segment_key(record: Record) -> SegmentKey:
@@ -112,12 +112,9 @@ def segment_key(record: Record) -> SegmentKey:
     Raises:
         PeerError: as above.
     """
-    key_bytes, _ = key_and_value(record.body)
-    try:
-        key = json.loads(key_bytes or b"")
-        return (str(key["topic"]), int(key["partition"])), int(key["from"])
-    except (ValueError, LookupError, TypeError) as error:
-        raise _something_else(record, error) from error
+    with reading(_TOPIC, record):
+        key = fields(key_and_value(record.body)[0])
+        return partition_of(key), whole(key["from"])
 
 
 def decode_bounds(record: Record) -> tuple[SegmentKey, int | None]:
@@ -128,14 +125,8 @@ def decode_bounds(record: Record) -> tuple[SegmentKey, int | None]:
     """
     of = segment_key(record)
     _, value_bytes = key_and_value(record.body)
-    try:
-        return of, None if value_bytes is None else int(json.loads(value_bytes)["copy"][1])
-    except (ValueError, LookupError, TypeError) as error:
-        raise _something_else(record, error) from error
-
-
-def _something_else(record: Record, error: Exception) -> PeerError:
-    return PeerError(f"the map of offsets holds something else at offset {record.offset}: {error!r}")
+    with reading(_TOPIC, record):
+        return of, None if value_bytes is None else whole(fields(value_bytes)["copy"][1])
 
 
 def _key(key: SegmentKey) -> bytes:

@@ -16,14 +16,16 @@ name, and copy what they would drop otherwise.
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from appliance.errors import PeerError, ProducersLost
+from appliance.errors import NewerRelease, PeerError, ProducersLost
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import PRODUCERS, Naming
+from appliance.link.model.remembered import fields, reading, text, versioned, whole
 
 _VERSION = 1
 _ALONE = "/alone"
@@ -56,22 +58,26 @@ class RegisteredProducer:
 
 @dataclass(slots=True)
 class Producers:
-    """The lanes' producer ids in one cluster, as read so far, and those that were found to be others'."""
+    """The lanes' producer ids in one cluster, as read so far, and those that were found to be others'.
+
+    Of the ``unreadable`` nobody knows whether they are lanes', each with the reason.
+    """
 
     cluster: str
     lanes: dict[int, RegisteredProducer] = field(default_factory=dict)
     others: set[int] = field(default_factory=set)
+    unreadable: dict[int, PeerError] = field(default_factory=dict)
 
     def take(self, records: Iterable[Record]) -> None:
-        """Add the names in further records of the topic; those of another cluster are left out.
+        """Add the names in further records of the topic; those of another cluster, and of none, are left out.
 
         Raises:
-            PeerError: a foreign writer or a newer appliance has written there.
+            NewerRelease: a newer appliance has written there.
             ProducersLost: a producer id was handed out twice.
         """
         for record in records:
-            cluster, found = _decode(record)
-            if cluster.removesuffix(_ALONE) != self.cluster or found is None:
+            found = self._decoded(record)
+            if found is None:
                 continue
             held = self.lanes.get(found.producer_id, found)
             if held.transactional_id != found.transactional_id:
@@ -89,12 +95,32 @@ class Producers:
         """Add what was found of a lane."""
         held = self.lanes.get(found.producer_id)
         self.others.discard(found.producer_id)
+        self.unreadable.pop(found.producer_id, None)
         self.lanes[found.producer_id] = held.then(found) if held else found
 
     def unknown(self, headers: Iterable[Header]) -> set[int]:
         """The producer ids of transactional batches that may be lanes', as far as is known: a lane names each epoch."""
         found = [header for header in headers if header.attributes & TRANSACTIONAL]
-        return {header.producer_id for header in found if self._lane(header) is None} - self.others
+        unknown = {header.producer_id for header in found if self._lane(header) is None}
+        return unknown - self.others - self.unreadable.keys()
+
+    def _decoded(self, record: Record) -> RegisteredProducer | None:
+        """The name in a record; None without one of this cluster. One that cannot be read stops its batches alone."""
+        producer_id = None
+        try:
+            with reading(PRODUCERS, record):
+                key_bytes, value_bytes = key_and_value(record.body)
+                key = fields(key_bytes)
+                if text(key["cluster"]).removesuffix(_ALONE) != self.cluster or value_bytes is None:
+                    return None  # no link writes a tombstone, and it takes no name away
+                producer_id = whole(key["producer"])
+                return _name(producer_id, versioned(value_bytes, PRODUCERS, record.offset, [_VERSION]))
+        except NewerRelease:
+            raise
+        except PeerError as error:
+            if producer_id is not None:
+                self.unreadable[producer_id] = error
+            return None
 
     def _lane(self, header: Header) -> RegisteredProducer | None:
         lane = self.lanes.get(header.producer_id)
@@ -107,6 +133,8 @@ class Producers:
             ProducersLost: a lane's producer id is on a batch that no lane can have written.
         """
         lane, transactional = self._lane(header), header.attributes & TRANSACTIONAL
+        if lane is None and transactional and header.producer_id in self.unreadable:
+            raise ProducersLost(str(self.unreadable[header.producer_id]))
         if lane is None and transactional and header.producer_id not in self.others:
             raise AssertionError(f"nobody has looked up producer id {header.producer_id}")
         if lane is not None and not transactional:
@@ -152,20 +180,7 @@ def encode_producer(
     return Record(0, now, body(json.dumps(key).encode(), json.dumps(value).encode()))
 
 
-def _decode(record: Record) -> tuple[str, RegisteredProducer | None]:
-    """The cluster, and the lane; None for a tombstone, which no link writes and which takes no name away."""
-    key_bytes, value_bytes = key_and_value(record.body)
-    try:
-        key = json.loads(key_bytes or b"")
-        if value_bytes is None:
-            return str(key["cluster"]), None
-        value = json.loads(value_bytes)
-        if value["version"] != _VERSION:
-            version = value["version"]
-            raise PeerError(f"{PRODUCERS} holds version {version} at offset {record.offset}: of a newer release")
-        modes = tuple((int(first), bool(shares)) for first, shares in value.get("modes", [(0, True)]))
-        names = str(value["transactional_id"]), str(value["link"])
-        found = RegisteredProducer(int(key["producer"]), *names, int(value["epoch"]), modes)
-        return str(key["cluster"]), found
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PeerError(f"{PRODUCERS} holds something else at offset {record.offset}: {error!r}") from error
+def _name(producer_id: int, value: Mapping[str, Any]) -> RegisteredProducer:
+    modes = tuple((whole(first), bool(shares)) for first, shares in value.get("modes", [(0, True)]))
+    names = text(value["transactional_id"]), text(value["link"])
+    return RegisteredProducer(producer_id, *names, whole(value["epoch"]), modes)

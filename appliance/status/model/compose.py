@@ -1,8 +1,9 @@
 """The snapshot, composed from the facts of both clusters and the snapshot before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.model.agreement import MADE_ANEW, Agreement, SourceLog, agree
 from appliance.link.model.checkpoint import start_place
@@ -131,7 +132,7 @@ class _Composer:
         unanswered = {topic for topic, _ in self.source.facts.unanswered} if self.source.facts else set()
         hidden = {topic for topic in unanswered if effective(self._states(), topic).follows}
         for name in sorted({*active, *remembered}):
-            numbers = range(max(active.get(name, 0), remembered.get(name, 0)))
+            numbers = sorted({*range(active.get(name, 0)), *remembered.get(name, ())})
             known = before.get(name)
             statuses = {status.partition: status for status in known.partitions} if known else {}
             is_active = name in active or name in hidden or self.source.facts is None
@@ -150,13 +151,10 @@ class _Composer:
         topics = self.source.facts.metadata.topics if self.source.facts else {}
         return {topic.name: len(topic.leaders) for topic in naming.copied(topics)}
 
-    def _remembered(self) -> dict[str, int]:
-        """The topics with a position or a gap, with their known number of partitions."""
+    def _remembered(self) -> Mapping[str, Collection[int]]:
+        """The topics with a position or a gap, with the partitions that have one."""
         facts = self.destination.facts
-        remembered: dict[str, int] = {}
-        for topic, partition in [*facts.positions, *facts.gaps] if facts else ():
-            remembered[topic] = max(partition + 1, remembered.get(topic, 0))
-        return remembered
+        return grouped([*facts.positions, *facts.gaps]) if facts else {}
 
     def _unfit(self, naming: Naming) -> Mapping[str, str]:
         source, destination = self.source.now, self.destination.now
@@ -170,7 +168,7 @@ class _Composer:
             for name in {replica.source_topic for replica in found.replicas}
             if (claim := self._claim(copy := naming.destination(name)))
             and claim.link != self.settings.replicator
-            and not (claim.shares and naming.shared)
+            and (claim.damage or not (claim.shares and naming.shared))
         }
         return {**found.unfit, **foreign, **others, **source.unfit}
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.audit.model import taking
 from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, Stretch
 from appliance.audit.model.rows import AuditRow, Kind
@@ -420,3 +421,12 @@ def test_a_position_in_a_new_positions_topic_begins_again() -> None:
 def test_a_state_of_a_newer_release_is_refused() -> None:
     with pytest.raises(PeerError, match="damaged"):
         decode_state(encode_state(AuditState(TOPIC))[:-8])
+
+
+def test_a_long_key_of_the_positions_topic_is_not_kept_and_a_damaged_one_is_an_error() -> None:
+    kept = taking._kind_of.cache_info().currsize
+    taking._key(Record(1, 1, body(b'{"topic":"p","partition":0,"x":"%s"}' % (b"y" * 2000), b"")))
+    assert taking._kind_of.cache_info().currsize == kept
+    for key in (b'{"topic":"p","partition":1e400}', b"[" * 100_000):
+        with pytest.raises(PeerError, match="offset 1"):
+            taking._key(Record(1, 1, body(key, b"")))

@@ -191,7 +191,7 @@ def test_a_release_that_knows_no_states_refuses_a_lane_that_has_one() -> None:
     assert json.loads(key or b"") == {"state": "orders"}
     assert json.loads(value or b"")["version"] == 2
     later = json.dumps({**json.loads(value or b""), "version": 3}).encode()
-    with pytest.raises(PeerError, match="holds version 3 at offset 7: a newer appliance's"):
+    with pytest.raises(PeerError, match="holds version 3 at offset 7: of a newer release"):
         decode(Record(7, 1, body(key, later)))
 
 
@@ -200,3 +200,60 @@ def test_a_state_that_nobody_knows_is_refused() -> None:
     unheard = json.dumps({**json.loads(value or b""), "state": "elsewhere"}).encode()
     with pytest.raises(PeerError):
         decode(Record(7, 1, body(key, unheard)))
+
+
+OTHERS = {
+    "source_id": f'"{uuid.UUID(int=1).hex}"',
+    "destination_id": f'"{uuid.UUID(int=1).hex}"',
+    "next_offset": "5",
+    "leader_epoch": "0",
+    "records": "5",
+    "bytes": "5",
+    "timestamp": "1",
+    "stopped": '""',
+    "stopped_at": "-1",
+    "copy_end": "null",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("next_offset", value) for value in ('"5"', "NaN", "1e400", "1" + "0" * 400, "true", "null", "-7", "[5]")),
+        *(("leader_epoch", "{}"), ("bytes", "null"), ("stopped", "[1]"), ("stopped", '"\\ud800"'), ("tail", "5")),
+        *(("stopped_at", '"now"'), ("dropped", "{}"), ("rebuilt", "[]"), ("copy_end", "[1e400,0,0,0]")),
+        ("unheard of", "[" * 100_000),
+    ],
+)
+def test_case_1027_a_position_of_other_types_or_sizes_is_refused_with_its_offset(field: str, value: str) -> None:
+    # Some ended the process with a traceback, the others were taken for a position.
+    content = ",".join(f'"{name}":{each}' for name, each in {"version": "1", **OTHERS, field: value}.items())
+    with pytest.raises(PeerError, match=r"holds something else at offset 7") as error:
+        decode(Record(7, 1, body(b'{"topic":"orders","partition":4}', f"{{{content}}}".encode())))
+    assert len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b'{"topic":"orders","partition":1e400}', None),
+        (b'{"topic":"orders","partition":-5}', None),
+        (b'{"topic":"orders","partition":2147483648}', None),
+        (b'{"topic":"\\ud800","partition":0}', None),
+        (b'{"topic":"orders","partition":0,"gap":[1e400,0]}', None),
+        (b"[" * 100_000, None),
+        (b"7", None),
+        (b'{"mark":1e400}', b'{"version":1,"producer_id":1,"epoch":1}'),
+        (b'{"lane":0}', b'{"version":1,"run":5,"worker":"b","host":"c","since":1}'),
+        (b'{"link":0}', b'{"version":1,"source_cluster":"c","lanes":0,"partitions":3,"made":1}'),
+        (b'{"link":0}', b'{"version":1,"source_cluster":"c","lanes":1000000000,"partitions":3,"made":1}'),
+        (b'{"layout":0}', b'{"version":3,"number":"a","lanes":3,"since":1,"by":"a"}'),
+        (b'{"start":"p"}', b'{"version":1,"source_id":"%032x","offsets":[1e999]}' % 1),
+        (b'{"state":"p"}', b'{"version":2,"state":"paused","since":"x","by":"a"}'),
+        (b'{"state":"p"}', b'{"version":2,"state":"paused","since":1,"by":"a","details":7}'),
+        (b'{"sql":1e400,"run":"a"}', b'{"version":2,"text":"","salt":"","generation":1,"since":1,"offsets":{}}'),
+    ],
+)
+def test_case_1027_so_is_every_other_kind_of_record(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(PeerError, match=r"holds something else at offset 7"):
+        decode(Record(7, 1, body(key, value)))

@@ -1,13 +1,18 @@
+import base64
+import json
 import random
+import uuid
+import zlib
 from dataclasses import replace
 
 import pytest
 
-from appliance.errors import BatchCorrupt
+from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.records.outgoing import Outgoing
+from appliance.kafka.records.records import Record, body
 from appliance.link.model import offset_tail
 from appliance.link.model.offset_map import OffsetMap, Segment, is_copied, overlay
-from appliance.link.model.offset_records import tail_headers, tail_of
+from appliance.link.model.offset_records import decode_bounds, decode_segment, tail_headers, tail_of
 from appliance.link.model.offset_runs import Group, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
 from appliance.link.model.position import CopyEnd, Loss, SourcePlace
@@ -190,3 +195,32 @@ def test_case_110_a_segment_that_is_not_full_is_not_unpacked_each_time_it_grows(
 
     monkeypatch.setattr(offset_tail, "unpack_groups", never)
     assert list(tail.pieces(8 * 1024)) == [tail]
+
+
+@pytest.mark.parametrize(("groups", "is_read"), [(8 * 1024, True), (1_000_000, False)])
+def test_case_1028_a_segment_of_more_than_its_bytes_is_refused_before_its_groups_are_read(
+    groups: int, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ten thousand bytes were eight million groups, and half a minute without an await.
+    read: list[int] = []
+
+    def unpacked(source: int, copy: int, source_to: int, copy_to: int, packed: bytes) -> OffsetTail:
+        read.append(len(packed))
+        return OffsetTail(source, copy, source_to, copy_to)
+
+    monkeypatch.setattr("appliance.link.model.offset_records.unpack_tail", unpacked)
+    runs, number = base64.b64encode(zlib.compress(b" " * groups)).decode(), uuid.UUID(int=1).hex
+    value = {"version": 1, "source_id": number, "destination_id": number, "source": [0, 2**62], "copy": [0, 2**62]}
+    record = Record(3, 1, body(b'{"topic":"p","partition":0,"from":0}', json.dumps({**value, "runs": runs}).encode()))
+    if is_read:
+        assert decode_segment(record)[1] is not None
+    else:
+        with pytest.raises(PeerError, match="offset 3"):
+            decode_segment(record)
+    assert read == [groups] * is_read
+
+
+@pytest.mark.parametrize("key", [b'{"topic":"p","partition":0,"from":1e400}', b"[" * 100_000])
+def test_a_damaged_key_of_a_segment_is_refused(key: bytes) -> None:
+    with pytest.raises(PeerError, match="offset 3"):
+        decode_bounds(Record(3, 1, body(key, None)))

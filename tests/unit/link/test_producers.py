@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.errors import PeerError, ProducersLost
+from appliance.errors import ProducersLost
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
 from appliance.kafka.records.records import Record, body, key_and_value
@@ -80,9 +80,22 @@ def test_a_tombstone_takes_no_name_away() -> None:
 
 
 @given(st.binary(), st.binary() | st.none())
-def test_what_no_link_wrote_there_is_refused(key: bytes, value: bytes | None) -> None:
-    with pytest.raises(PeerError):
-        Producers("grape").take([Record(3, 1, body(key, value))])
+def test_what_no_link_wrote_there_names_no_lane(key: bytes, value: bytes | None) -> None:
+    producers = Producers("grape")
+    producers.take([Record(3, 1, body(key, value))])
+    assert producers == Producers("grape")
+
+
+@pytest.mark.parametrize("value", [b"garbage", b'{"version":1,"epoch":1e400}', b"[" * 100_000])
+def test_case_1026_a_name_that_cannot_be_read_stops_the_batches_of_its_producer_id_alone(value: bytes) -> None:
+    producers = known(LANE)
+    producers.take([Record(3, 1, body(b'{"cluster":"grape","producer":4001}', value))])
+    assert producers.is_copy(header(4000))
+    assert producers.unknown([header(4001)]) == set()
+    with pytest.raises(ProducersLost, match="holds something else at offset 3"):
+        producers.is_copy(header(4001))
+    producers.take([encode_producer("grape", Producer("replicator-orange.lane-4", 4001, 7), NAMING, 1)])
+    assert producers.is_copy(header(4001))
 
 
 @pytest.mark.parametrize(

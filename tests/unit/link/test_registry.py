@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.errors import BrokerRefused, PeerError
+from appliance.errors import BrokerRefused, NewerRelease, PeerError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
@@ -86,6 +86,28 @@ async def test_case_33_a_claim_of_a_newer_release_is_refused_each_time_it_is_met
             await registry.refresh()
 
 
+@pytest.mark.parametrize("value", [b"garbage", b'{"version":1,"since":1e400,"left_out":[],"rank":0}', b"[" * 100_000])
+def test_case_1025_a_claim_that_cannot_be_read_refuses_its_copy_alone_and_that_of_no_link_refuses_none(
+    value: bytes,
+) -> None:
+    # One such record ended every replicator of the destination at its next start.
+    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-a", shares=True)
+    other = ("orders.other", uuid.UUID(int=3))
+    registry._take(encode_claim(other, "replicator-a", Claim("replicator-a", 1, shares=True), 1))
+    for offset, key in enumerate((b"garbage", value, KEY)):
+        registry._take(Record(offset, 1, body(key, value)))
+    refused = registry.of_others(dict([COPY, other]))
+    assert refused.keys() == {COPY[0]}
+    assert "holds something else at offset 2" in refused[COPY[0]].damage
+    assert {of and of[1] for of in registry.unreadable} == {None, LINK}
+    registry._take(encode_claim(COPY, LINK, None, 1))
+    assert not registry.of_others(dict([COPY, other]))
+    with pytest.raises(PeerError):
+        Registry(KafkaCluster.__new__(KafkaCluster), LINK)._take(Record(3, 1, body(KEY, value)))
+    with pytest.raises(NewerRelease):
+        registry._take(Record(4, 1, body(KEY, b'{"version":2}')))
+
+
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
     naming = Naming("replicator-lime", "copy", re.compile(".*"), re.compile(""))
     text = belongs_to_another("orders.copy", CLAIM, naming)
@@ -106,7 +128,7 @@ def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_f
     registry._take(encode_claim(COPY, LINK, CLAIM, 1)._replace(offset=4))
     assert registry.own(Metadata("", 0, {}, {topic.name: topic for topic in (positions, other)})) == [COPY]
     assert was_deleted(LINK, deletion).startswith(
-        "replicator-orange was deleted by me@host at 2023-11-14 22:13:20+00:00 (moved), and copies nothing any more"
+        "replicator-orange was deleted by me@host at 2023-11-14 22:13:20 UTC (moved), and copies nothing any more"
     )
 
 

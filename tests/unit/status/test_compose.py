@@ -411,3 +411,11 @@ def test_case_253_a_latency_that_two_clocks_contradict_is_unknown_and_not_0(
     copied = with_position(records=91, timestamp=NOW + 1000)
     status = snapshot(destination=replace(copied, committed_at={("payments", 0): committed_at}), previous=snapshot())
     assert first(status).latency_ms == latency
+
+
+def test_case_1029_one_forged_position_adds_one_partition_and_not_all_below_it() -> None:
+    forged = ("payments", 2_000_000_000)
+    positions = {**DESTINATION.positions, forged: DESTINATION.positions[KEY]}
+    copies = {**DESTINATION.copies, forged: DESTINATION.copies[KEY]}
+    (topic,) = snapshot(destination=replace(DESTINATION, positions=positions, copies=copies)).topics
+    assert [each.partition for each in topic.partitions] == [0, 1, forged[1]]

@@ -1,6 +1,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_sql import LinkSql, SqlChange
@@ -78,6 +80,12 @@ def test_a_heartbeat_is_there_with_how_long_one_took_or_null() -> None:
         read = json.loads(json.dumps(document(snapshot(destination=beaten))))
         assert read["heartbeat"] == {"at": "2027-01-15T08:00:00.000Z", "way_ms": way}
     assert document(snapshot())["heartbeat"] is None
+
+
+@pytest.mark.parametrize("at", [10**15, -(10**17), 2**63 - 1])
+def test_case_1029_a_heartbeat_of_any_time_leaves_the_status_readable(at: int) -> None:
+    made = document(snapshot(destination=replace(DESTINATION, heartbeat=Heartbeat("a", "b", at))))
+    assert f"{at / 1000:.0f} s" in json.dumps(made)
 
 
 def test_the_sql_is_there_with_the_time_of_its_first_lane() -> None:

@@ -1,0 +1,90 @@
+"""The JSON in which links remember, read as what anybody may have written: by its types, ranges and depth. Pure."""
+
+import functools
+import json
+import typing
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from appliance.errors import BatchCorrupt, NewerRelease, PeerError
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.records import Record
+
+_FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    BatchCorrupt,
+    zlib.error,
+)
+_SHOWN = 100
+
+T = TypeVar("T")
+
+
+@contextmanager
+def reading(topic: str, record: Record) -> Iterator[None]:
+    """Translate all that content can raise into a PeerError that names the record's offset and shows its beginning."""
+    try:
+        yield
+    except _FAULTS as error:
+        fault = f"{type(error).__name__} {str(error)[:_SHOWN]!r} at {record.body[:_SHOWN]!r}"
+        raise PeerError(f"{topic} holds something else at offset {record.offset}: {fault}") from error
+
+
+def fields(data: bytes | None) -> dict[str, Any]:
+    """The fields of an object; as all functions below only within ``reading``."""
+    found = json.loads(data or b"")
+    if not isinstance(found, dict):
+        raise TypeError("no object")
+    return found
+
+
+def versioned(data: bytes | None, topic: str, offset: int, known: Sequence[int]) -> dict[str, Any]:
+    """The fields of a value with one of the ``known`` versions.
+
+    Raises:
+        NewerRelease: it has a later one.
+    """
+    value = fields(data)
+    version = whole(value.pop("version"))
+    if version > max(known):
+        raise NewerRelease(f"{topic} holds version {version} at offset {offset}: of a newer release")
+    if version not in known:
+        raise ValueError(f"version {version}")
+    return value
+
+
+def whole(value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
+    """A whole number, of 64 bits at most."""
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"no whole number from {least} to {most}")
+    return value
+
+
+def text(value: object) -> str:
+    """A text that is UTF-8, without half a surrogate pair."""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value.encode().decode()
+
+
+def partition_of(key: Mapping[str, Any]) -> Partition:
+    """The source partition in a key."""
+    return text(key["topic"]), whole(key["partition"], 0, 2**31 - 1)
+
+
+def made(kind: Callable[..., T], value: Mapping[str, Any], **ready: object) -> T:
+    """A dataclass of the plain fields of a record, and of those that are ``ready``."""
+    hints = _hints(kind)
+    return kind(**{name: _CHECKS[hints[name]](content) for name, content in value.items()}, **ready)
+
+
+_hints = functools.cache(typing.get_type_hints)
+_CHECKS: Mapping[object, Callable[[Any], object]] = {int: whole, str: text, bool: bool, uuid.UUID: uuid.UUID}
