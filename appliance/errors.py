@@ -7,11 +7,21 @@ questions, so that no caller parses a message:
 - *does trying again help*: ``retriable``;
 - *what does the process exit with*: ``exit_code``.
 
-The message is one line, and names the thing to change.
+The message is one line, and names the thing to change. Brokers and records say some of its words, so it is bounded.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
+
+
+def bounded(text: str, most: int = 1_500) -> str:
+    """A text without its middle if it is longer: it begins with what is wrong, and ends with what to do about it."""
+    return text if len(text) <= most else f"{text[: most - 503]}...{text[-500:]}"
+
+
+def said(error: BaseException) -> str:
+    """The type and the words of an exception: its ``repr`` may quote all that was read."""
+    return f"{type(error).__name__}: {error}"
 
 
 class ApplianceError(Exception):
@@ -19,6 +29,10 @@ class ApplianceError(Exception):
 
     retriable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    text_max: ClassVar[int] = 1_500
+
+    def __init__(self, text: object = "") -> None:
+        super().__init__(bounded(str(text), self.text_max))
 
 
 def raise_first(errors: Iterable[ApplianceError]) -> None:
@@ -35,6 +49,7 @@ class SettingsError(ApplianceError):
     """
 
     exit_code = 2
+    text_max = 1_000_000_000
 
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
@@ -49,6 +64,8 @@ class ToolMissing(ApplianceError):
 
 class ProcessFailed(ApplianceError):
     """A program that the appliance runs ended, or was not ready in time; below that is the tail of its log."""
+
+    text_max = 20_000
 
 
 class Unreachable(ApplianceError):
@@ -145,7 +162,7 @@ class BrokerRefused(ApplianceError):
 
     def __init__(self, message: str, code: str, words: str = "") -> None:
         self.code = code
-        self.words = words
+        self.words = bounded(words)
         super().__init__(message)
 
 

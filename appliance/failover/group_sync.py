@@ -27,7 +27,7 @@ from appliance.failover.group_io import (
 )
 from appliance.failover.group_places import GroupPlaces
 from appliance.failover.model.group_plan import GroupPlan, GroupState, Translate, plan
-from appliance.grouping import pieces
+from appliance.grouping import grouped, pieces
 from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
@@ -202,14 +202,16 @@ class GroupSync:
         Nobody has read what is there now. Their consumers do the same once they read on (KIP-320). What no leader tells
         is left out.
         """
-        commits = {(at, commit.leader_epoch) for held in read.offsets.values() for at, commit in held.items()}
+        commits = {(commit.leader_epoch, at) for held in read.offsets.values() for at, commit in held.items()}
         metadata = await self.source.metadata(None)
         copied = functools.cache(lambda topic: self.naming.copies(topic, False, metadata.topics))
         ends: dict[tuple[Partition, int], int] = {}
         unknown: dict[Partition, ApplianceError] = {}
-        for epoch in {epoch for _, epoch in commits}:
-            asked = {at: epoch for at, each in commits if each == epoch and copied(at[0])}
-            found, failures = await self._epoch_ends.setdefault(epoch, EpochEnds(self.source)).read(metadata, asked)
+        # Any client writes any epoch into a commit: those that no leader has had before are not asked for.
+        former = grouped((e, at) for e, at in commits if 0 <= e < metadata.leader_epoch(*at) and copied(at[0]))
+        self._epoch_ends = {epoch: self._epoch_ends.get(epoch) or EpochEnds(self.source) for epoch in former}
+        for epoch, partitions in former.items():
+            found, failures = await self._epoch_ends[epoch].read(metadata, dict.fromkeys(partitions, epoch))
             ends |= {(at, epoch): end for at, end in found.items() if end >= 0}
             unknown |= failures
         offsets = {

@@ -55,7 +55,7 @@ class Choice:
             return None
         try:
             chosen = [topic for topic in sorted(known) if self.takes(topic)]
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise SettingsError([f"--topic {self.topic}: no regular expression: {error}"]) from error
         if not chosen:
             raise SettingsError([f"--topic {self.topic}: no topic of this link is called so"])

@@ -32,7 +32,7 @@ def chosen_topics(parsed: argparse.Namespace) -> re.Pattern[str]:
     """The source topics that a command is about; a SettingsError where the regular expression is invalid."""
     try:
         return re.compile(parsed.topic)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
 
 

@@ -49,9 +49,11 @@ def topic_suffix(value: str) -> str:
 
 
 def regex(value: str) -> str:
-    """A regular expression in Python's grammar."""
+    """A regular expression in Python's grammar, which compiles it within limits."""
     try:
         re.compile(value)
+    except (OverflowError, RecursionError) as error:
+        raise ValueError("expected a regular expression with smaller numbers and fewer nested brackets") from error
     except re.error as error:
         where = "" if error.pos is None else f" at character {error.pos + 1}"
         raise ValueError(f"expected a regular expression: {error.msg}{where}") from error

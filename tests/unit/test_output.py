@@ -173,3 +173,8 @@ def test_a_word_of_a_printed_command_line_is_the_name_for_a_shell(name: str) -> 
 def test_an_error_of_several_faults_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     say_error("appliance status", SettingsError(["A: missing", "\tB\x1b: missing"]))
     assert capsys.readouterr().err == "appliance status: A: missing\nappliance status: \tB\\x1b: missing\n"
+
+
+def test_case_1030_faults_of_the_settings_are_all_told() -> None:
+    faults = [f"VARIABLE_{number}: expected another value" for number in range(1_000)]
+    assert str(SettingsError(faults)).split("\n") == faults

@@ -11,7 +11,7 @@ from uuid import UUID
 from appliance.audit.model.rows import Known
 from appliance.audit.model.starts import NO_PRODUCER, Starts
 from appliance.audit.model.state import AuditState, LaneKnown, Unsettled
-from appliance.errors import PeerError
+from appliance.errors import PeerError, said
 from appliance.kafka.records.decompression import inflate
 
 _VERSION = 1
@@ -74,7 +74,7 @@ def decode_state(text: bytes) -> AuditState:
         }
         return AuditState(UUID(whole["topic_id"]), lanes, partitions, whole["beginning"], again)
     except (ValueError, LookupError, TypeError, zlib.error) as error:
-        raise PeerError(f"the audit table's state is damaged: {error!r}") from error
+        raise PeerError(f"the audit table's state is damaged: {said(error)}") from error
 
 
 def _lane(fields: Sequence[Any], starts: Sequence[Any] | None) -> LaneKnown:

@@ -40,7 +40,7 @@ def _same_in_python(text: str) -> str:
             # Python warns of sets within sets, which Java has and Python does not.
             warnings.simplefilter("error", FutureWarning)
             re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"Python does not read this expression: {error}") from error
     except FutureWarning as error:
         raise ValueError(f"Python reads this expression in another way than Java: {error}") from error

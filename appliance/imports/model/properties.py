@@ -6,6 +6,7 @@ Law: of a key that is given twice, the last value counts, as in Java. The earlie
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ import javaproperties
 
 from appliance.errors import SettingsError
 
-_STRIMZI = re.compile(rb"""^[\s{]*["']?kind["']?\s*:\s*["']?KafkaMirrorMaker2\b""", re.MULTILINE)
+_STRIMZI = re.compile(rb"""^[ \t\r{]*["']?kind["']?\s*:\s*["']?KafkaMirrorMaker2\b""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def read_properties(name: str, content: bytes) -> Properties:
         pairs = javaproperties.loads(content, object_pairs_hook=list)
     except javaproperties.InvalidUEscapeError as error:
         raise SettingsError([f"{name}: expected four hexadecimal digits after \\u"]) from error
-    return _properties(pairs)
+    return _properties(name, pairs)
 
 
 def read_connector(name: str, content: bytes) -> Properties:
@@ -51,12 +52,12 @@ def read_connector(name: str, content: bytes) -> Properties:
         return read_properties(name, content)
     try:
         pairs = json.loads(content, object_pairs_hook=list)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsError([f"{name}: expected JSON: {error}"]) from error
     inner = dict(pairs).get("config")
     if isinstance(inner, list) and all(isinstance(pair, tuple) for pair in inner):
         pairs = [*(pair for pair in pairs if pair[0] == "name" and "name" not in dict(inner)), *inner]
-    return _properties([(key, _text(name, key, value)) for key, value in pairs])
+    return _properties(name, [(key, _text(name, key, value)) for key, value in pairs])
 
 
 def _text(name: str, key: str, value: object) -> str:
@@ -70,6 +71,8 @@ def _text(name: str, key: str, value: object) -> str:
     raise SettingsError([f"{name}: {key}: expected a text, a number, true or false"])
 
 
-def _properties(pairs: list[tuple[str, str]]) -> Properties:
-    keys = [key for key, _ in pairs]
-    return Properties(dict(pairs), tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1)))
+def _properties(name: str, pairs: list[tuple[str, str]]) -> Properties:
+    if halves := [key for key, value in pairs if re.search("[\ud800-\udfff]", key + value)]:
+        raise SettingsError([f"{name}: {halves[0]!a}: expected text, got half of a pair of \\u escapes"])
+    counts = Counter(key for key, _ in pairs)
+    return Properties(dict(pairs), tuple(key for key, count in counts.items() if count > 1))

@@ -16,8 +16,8 @@ from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, i16, i32
 
-from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable, PeerError
-from appliance.grouping import grouped
+from appliance.errors import ApplianceError, BrokerRefused, CopyRefused, PartitionsUnavailable, PeerError, raise_first
+from appliance.grouping import grouped, pieces
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.transactions import Producer, milliseconds
 from appliance.kafka.protocol import versions
@@ -197,22 +197,23 @@ def check_produced(response: ProduceResponse, *, keeps_times: bool = False) -> d
     return offsets
 
 
-_APPENDED_AT_ONCE = 1_000
-"""Records of a batch without a transaction."""
+_APPENDED_AT_ONCE, _RECORD_OVERHEAD = 500_000, 500
+"""Bytes of a batch without a transaction, half of what topics take by default; a record counts some beside its own."""
 _APPEND_SECONDS = 10.0
 
 
 async def append(cluster: Cluster, metadata: Metadata, partition: Partition, records: Sequence[Record]) -> None:
     """Append records without a transaction; on return all in-sync replicas have them.
 
-    For logs that others read uncommitted, and in which duplicates are harmless.
+    For logs that others read uncommitted, and in which duplicates are harmless. What is refused keeps nothing else out.
 
     Raises:
         PartitionsUnavailable, BrokerBusy, BrokerRefused, PeerError, Unreachable: some may not have been appended.
     """
-    leader = await cluster.broker(metadata.leader(*partition), "append")
-    for first in range(0, len(records), _APPENDED_AT_ONCE):
-        data = bytearray(pack(records[first : first + _APPENDED_AT_ONCE], 0))
+    leader, refused = await cluster.broker(metadata.leader(*partition), "append"), list[CopyRefused]()
+    waiting = list(pieces(((each, len(each.body) + _RECORD_OVERHEAD) for each in records), _APPENDED_AT_ONCE))[::-1]
+    while waiting:
+        data = bytearray(pack(some := waiting.pop(), 0))
         stamp_crc(data)
         request = ProduceRequest(
             acks=i16(_ALL_IN_SYNC_REPLICAS),
@@ -224,4 +225,10 @@ async def append(cluster: Cluster, metadata: Metadata, partition: Partition, rec
                 ),
             ),
         )
-        check_produced(_complete(await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS), {partition}))
+        try:
+            check_produced(_complete(await leader.call(request, ProduceResponse, 2 * _APPEND_SECONDS), {partition}))
+        except CopyRefused as error:
+            half = len(some) // 2 if "TOO_LARGE" in error.code else 0
+            waiting += [some[half:], some[:half]] if half else []
+            refused += [] if half else [error]
+    raise_first(refused)

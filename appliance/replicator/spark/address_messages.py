@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
-from appliance.errors import PeerError
+from appliance.errors import PeerError, said
 from appliance.settings.target import Target
 
 Message = TypeVar("Message")
@@ -57,7 +57,7 @@ def decoded(message: type[Message], fields: Mapping[str, Any]) -> Message:
     try:
         return message(**{name: kind(fields[name]) for name, kind in get_type_hints(message).items()})
     except (KeyError, ValueError, TypeError) as error:
-        raise PeerError(f"not a {message.__name__.lower()}: {error!r}") from error
+        raise PeerError(f"not a {message.__name__.lower()}: {said(error)}") from error
 
 
 def encode_answer(at: Target | None) -> bytes:

@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from appliance.errors import PeerError
+from appliance.errors import PeerError, said
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import SourcePlace
@@ -153,7 +153,7 @@ def decode_assignment(line: bytes) -> Assignment | None:
         sql, layout = LinkSql(int(number), str(text), str(salt)), int(fields["layout"])
         return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers, layout, sql)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise PeerError(f"not an assignment: {error!r}") from error
+        raise PeerError(f"not an assignment: {said(error)}") from error
 
 
 def decode_report(line: bytes) -> Report | Target:

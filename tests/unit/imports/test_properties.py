@@ -26,6 +26,31 @@ def test_of_a_key_that_is_given_twice_the_last_counts_and_it_is_named() -> None:
     assert (found.values, found.repeated) == ({"a": "3", "b": "2"}, ("a",))
 
 
+def test_case_1034_a_file_of_line_ends_or_of_many_keys_is_read() -> None:
+    # The time grew with the square of the size: 20,000 line ends took 10 s, and 10,000 keys 4 s.
+    assert read_connector("f", b"\n" * 2**20).values == {}
+    assert len(read_properties("f", b"".join(b"k%d=\n" % number for number in range(200_000))).values) == 200_000
+
+
+@pytest.mark.parametrize("content", [b'{"a":' * 100_000, b'{"config":' + b"[" * 100_000])
+def test_case_1034_deep_json_is_refused(content: bytes) -> None:
+    with pytest.raises(SettingsError, match=r"^f: expected JSON: .*$"):
+        read_connector("f", content)
+
+
+def test_case_1034_half_of_a_pair_of_escapes_is_refused_where_it_is_read() -> None:
+    for read, content in ((read_properties, b"a=x\\ud800\n"), (read_connector, b'{"a": "x\\udc00"}')):
+        with pytest.raises(SettingsError, match=r"^f: 'a': expected text, got half of a pair of \\u escapes$"):
+            read("f", content)
+    assert read_properties("f", b"a=\\ud83d\\ude00").values == {"a": "\U0001f600"}
+
+
+@pytest.mark.parametrize("begins", [b"", b"{ ", b"{\r\n  ", b"---\n"])
+def test_a_strimzi_resource_is_named(begins: bytes) -> None:
+    with pytest.raises(SettingsError, match="a KafkaMirrorMaker2 of Strimzi"):
+        read_connector("f", begins + b'"kind": "KafkaMirrorMaker2"')
+
+
 def test_an_escape_that_java_refuses_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"^f: expected four hexadecimal digits after \\u$"):
         read_properties("f", b"a=\\u12g4")

@@ -3,7 +3,9 @@
 import datetime
 import struct
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,12 @@ from kio.serial import entity_reader
 from kio.static.primitive import i32, i32Timedelta
 
 from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced, PartitionsUnavailable, PeerError
-from appliance.kafka.client.produce import Copy, ProduceExchange, check_produced
+from appliance.kafka.client.produce import Copy, ProduceExchange, append, check_produced
 from appliance.kafka.client.transactions import Producer, milliseconds
+from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.kafka.protocol.older import as_type, of_version
 from appliance.kafka.records import batch
+from appliance.kafka.records.records import Record, body, unpack
 from tests.support.batches import made, only
 from tests.support.scripted_broker import framed
 
@@ -119,6 +123,52 @@ def test_case_683_a_batch_that_got_the_brokers_time_is_refused_where_its_times_m
         check_produced(retimed, keeps_times=True)
     assert raised.value.partition == ("orders.copy", 4)
     assert check_produced(response(ErrorCode.none), keeps_times=True) == {("orders.copy", 4): 0}
+
+
+class Leader:
+    """A broker whose topic takes batches of up to ``takes`` bytes."""
+
+    def __init__(self, takes: int) -> None:
+        self.takes, self.taken = takes, list[bytes]()
+        self.sizes: list[int] = []
+
+    async def call(self, request: ProduceRequest, *_: object) -> ProduceResponse:
+        ((data,),) = ([bytes(p.records or b"") for p in topic.partition_data] for topic in request.topic_data)
+        self.sizes.append(len(data))
+        if len(data) > self.takes:
+            return response(ErrorCode.message_too_large)
+        self.taken += [each.body for each in unpack(only(data), 0)]
+        return response(ErrorCode.none)
+
+
+async def appended(leader: Leader, bodies: list[bytes]) -> None:
+    async def broker(*_: object) -> Leader:
+        return leader
+
+    metadata = Metadata(
+        "c", 1, {}, {"orders.copy": Topic("orders.copy", UUID(int=1), False, (1,) * 5, epochs=(0,) * 5)}
+    )
+    records = [Record(0, 1, body) for body in bodies]
+    await append(SimpleNamespace(broker=broker), metadata, ("orders.copy", 4), records)  # type: ignore[arg-type]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("size", "count"), [(4096, 500), (32_000, 40), (10, 5_000)])
+async def test_case_1032_appended_records_fit_into_batches_that_a_topic_takes(size: int, count: int) -> None:
+    # One group with long metadata kept the checkpoints of all groups from being written.
+    leader, bodies = Leader(1_048_588), [body(b"%d" % number, b"m" * size) for number in range(count)]
+    await appended(leader, bodies)
+    assert leader.taken == bodies
+    assert max(leader.sizes) < 600_000
+
+
+@pytest.mark.asyncio
+async def test_case_1032_a_record_that_is_too_large_fails_alone_and_is_told() -> None:
+    leader, bodies = Leader(10_000), [body(b"%d" % number, b"m" * 100) for number in range(300)]
+    large = [body(b"large", b"m" * size) for size in (20_000, 2_000_000)]
+    with pytest.raises(CopyRefused, match=r"produce to orders\.copy-4"):
+        await appended(leader, [large[0], *bodies[:150], large[1], *bodies[150:]])
+    assert leader.taken == bodies
 
 
 def response(code: ErrorCode, log_append_time: Any = None) -> ProduceResponse:

@@ -29,6 +29,32 @@ def test_a_regex_that_this_release_cannot_read_keeps_no_topic_from_being_taken(t
     assert topics.may_take("orders-eu")
 
 
+@pytest.mark.parametrize(
+    "regex", ["a{99999999999}", "(" * 5000 + ")" * 5000, "(?!x)" + "(" * 500 + "a*" + ")" * 500, "(a|a)(?#x)*(?=!)!"]
+)
+def test_case_1031_a_regex_that_no_release_compiles_or_matches_quickly_keeps_no_topic_from_being_taken(
+    regex: str,
+) -> None:
+    assert LinkTopics(regex).may_take("a" * 249)
+    assert LinkTopics("", (regex,)).may_take("a" * 249)
+
+
+@pytest.mark.parametrize("regex", [r"(\w+\.?)+!", "(a|a)*!", "(a|a)" * 60 + "!", "a?" * 60 + "a{60}!", "(?:a*)*b"])
+def test_case_1031_the_regex_of_another_link_does_not_hold_up_the_process(regex: str) -> None:
+    # Each took Python longer than anybody waits.
+    assert not LinkTopics(regex).may_take("a" * 249)
+
+
+@pytest.mark.parametrize(
+    "regex",
+    ["orders.*|pay.*|.*-eu|x|y", "(orders|pay)-[a-z]+", "(?!__).*", r"(?i)ORDERS\.(eu|us){1,2}", "(orders-){,2}eu"],
+)
+@pytest.mark.parametrize("topic", ["orders-eu", "orders.eu", "pay-", "__orders", "billing"])
+def test_a_usual_regex_is_matched_as_python_matches_it_or_takes_more(regex: str, topic: str) -> None:
+    python = re.fullmatch(regex, topic) is not None
+    assert LinkTopics(regex).may_take(topic) is python or "{," in regex
+
+
 @pytest.mark.parametrize("excluded", ["", ".*-eu"])
 @pytest.mark.parametrize("internal", ["(?!)", "connect-.*"])
 def test_a_link_tells_the_topics_that_it_copies(excluded: str, internal: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import appliance.program
 from appliance import cli
+from appliance.errors import PartitionStopped
 from appliance.link.model.stops import FOLLOWING, Stop, StopKind
 from deploy.monitoring.alerts import ALERTS
 
@@ -23,6 +24,14 @@ def test_case_847_what_is_printed_in_a_container_is_typed_beside_it(monkeypatch:
     monkeypatch.delenv("APPLIANCE_PROGRAM")
     outside = importlib.reload(appliance.program)
     assert (outside.PROGRAM, outside.DOCTOR) == ("bin/appliance", "bin/appliance doctor destination")
+
+
+def test_case_1030_a_long_refusal_keeps_its_remedies_and_the_offset_that_follows() -> None:
+    text = f"orders-0 offset 5 is refused: {'x' * 1_200_000}; raise max.message.bytes of orders; {FOLLOWING} 600"
+    stop = Stop(str(PartitionStopped(text)), "orders", 0, 5)
+    assert len(stop.reason) < 2_000
+    assert stop.kind is StopKind.REFUSED
+    assert any("600" in remedy.arguments for remedy in stop.remedies)
 
 
 @pytest.mark.parametrize("kind", StopKind, ids=lambda kind: kind.name)

@@ -2,15 +2,17 @@ import uuid
 
 import pytest
 
-from appliance.errors import PeerError
+from appliance.errors import ApplianceError, BrokerRefused, PartitionStopped, PeerError, ProcessFailed, Unreachable
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import NO_PLACE, SourcePlace
 from appliance.link.model.replicas import Replica
+from appliance.link.model.stops import FOLLOWING
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.spark import assignment
 from appliance.replicator.spark.address_messages import Question, decode_answer, encode_answer
 from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
+from appliance.replicator.spark.control_connection import REPORT_MAX
 from appliance.settings.target import Target
 
 STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (SourcePlace(100, 3), NO_PLACE))}
@@ -41,6 +43,19 @@ def test_a_question_and_its_answer_are_read_back() -> None:
 def test_every_line_is_one_line() -> None:
     line = assignment.encode_message(Notice("a\nb", "c\r\nd", "e"))
     assert line.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("text", ["x" * 1_200_000, "\U0001f600" * 400_000])
+@pytest.mark.parametrize("kind", [ApplianceError, Unreachable, PeerError, ProcessFailed, PartitionStopped])
+def test_case_1030_a_long_text_of_a_broker_fits_into_a_line_and_a_position(
+    kind: type[ApplianceError], text: str
+) -> None:
+    # Its control connection was cut, and with it all lanes of the task; a position was larger than its topic takes.
+    error = kind(f"orders-0 offset 5 is refused: {text}; {FOLLOWING} 6")
+    line = assignment.encode_message(Notice("lane 3", str(error), kind.__name__))
+    assert len(line) < REPORT_MAX
+    refused = str(BrokerRefused(text, "POLICY_VIOLATION", text))
+    assert len(refused) < 2_000
 
 
 @pytest.mark.parametrize(
