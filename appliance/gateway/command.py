@@ -11,6 +11,7 @@ from appliance.runtime.command import Command, Run, with_settings
 from appliance.runtime.confinement import read_only
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.tunnel.dialler import carrier_of
 
 log = logging.getLogger("appliance.gateway")
 
@@ -26,7 +27,10 @@ def _confined(role: Role, run: Callable[[Settings, asyncio.Event], Awaitable[Non
     """An end that reads only the files that its settings name; a login by token may need any."""
 
     async def confine_and_run(settings: Settings, _: argparse.Namespace, stopping: asyncio.Event) -> None:
-        by_token = role & Role.DESTINATION and settings.source.mechanism.by_token
+        by_token = False
+        if role & Role.DESTINATION:
+            carrier_of(settings.tunnel)
+            by_token = settings.source.mechanism.by_token
         version = 0 if by_token else read_only(settings.tunnel, settings.source)
         log.info("files confined", extra={"fields": {"landlock": version}})
         await run(settings, stopping)

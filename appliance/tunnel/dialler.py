@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, TypeVar
 
 from appliance.errors import PeerError, TimedOut
@@ -53,11 +54,17 @@ class TcpDialler:
 
 def dialler(settings: TunnelSettings, timeouts: Timeouts) -> Dialler:
     """The dialler for the settings: by TCP, or inside SSH."""
+    carrier = carrier_of(settings)
+    return carrier(timeouts) if carrier else TcpDialler(settings.server, timeouts)
+
+
+def carrier_of(settings: TunnelSettings) -> Callable[[Timeouts], Dialler] | None:
+    """The dialler inside SSH; its library runs programs when it is imported here, which a confined process may not."""
     if settings.ssh is None:
-        return TcpDialler(settings.server, timeouts)
+        return None
     from appliance.tunnel.ssh.carrier import SshCarrier
 
-    return SshCarrier(settings.ssh, settings.server, timeouts)
+    return partial(SshCarrier, settings.ssh, settings.server)
 
 
 async def request_target(channel: Channel, target: Target, seconds: float) -> Answer:
