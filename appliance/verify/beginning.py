@@ -80,7 +80,8 @@ def _where_adopted(source: Side, destination: Side, adopted: Adopted) -> Beginni
 async def _where_asked(source: Side, destination: Side, asked_from: int) -> Beginning | None:
     """The beginning at the first record that the link was asked for; None if the copy begins with another one."""
     source.restart(asked_from)
-    is_due, is_there = await source.more(), await destination.more()
+    is_due = await source.more()
+    is_there = await destination.more() if is_due else await destination.count() > 0
     if not is_there or (is_due and (await source.anchor()).begins_like(await destination.anchor())):
         return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(asked_from)}: {_LATEST}", holds_nothing_due=not is_due)
     source.restart(source.log.start)
@@ -89,11 +90,11 @@ async def _where_asked(source: Side, destination: Side, asked_from: int) -> Begi
 
 
 async def _of_an_empty_source(source: Side, destination: Side) -> Beginning:
-    there = await destination.more()
+    there = await destination.count() if source.log.start else 0  # without patience, as nothing is on its way
     if not source.log.start or (not there and source.log.start <= destination.log.start):
         return Beginning()
     start, end = destination.log.start, destination.log.end
-    left = counted(await destination.count(), "record")
+    left = counted(there, "record")
     destination.restart(end)
     return Beginning(
         CopyState.NOT_COMPARED,

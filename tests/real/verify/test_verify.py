@@ -114,6 +114,20 @@ async def test_a_link_that_is_running_is_given_the_time_to_catch_up(pair: Pair) 
     assert (verdict.state, verdict.records) == (CopyState.EQUAL, 1000)
 
 
+async def test_case_1040_nothing_is_waited_for_where_the_source_has_nothing(pair: Pair) -> None:
+    # One topic without records let each verification last for as long as it may wait.
+    pair.topic("empty")
+    shortened = pair.topic("shortened")
+    produce(pair, shortened, 3)
+    delete_before(pair.orange, shortened, 0, 3)
+    async with pair.engine() as engine:
+        await engine.copy_all()
+        async with asyncio.timeout(PATIENCE):
+            found = await verify(engine, wait=3600.0)
+    assert (found["empty", 0].state, found["empty", 0].records) == (CopyState.EQUAL, 0)
+    assert found["shortened", 0].records == 0
+
+
 async def test_a_record_that_somebody_else_wrote_to_the_copy_is_found_where_it_stands(pair: Pair) -> None:
     topic = pair.topic("stray")
     produce(pair, topic, 50)
