@@ -12,9 +12,10 @@ TUNNEL_JOB = "kafka-tunnel"
 """The jobs of ``monitoring/prometheus.yml``."""
 
 _LINK = "{{ $labels.link }} ({{ $labels.instance }})"
-_TOPIC = "{{ $labels.topic }}"
+TOPIC = '{{ reReplaceAll "[^a-zA-Z0-9._-]" "_" $labels.topic }}'
+"""Within a command: a name that no topic can have, as a hostile broker tells it, ends no command."""
 _STATUS = f"On the destination VM, `{IN_CONTAINER} status`"
-_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic={_TOPIC}`"
+_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic={TOPIC}`"
 _DOCTOR = "Run `docker-compose run --rm doctor` on the destination VM"
 
 
@@ -79,7 +80,7 @@ REPLICATOR_ALERTS = (
         "1m",
         f"The topic {{{{ $labels.topic }}}} has stopped partitions: {{{{ $value }}}}, link {_LINK}.",
         f"{_TOPIC_STATUS} shows the reason of each, and the commands that end it. With `--dry-run` these only show "
-        f"what they change. `{IN_CONTAINER} resume {topic_option(_TOPIC)}` retries all whose cause is mended.",
+        f"what they change. `{IN_CONTAINER} resume {topic_option(TOPIC)}` retries all whose cause is mended.",
     ),
     Alert(
         "KafkaReplicatorTopicStopped",

@@ -12,7 +12,7 @@ from appliance.console.model.connect import retries
 from appliance.failover.operation import Choice
 from appliance.link.model.stops import Stop, StopKind
 from appliance.program import IN_CONTAINER
-from deploy.monitoring.alerts import ALERTS
+from deploy.monitoring.alerts import ALERTS, TOPIC
 from tests.support.console import of_size
 
 LEGAL = ["a.b", "......", "-x", "--yes", "--topic=b"]
@@ -52,10 +52,16 @@ def test_case_981_a_restart_by_a_console_takes_the_stopped_topics_alone(lane: st
 
 @pytest.mark.parametrize("name", LEGAL)
 def test_case_981_the_commands_of_alerts_take_the_topic_alone(name: str) -> None:
-    text = "".join(alert.description for alert in ALERTS).replace("{{ $labels.topic }}", name)
+    text = "".join(alert.description for alert in ALERTS).replace(TOPIC, name)
     commands = re.findall(f"`{IN_CONTAINER} ([^`]*--topic[^`]*)`", text)
     assert len(commands) >= 3
     assert all(takes_alone(shlex.split(words), name) for words in commands)
+
+
+def test_case_1049_what_is_not_in_the_name_of_a_topic_ends_no_command_of_an_alert() -> None:
+    commands = re.findall("`([^`]*)`", "".join(alert.description for alert in ALERTS))
+    assert sum(TOPIC in words for words in commands) >= 3
+    assert not [words for words in commands if "$labels" in words.replace(TOPIC, "")]
 
 
 @pytest.mark.parametrize("command", ["pause", "failover", "promote", "rm-topic", "failback", "reset", "adopt"])

@@ -127,7 +127,7 @@ def _following(first: int, last_delta: int, records: int, least: int, stable_end
     last = first + last_delta
     if not least <= first <= last < NO_END:
         raise BatchCorrupt(f"a batch of the offsets {first} to {last} where {least} is the least possible")
-    if records <= 0 and last >= stable_end:
+    if records <= 0 and 0 <= stable_end <= last:  # -1: the broker does not tell it
         raise BatchCorrupt(f"an empty batch of the offsets {first} to {last} beyond the log's stable end, {stable_end}")
     return last + 1
 

@@ -217,8 +217,8 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
         return _sql_change(key, value)
     if "state" in key:
         state, details = CopyState(value.pop("state")), value.pop("details", {})
-        json.dumps({**details}, ensure_ascii=False, allow_nan=False).encode()  # it is shown
-        return made(StateRecord, value, topic=text(key["state"]), state=state, details=details)
+        shown = json.dumps({**details}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        return made(StateRecord, value, topic=text(key["state"]), state=state, details=json.loads(shown))
     partition = partition_of(key)
     if "gap" in key:
         return made(Gap, value, partition=partition)

@@ -12,7 +12,7 @@ from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
-from appliance.link.model.remembered import fields, reading, text, versioned, whole
+from appliance.link.model.remembered import fields, reading, text, versioned, whole, words
 from appliance.link.model.topic_configs import Configs
 from appliance.settings.values import TopicNaming
 
@@ -139,8 +139,8 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             tuple(map(text, value["left_out"])),
             whole(value["rank"]),
             frozenset(map(_entry, value.get("acls", ()))),
-            text(value.get("deleted_by", "")),
-            text(value.get("why", "")),
+            words(value.get("deleted_by", "")),
+            words(value.get("why", "")),
             bool(value.get("shares", False)),
             tuple(Adopted(*map(whole, each)) for each in value.get("adopted", ())),
             bool(value.get("recorded", False)),

@@ -75,6 +75,13 @@ def text(value: object) -> str:
     return value.encode().decode()
 
 
+def words(value: object) -> str:
+    """A text that somebody typed: what was not UTF-8 in it is escaped."""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value.encode(errors="backslashreplace").decode()
+
+
 def partition_of(key: Mapping[str, Any]) -> Partition:
     """The source partition in a key."""
     return text(key["topic"]), whole(key["partition"], 0, 2**31 - 1)
@@ -87,4 +94,4 @@ def made(kind: Callable[..., T], value: Mapping[str, Any], **ready: object) -> T
 
 
 _hints = functools.cache(typing.get_type_hints)
-_CHECKS: Mapping[object, Callable[[Any], object]] = {int: whole, str: text, bool: bool, uuid.UUID: uuid.UUID}
+_CHECKS: Mapping[object, Callable[[Any], object]] = {int: whole, str: words, bool: bool, uuid.UUID: uuid.UUID}

@@ -37,9 +37,10 @@ def short_name(directory: Path) -> Iterator[Path]:
     if len(os.fsencode(directory)) <= _SHORT:
         yield directory
     else:
-        for left in Path("/tmp").glob("spark-*/tmp"):
-            if not left.exists():  # a killed process has left it, and its directory is removed
-                shutil.rmtree(left.parent, ignore_errors=True)
+        for left in Path("/tmp").glob("spark-*"):
+            link = left / "tmp"
+            if link.is_symlink() and not link.exists():  # a killed process has left it, and its directory is removed
+                shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="spark-", dir="/tmp") as beside:
             link = Path(beside, "tmp")
             link.symlink_to(directory)

@@ -9,7 +9,7 @@ import appliance.program
 from appliance import cli
 from appliance.errors import PartitionStopped
 from appliance.link.model.stops import FOLLOWING, Stop, StopKind
-from deploy.monitoring.alerts import ALERTS
+from deploy.monitoring.alerts import ALERTS, TOPIC
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -52,9 +52,7 @@ def test_the_docs_have_the_remedies_that_are_printed(kind: StopKind) -> None:
 def test_the_alerts_of_stops_print_commands_that_exist() -> None:
     for name in ("KafkaReplicatorPartitionStopped", "KafkaReplicatorTopicStopped"):
         (alert,) = [each for each in ALERTS if each.name == name]
-        commands = re.findall(
-            f"`{appliance.program.IN_CONTAINER} (.*?)`", alert.description.replace("{{ $labels.topic }}", "t")
-        )
+        commands = re.findall(f"`{appliance.program.IN_CONTAINER} (.*?)`", alert.description.replace(TOPIC, "t"))
         assert commands
         for words in map(shlex.split, commands):
             parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)

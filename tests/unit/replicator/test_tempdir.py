@@ -47,3 +47,12 @@ def test_a_name_with_room_for_sockets_is_its_own_or_leads_there(temporary: Path)
             assert name.samefile(directory)
             assert len(str(name)) <= 60
     assert not name.parent.exists()
+
+
+def test_what_a_killed_process_has_left_beside_is_removed(temporary: Path) -> None:
+    long = temporary / ("x" * 100)
+    long.mkdir()
+    left = Path(tempfile.mkdtemp(prefix="spark-", dir="/tmp"))
+    (left / "tmp").symlink_to(temporary / "gone")
+    with short_name(long):
+        assert not left.exists()
