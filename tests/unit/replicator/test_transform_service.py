@@ -18,6 +18,7 @@ from appliance.replicator.transform.rounds import Pending
 from appliance.replicator.transform.service import TransformService
 from appliance.replicator.transform.stream import read_message
 from appliance.settings.secret import Secret
+from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
 
 
@@ -135,8 +136,9 @@ async def test_case_1042_a_job_that_reads_on_makes_progress_though_it_returns_no
     async with in_work(tmp_path / "transform-0", now) as (service, says):
         for now[0] in range(0, 300, 5):
             says.write(encode({}))
-            while service._progress != now[0]:
-                await asyncio.sleep(0)
+            async with asyncio.timeout(PATIENCE):
+                while service._progress != now[0]:
+                    await asyncio.sleep(0)
             service._look(())
         for now[0] in range(300, 355, 5):
             service._look(())
