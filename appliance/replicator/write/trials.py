@@ -71,6 +71,7 @@ class Trials:
             raise
         except ApplianceError:
             self._void |= void
+            self._passed(chunks)  # the SQL has: they could not be written
             raise
         except asyncio.CancelledError:
             await asyncio.sleep(_DEATH_SECONDS)
@@ -78,9 +79,13 @@ class Trials:
                 self._void |= void
                 await self.undo()
             raise
-        for replica in by_partition(chunks):
-            if self.partitions.position(replica).next_offset >= self._trying[replica].until:  # it may go back
-                self._trying[replica] = self._trying[replica]._replace(until=0)
+        self._passed(chunks)
+
+    def _passed(self, chunks: Sequence[Chunk]) -> None:
+        """End the trials of partitions whose last one has passed: a position may go back."""
+        for chunk in chunks:
+            if chunk.next_offset >= (trying := self._trying[chunk.replica]).until:
+                self._trying[chunk.replica] = trying._replace(until=0)
 
     async def undo(self) -> None:
         """Forget the trials that do not count, at the destination; the lane is copying."""
