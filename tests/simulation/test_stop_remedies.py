@@ -474,6 +474,25 @@ def test_case_883_of_what_the_sql_made_the_refused_record_alone_is_left_out(
     assert link.position().records == 10 + 20 - 1
 
 
+def test_case_1041_a_lane_forgets_the_trial_that_an_error_has_ended_which_is_not_the_sqls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[object] = []
+
+    async def make_room(*given: object) -> None:
+        tried.append(given)
+        raise BrokerBusy("aaa.copy", "NOT_ENOUGH_REPLICAS")
+
+    link = Stopped(monkeypatch)
+    play(link, OddAlone())
+    monkeypatch.setattr("appliance.replicator.write.lane_runner.make_room", make_room)
+    before = link.position()
+    link.write(link.log, 20)
+    link.go_on(20)
+    assert link.position() == before
+    assert len(tried) > 1
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_case_884_what_the_operator_does_while_the_lane_is_cold_ends_the_stop(
     number: int, monkeypatch: pytest.MonkeyPatch

@@ -154,6 +154,7 @@ class Position:
             leader_epoch=place.leader_epoch,
             copy_end=self.copy_end if same_copy else None,
             tail=OffsetTail.begin(place.offset, self.tail.copy_to) if same_copy and self.tail else None,
+            trial=None,
         )
 
 

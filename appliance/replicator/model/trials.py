@@ -14,22 +14,23 @@ TRIES_MAX = 4
 
 
 class Trying(NamedTuple):
-    """The trials of a process: of ``size`` offsets each, up to an offset; ``tries`` numbers them."""
+    """The trials of a process: of ``size`` offsets each, from an offset up to another; ``tries`` numbers them."""
 
     until: int
     size: int
     tries: int = 1
+    start: int = 0
 
     @classmethod
     def of(cls, held: Position, end: int) -> Self:
         """Those of what was read of a partition up to ``end``."""
         start, found = held.next_offset, held.trial
         if found is None or found.start != start:
-            return cls(end, end - start)
+            return cls(end, end - start, 1, start)
         size = found.end - start
         if size == 1 or found.tries == 1:
-            return cls(found.end, size, found.tries + 1)
-        return cls(found.end, -(-size // _PARTS), 2)
+            return cls(found.end, size, found.tries + 1, start)
+        return cls(found.end, -(-size // _PARTS), 2, start)
 
     def trial(self, start: int, end: int) -> Trial:
         """The one at an offset, of what was read up to ``end``: all of that past the last trial."""

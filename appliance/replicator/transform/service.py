@@ -39,6 +39,9 @@ SILENCE_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 """Interval of the looks at a job's progress, in seconds."""
 
+_LATE_SECONDS = 5.0
+"""Lateness of a look from which on this process has stood still, and with it, maybe, the job."""
+
 _ENDED = OSError, asyncio.IncompleteReadError, PeerError
 """A job that ends at any point: what it has not confirmed is asked for again."""
 
@@ -69,6 +72,7 @@ class TransformService:
         self._connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
         self.silence, self.clock = SILENCE_SECONDS, time.monotonic
+        self._looked = 0.0
         self._progress: float | None = None
         """The time of the last progress of the job that has ranges; None if none has."""
 
@@ -95,8 +99,13 @@ class TransformService:
 
     def _look(self, pending: Collection[Pending]) -> None:
         """Raise the error of a job that has had some of these for long without progress."""
-        given = self._rounds.given
-        if self._progress is None or self.clock() - self._progress < self.silence:
+        given, now = self._rounds.given, self.clock()
+        late, self._looked = now - self._looked - _LOOK_SECONDS, now
+        if self._progress is None:
+            return
+        if late > _LATE_SECONDS:
+            self._progress = min(now, self._progress + late)
+        if now - self._progress < self.silence:
             return
         if not given or any(each in pending for _, each in given):
             where = some([each for each, _ in given]) or "a job that has confirmed all"
@@ -183,9 +192,11 @@ class TransformService:
             writer.write(encode_ranges(ranges, weight))
             said, _ = await hearing
             while True:
-                async with self._changed:
-                    self._rounds.damaged(attempt, said["damaged"], said["offset"], said["reason"])
-                    self._changed.notify_all()
+                self._progressed(attempt)
+                if said:
+                    async with self._changed:
+                        self._rounds.damaged(attempt, said["damaged"], said["offset"], said["reason"])
+                        self._changed.notify_all()
                 said, _ = await read_message(reader)
         finally:
             hearing.cancel()
@@ -212,8 +223,7 @@ class TransformService:
             writer.write(bounds.result())
             said, data = await hearing
             while True:
-                if attempt == self._newest:
-                    self._progress = self.clock()
+                self._progressed(attempt)
                 async with self._changed:
                     if said.get("grown"):
                         self._rounds.grown(attempt, said["done"])
@@ -226,6 +236,11 @@ class TransformService:
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
             self._bounds.pop(attempt, None)
+
+    def _progressed(self, attempt: int) -> None:
+        """Note progress of the job that has ranges: word of one that has ended may come late."""
+        if attempt == self._newest and self._progress is not None:
+            self._progress = self.clock()
 
     def _bounds_of(self, attempt: int) -> asyncio.Future[bytes]:
         """The message for the sink of an attempt, which comes before or after its source."""

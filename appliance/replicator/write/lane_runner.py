@@ -132,6 +132,7 @@ class LaneRunner:
                 if stopping.is_set() or self._is_cold():
                     continue
                 await self._partitions.admit()
+                await self._trials.undo()
                 self._problems.over(self._name)
                 await self._watch.look()
                 await self._watch.look_for_room()

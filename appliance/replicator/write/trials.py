@@ -6,7 +6,8 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.errors import ProcessFailed
+from appliance.errors import ApplianceError, ProcessFailed
+from appliance.link.model.position import Trial
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
 from appliance.replicator.model.chunk import Chunk, by_partition
@@ -31,6 +32,8 @@ class Trials:
     partitions: LanePartitions
     step: Callable[[Sequence[Chunk]], Awaitable[None]]
     _trying: dict[Replica, Trying] = field(default_factory=dict)
+    _void: dict[Replica, tuple[Trial, Trial | None]] = field(default_factory=dict)
+    """Those that do not count, and what the destination remembered before each."""
     _hangs: bool = False
 
     async def each(self, chunks: Sequence[Chunk]) -> None:
@@ -39,7 +42,9 @@ class Trials:
         doubted: list[Chunk] = []
         for replica, own in by_partition(chunks).items():
             held = self.partitions.position(replica)
-            trying = self._trying.setdefault(replica, Trying.of(held, own[-1].next_offset))
+            trying = self._trying.get(replica)
+            if trying is None or held.next_offset < trying.start:
+                trying = self._trying[replica] = Trying.of(held, own[-1].next_offset)
             (plain if trying.tries == 1 or held.next_offset >= trying.until else doubted).extend(own)
         if plain:
             await self._try(plain)
@@ -51,24 +56,47 @@ class Trials:
         return trial.tries if trial else 0
 
     async def _try(self, chunks: Sequence[Chunk]) -> None:
-        """Write down the trials that begin, and take the step; a stop in it counts for nothing: no process ends."""
-        lane, begun, before = self.partitions.lane, {}, {}
+        """Write down the trials that begin, and take the step; what stops it counts for nothing if no process ends."""
+        lane, begun, void = self.partitions.lane, {}, {}
         for replica, own in by_partition(chunks).items():
             held, trying = self.partitions.position(replica), self._trying[replica]
             trial = trying.trial(held.next_offset, own[-1].next_offset)
             if trial != held.trial and held.next_offset < trying.until:
-                begun[replica], before[replica] = replace(held, trial=trial), held
+                begun[replica], void[replica] = replace(held, trial=trial), (trial, held.trial)
         await lane.commit([], begun)
         try:
             await self.step(chunks)
         except ProcessFailed:
             self._hangs = True
             raise
+        except ApplianceError:
+            self._void |= void
+            self._passed(chunks)  # the SQL has: they could not be written
+            raise
         except asyncio.CancelledError:
             await asyncio.sleep(_DEATH_SECONDS)
             if not self._hangs and lane.state is LaneState.COPYING:
-                await lane.commit([], before)
+                self._void |= void
+                await self.undo()
             raise
+        self._passed(chunks)
+
+    def _passed(self, chunks: Sequence[Chunk]) -> None:
+        """End the trials of partitions whose last one has passed: a position may go back."""
+        for chunk in chunks:
+            if chunk.next_offset >= (trying := self._trying[chunk.replica]).until:
+                self._trying[chunk.replica] = trying._replace(until=0)
+
+    async def undo(self) -> None:
+        """Forget the trials that do not count, at the destination; the lane is copying."""
+        undone = {
+            replica: replace(held, trial=before)
+            for replica, (trial, before) in self._void.items()
+            if replica in self.partitions.replicas and (held := self.partitions.position(replica)).trial == trial
+        }
+        if undone:
+            await self.partitions.lane.commit([], undone)
+        self._void.clear()
 
     async def _in_parts(self, chunk: Chunk, trying: Trying) -> None:
         replica = chunk.replica

@@ -51,6 +51,7 @@ class BlockingTransaction:
 
 STUCK_MS = 120_000
 _SEEN_MS = 30_000
+_SILENCE_MS = 60_000
 _ENDED = "SQL in flight: Spark has ended, or made no progress, between offset {} and offset {}"
 _TURN_MS, _TURN_BYTES, _LEADERS = 1_000, 2 * 1024 * 1024, 4
 """A partition's longest turn within a bound, where some leaders take turns: a second's bytes, or a large answer."""
@@ -244,9 +245,11 @@ class Snapshot:
         """The lasting problems that matter though nothing is behind, and records that Spark ends with."""
         ended = {
             each.name: Fault(_ENDED.format(*each.trial), since)
-            for each in self.partitions
+            for topic in self.topics
+            for each in topic.partitions
+            if topic.state is CopyState.ACTIVE and each.name not in self.problems
             if each.trial and each.trial.start == each.next_offset
-            if (since := each.committed_at or self.at) < self.at - _SEEN_MS or each.trial.tries > 1
+            if (since := each.committed_at or self.at) < self.at - _SILENCE_MS or each.trial.tries > 1
         }
         return {**persistent(self.problems, self.at), **ended}
 

@@ -1,16 +1,24 @@
 """The lane's process between the two ends of a job, which come in any order."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from appliance.errors import ApplianceError, ProcessFailed
-from appliance.replicator.transform.messages import encode
-from appliance.replicator.transform.ranges import Failure, Range
+from appliance.replicator.transform import ends
+from appliance.replicator.transform.connection import Connection
+from appliance.replicator.transform.messages import LEAD, Fields, decode, encode, encode_ranges
+from appliance.replicator.transform.ranges import ROWS_AT_ONCE, Failure, Range
+from appliance.replicator.transform.rounds import Pending
 from appliance.replicator.transform.service import TransformService
 from appliance.replicator.transform.stream import read_message
+from appliance.settings.secret import Secret
+from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
 
 
@@ -91,8 +99,8 @@ async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_p
         now[0] = 59.0
         says_done.write(encode({"done": 0, "failed": [], "grown": False, "batches": []}) + encode({}))
         await first
-        now[0] = 118.0
-        service._look(())
+        for now[0] in range(60, 119, 5):
+            service._look(())
         now[0] = 119.0
         where = "orders-1 offsets 0 to 0, orders-2 offsets 0 to 0"
         for waiting in others:
@@ -102,3 +110,93 @@ async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_p
         later.cancel()
         for writer in (says, says_done):
             writer.close()
+
+
+@contextlib.asynccontextmanager
+async def in_work(socket: Path, now: list[float]) -> AsyncIterator[tuple[TransformService, asyncio.StreamWriter]]:
+    """A service by this clock, one record of which a job has; and what the job's source says."""
+    service = TransformService(True, quiet)
+    service.clock = lambda: now[0]
+    whole = Range(("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
+    async with service.serving(socket):
+        asked = asyncio.create_task(service.transform([whole]))
+        source, says = await asyncio.open_unix_connection(str(socket))
+        says.write(encode({"role": "source", "attempt": 0}))
+        assert (await read_message(source))[0]["ranges"]
+        try:
+            yield service, says
+        finally:
+            asked.cancel()
+            says.close()
+
+
+async def test_case_1042_a_job_that_reads_on_makes_progress_though_it_returns_nothing(tmp_path: Path) -> None:
+    # A WHERE that keeps few rows, over a slow function, was taken for a record without end again and again.
+    now = [0.0]
+    async with in_work(tmp_path / "transform-0", now) as (service, says):
+        for now[0] in range(0, 300, 5):
+            says.write(encode({}))
+            async with asyncio.timeout(PATIENCE):
+                while service._progress != now[0]:
+                    await asyncio.sleep(0)
+            service._look(())
+        for now[0] in range(300, 355, 5):
+            service._look(())
+        now[0] = 355
+        with pytest.raises(ProcessFailed, match="no progress for 60 s"):
+            service._look(_given(service))
+        service._progress = None  # the job has ended
+        says.write(encode({}) + encode({"damaged": 0, "offset": 0, "reason": "late"}))
+        async with service._changed:
+            await service._changed.wait()
+        assert service._progress is None
+
+
+async def test_case_1043_a_process_that_has_stood_still_does_not_take_its_job_for_one_that_hangs(
+    tmp_path: Path,
+) -> None:
+    now = [0.0]
+    async with in_work(tmp_path / "transform-0", now) as (service, _):
+        service._look(())
+        for now[0] in [1.0, 2.0, *range(1000, 1060, 5)]:
+            service._look(_given(service))
+        now[0] = 1060.0
+        with pytest.raises(ProcessFailed, match="no progress for 60 s"):
+            service._look(_given(service))
+
+
+def _given(service: TransformService) -> list[Pending]:
+    return [each for _, each in service._rounds.given]
+
+
+class Lane:
+    """A connection to a lane's process that gives one range, with what the source says."""
+
+    def __init__(self, given: Range) -> None:
+        self.given, self.said = given, list[bytes]()
+
+    def __enter__(self) -> "Lane":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def send(self, data: bytes) -> None:
+        self.said.append(data)
+
+    def read(self) -> tuple[Fields, memoryview]:
+        message = memoryview(encode_ranges([self.given]))
+        head, _ = LEAD.unpack(message[: LEAD.size])
+        return decode(bytes(message[LEAD.size : LEAD.size + head])), message[LEAD.size + head :]
+
+
+def test_case_1042_the_source_tells_of_each_batch_of_rows_that_spark_has_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ends, "_leave_garbage", lambda: None)
+    many = outgoing_of([record(at, b"a") for at in range(3 * ROWS_AT_ONCE)], 3 * ROWS_AT_ONCE)
+    lane = Lane(Range(("orders", 0), 0, 3 * ROWS_AT_ONCE, many, 10**6))
+    for count, _ in enumerate(ends.source(lambda: cast("Connection", lane), 0, ["offset"], Secret("salt"))):
+        assert lane.said[1:] == [encode({})] * count
+    assert count >= 3
+    assert len(lane.said) == 2 + count

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.errors import PartitionStopped, ProcessFailed
-from appliance.link.model.position import Position, Trial
+from appliance.errors import BrokerBusy, PartitionStopped, ProcessFailed
+from appliance.link.model.position import Position, SourcePlace, Trial
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
 from appliance.replicator.model.chunk import Chunk, advanced
@@ -55,6 +55,10 @@ class Destination:
     @property
     def reader(self) -> "Destination":
         return self
+
+    @property
+    def replicas(self) -> Collection[Replica]:
+        return self.positions
 
     def forget(self, _: Sequence[Replica]) -> None:
         pass
@@ -187,4 +191,59 @@ def test_a_trial_is_alone_first_and_then_divided_down_to_a_record() -> None:
     assert Trying.of(replace(POSITION, trial=Trial(0, 100, 2)), 40) == Trying(100, 7, 2)
     assert Trying.of(replace(POSITION, trial=Trial(0, 7, 2)), 40) == Trying(7, 1, 2)
     assert Trying.of(replace(POSITION, trial=Trial(0, 1, 2)), 40) == Trying(1, 1, 3)
-    assert Trying.of(replace(POSITION, next_offset=5, trial=Trial(0, 7, 2)), 40) == Trying(40, 35, 1)
+    assert Trying.of(replace(POSITION, next_offset=5, trial=Trial(0, 7, 2)), 40) == Trying(40, 35, 1, 5)
+
+
+async def test_case_1041_no_restart_counts_a_trial_that_an_error_has_ended_which_is_not_the_sqls() -> None:
+    # About eight ordinary restarts while a copy could not be written have stopped a partition before its next record.
+    held = destination(1, 300, (), 1)
+
+    async def unwritable(_: Sequence[Chunk]) -> None:
+        raise BrokerBusy("orders.copy", "NOT_ENOUGH_REPLICAS")
+
+    for found in (None, Trial(0, 300, 1)):
+        held.positions[replica(0)] = replace(POSITION, trial=found)
+        own = Trials(cast("LanePartitions", held), unwritable)
+        for number in range(9):
+            with pytest.raises(BrokerBusy):
+                await own.each([Chunk(replica(0), outgoing_of([record(0, b"")], 300), 300, -1)])
+            assert (held.positions[replica(0)].trial != found) is (number == 0)  # then the SQL has passed
+            await own.undo()  # as each started lane does
+            assert held.positions[replica(0)].trial == found
+    own = Trials(cast("LanePartitions", held), unwritable)
+    with pytest.raises(BrokerBusy):
+        await own.each([held._read(replica(0))])
+    held.positions[replica(0)] = replace(POSITION, next_offset=5)  # an operator has moved it meanwhile
+    await own.undo()
+    assert held.positions[replica(0)] == replace(POSITION, next_offset=5)
+
+
+@pytest.mark.parametrize("found", [None, Trial(200, 300, 2)])
+async def test_case_1044_a_partition_that_is_reset_to_an_earlier_place_is_tried_once_from_there(
+    found: Trial | None,
+) -> None:
+    # Each chunk up to the end of its old trials, maybe millions of records on, took two transactions.
+    held, begun = destination(1, 3000, (), 1), list[Trial]()
+
+    async def transform(chunks: Sequence[Chunk]) -> None:
+        trial = held.positions[replica(0)].trial
+        begun.extend([trial] if trial else [])
+        await held.commit(chunks, {})
+
+    own = Trials(cast("LanePartitions", held), transform)
+    for start, ends in ((200, (300, 2000)), (0, (10, 20, 1000, 2500)), (100, (200, 3000))):
+        held.positions[replica(0)] = replace(POSITION, next_offset=start, trial=found if start == 200 else None)
+        begun.clear()
+        for end in ends:
+            at = held.positions[replica(0)].next_offset
+            await own.each([Chunk(replica(0), outgoing_of([record(at, b"")], end), end, -1)])
+        assert held.positions[replica(0)].next_offset == ends[-1]
+        if start == 0:
+            assert begun == [Trial(0, 10, 1)]
+        if start == 100:
+            assert begun == []
+
+
+def test_case_1044_a_position_that_begins_again_has_no_trial() -> None:
+    tried = replace(POSITION, trial=Trial(0, 7, 3))
+    assert tried.begin_again(ID, ID, SourcePlace(0, -1)).trial is None

@@ -79,12 +79,25 @@ def test_a_partition_with_whose_records_spark_has_ended_is_failing_and_not_copyi
     assert (first_time.state, problems(first_time)) == (LinkState.COPYING, [])
     passed = snapshot(behind, with_position(trial=Trial(90, 100, 4)))
     assert passed.state is LinkState.COPYING
-    hangs = replace(with_position(trial=Trial(100, 130, 1)), committed_at={KEY: NOW - 31_000})
+    hangs = replace(with_position(trial=Trial(100, 130, 1)), committed_at={KEY: NOW - 61_000})
     assert snapshot(behind, hangs).state is LinkState.FAILING
     again = snapshot(behind, with_position(trial=Trial(100, 130, 2)))
     assert again.state is LinkState.FAILING
     assert "payments-0: failing since " in problems(again)[0]
     assert "Spark has ended, or made no progress, between offset 100 and offset 130" in problems(again)[0]
+
+
+def test_case_1041_a_trial_hides_no_problem_and_is_none_of_a_topic_that_is_not_copied() -> None:
+    # "Spark has ended" was said of what could not be written, in place of the reason, and of paused topics.
+    behind = with_logs({KEY: Log(-1, 130, 150)})
+    slow = replace(with_position(trial=Trial(100, 130, 1)), committed_at={KEY: NOW - 59_000})
+    assert snapshot(behind, slow).failing == {}
+    known = snapshot(behind, with_position(trial=Trial(100, 130, 2)))
+    assert list(known.failing) == ["payments-0"]
+    told = replace(known, problems={"payments-0": Fault("too few replicas", NOW - 1000)})
+    assert (told.failing, list(told.passing)) == ({}, ["payments-0"])
+    for state in (CopyState.PAUSED, CopyState.PROMOTED):
+        assert replace(known, topics=(replace(known.topics[0], state=state),)).failing == {}
 
 
 def test_of_many_ends_the_first_above_the_position_is_kept() -> None:
