@@ -1,6 +1,7 @@
 """The addresses on which the control center serves: a TCP port, and a socket for the VM's other control centers."""
 
 import asyncio
+import collections
 import contextlib
 import errno
 import logging
@@ -51,8 +52,12 @@ async def serving(
 
 
 def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
-    """Accept connections. One too many ends the oldest that sends its request or takes its answer, else of all."""
+    """Accept connections. One too many ends the oldest that sends its request or takes its answer, else of all.
+
+    As many may be in the handshake of TLS; one too many ends the oldest.
+    """
     answering = set[object]()
+    handshakes = collections.OrderedDict[asyncio.Task[object], None]()
 
     @web.middleware
     async def note(request: web.Request, handler: Callable[..., Awaitable[web.StreamResponse]]) -> web.StreamResponse:
@@ -69,6 +74,12 @@ def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
         for each in there[: max(0, len(there) - _CONNECTIONS_MAX + 1)]:
             if each.transport is not None:
                 each.transport.abort()
+        # asyncio accepts each connection in a task that ends with the handshake of TLS. Cancelled, it closes.
+        if task := asyncio.current_task():
+            handshakes[task] = None
+            task.add_done_callback(lambda done: handshakes.pop(done, None))
+        if task and len(handshakes) > _CONNECTIONS_MAX:
+            handshakes.popitem(last=False)[0].cancel()
         return runner.server()
 
     runner.app.middlewares.append(note)
@@ -83,7 +94,12 @@ async def _serve_on_socket(runner: web.AppRunner, path: Path) -> int | None:
         os.chmod(path, 0o600 if os.getuid() else 0o666)  # root's is every user's peer
         return os.stat(path).st_ino
     except OSError as error:
-        if error.errno in (errno.EPERM, errno.EADDRINUSE, errno.ENOSPC):  # by another user of the directory
+        if error.errno in (
+            errno.EPERM,
+            errno.EISDIR,
+            errno.EADDRINUSE,
+            errno.ENOSPC,
+        ):  # by another user of the directory
             log.warning("the VM's other control centers do not see this one", extra={"fields": {"reason": str(error)}})
             return None
         raise SettingsError([f"CONTROL_CENTER_LINKS={path.parent}: {error.strerror or error}"]) from error

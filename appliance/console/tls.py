@@ -41,7 +41,8 @@ async def page_tls(own: ControlCenterSettings) -> AsyncIterator[ssl.SSLContext |
 
 def _context(own: ControlCenterSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # A resumed session would outlive a change of the authority, and TLS 1.2 resumes without our tickets.
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if own.authority else ssl.TLSVersion.TLSv1_2
     try:
         pair, authority = own.read_files()
         with as_file(pair) as path:
@@ -49,7 +50,7 @@ def _context(own: ControlCenterSettings) -> ssl.SSLContext:
         if authority:
             context.load_verify_locations(cadata=authority.decode())
             context.verify_mode = ssl.CERT_OPTIONAL
-            context.num_tickets = 0  # a resumed session would outlive a change of the authority
+            context.num_tickets = 0
     except ssl.SSLError as error:
         raise SettingsError([f"CONSOLE_TLS_CERTIFICATE_FILE={own.certificate}: not fit for TLS: {error}"]) from error
     except ValueError as error:

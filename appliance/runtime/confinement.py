@@ -36,7 +36,8 @@ def keep_memory_private() -> None:
 
 def read_only(*settings: object) -> int:
     """Let this thread, and those that it starts, read the files that parts of the settings name, the system's and
-    Python's, and use no others. A file's folder is read whole, because the file may be replaced.
+    Python's, and use no others. A file's folder is read whole, because the file may be replaced. So is a folder with a
+    symbolic link on a file's path, which may lead elsewhere later; not / and what lies in it, such as /var.
 
     Returns the version of the kernel's Landlock, 0 for none.
     """
@@ -49,7 +50,9 @@ def read_only(*settings: object) -> int:
     ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(rights), ctypes.c_size_t(8), 0)
     authorities = ssl.get_default_verify_paths()
     others = (*_SYSTEM, sys.prefix, sys.base_prefix, appliance.__file__, authorities.cafile, authorities.capath)
-    named = [*_files(settings), *(Path(name) for name in others if name)]
+    files = [file.absolute() for file in _files(settings)]
+    links = (part.parent for file in files for part in file.parents if part.is_symlink() and len(part.parts) > 3)
+    named = [*files, *links, *(Path(name) for name in others if name)]
     for place in {place for name in named for place in (name, name.resolve())}:
         with contextlib.suppress(OSError):
             at = os.open(place if place.is_dir() else place.parent, os.O_PATH | os.O_CLOEXEC)

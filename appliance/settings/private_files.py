@@ -6,6 +6,7 @@ offers nothing to choose.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -65,7 +66,8 @@ def readable(path: Path, expected: str, read: Callable[[Path], bytes] = Path.rea
     try:
         return read(path)
     except OSError as error:
-        raise ValueError(f"{expected}: {error.strerror or 'not readable'}") from error
+        landlock = ", by Landlock" if error.errno == errno.EACCES and os.access(path, os.R_OK) else ""
+        raise ValueError(f"{expected}: {error.strerror or 'not readable'}{landlock}") from error
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from appliance.program import quoted
 from appliance.settings.values import Settings, Side
 from deploy.prepare.preparation import Preparation
 from deploy.prepare.writing import Outcome
@@ -57,10 +58,10 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
     pages = [(_PAGES[one.variable], _call(one, tls)) for one in prepared.port_mappings if one.variable in _PAGES]
     units = [
         (
-            "once, so that a reboot starts it too:",
+            "once, so that a reboot starts it too" + (", if this user may use Docker then:" if notes else ":"),
             # A copy, because what root's systemd runs must not be a file that this user may change.
-            f"sudo install -m 644 {Path(file.path).absolute()} /etc/systemd/system/ && "
-            f"sudo systemctl enable {Path(file.path).name}",
+            f"sudo install -m 644 {quoted(str(Path(file.path).absolute()))} /etc/systemd/system/ && "
+            f"sudo systemctl enable {quoted(Path(file.path).name)}",
         )
         for file in prepared.files
         if file.path.endswith(".service")

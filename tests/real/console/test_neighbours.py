@@ -182,6 +182,14 @@ async def test_case_980_a_socket_that_another_user_has_taken_keeps_no_control_ce
         assert "orange → grape" in await overview(address)
 
 
+async def test_case_1046_a_directory_with_the_sockets_name_keeps_no_control_center_from_starting(
+    tmp_path: Path,
+) -> None:
+    socket_of(tmp_path, "orange-grape").mkdir()
+    async with shown(of_size({"orders": 2}), links=tmp_path) as address:
+        assert "orange → grape" in await overview(address)
+
+
 async def test_case_274_a_second_start_on_a_taken_port_leaves_the_socket_of_the_first(tmp_path: Path) -> None:
     async with shown(of_size({"orders": 2}), links=tmp_path) as address:
         port = int(address.rpartition(":")[2])

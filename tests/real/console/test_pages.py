@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,8 +29,12 @@ def at(seconds_ago: int) -> int:
     return time.time_ns() // 1_000_000 - seconds_ago * 1000
 
 
-async def got(address: str, path: str, **headers: str) -> str:
-    async with aiohttp.ClientSession(headers=headers) as session, session.get(f"http://{address}{path}") as answer:
+async def got(address: str, path: str, trusting: ssl.SSLContext | None = None, **headers: str) -> str:
+    url, by = f"http{'s' if trusting else ''}://{address}{path}", {"ssl": trusting, "server_hostname": "tunnel.example"}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(url, **(by if trusting else {})) as answer,
+    ):
         assert answer.status == 200, await answer.text()
         return await answer.text()
 

@@ -1,6 +1,7 @@
 """Who may read and who may command: viewers and operators, over real connections."""
 
 import asyncio
+import contextlib
 import ssl
 from pathlib import Path
 
@@ -113,6 +114,21 @@ async def test_case_992_a_client_certificate_reads_in_place_of_the_token(
                 await got()
         else:
             assert await got() == expected
+
+
+async def test_case_1047_where_certificates_read_no_session_of_tls_1_2_outlives_their_authority(tmp_path: Path) -> None:
+    authority = Authority()
+    replace(tmp_path / "clients.pem", Authority("clients").pem)
+    own = page_files(tmp_path / "page", authority)
+    trusting = ssl.create_default_context(cadata=authority.pem.decode())
+    trusting.maximum_version = ssl.TLSVersion.TLSv1_2
+    for more, expected in (({}, 401), ({"CONSOLE_CLIENT_AUTHORITY_FILE": str(tmp_path / "clients.pem")}, None)):
+        async with shown(None, **own, **TOKENS, **more) as address, aiohttp.ClientSession() as session:
+            found = None
+            with contextlib.suppress(aiohttp.ClientConnectorError):
+                async with session.get(f"https://{address}/", ssl=trusting, server_hostname="tunnel.example") as answer:
+                    found = answer.status
+            assert found == expected
 
 
 def test_case_992_viewers_and_operators_have_secrets_of_their_own() -> None:

@@ -64,6 +64,21 @@ ways = {
 print(version, *(f"{name}:{tried(work)}" for name, work in ways.items()), sep="|")
 """
 
+RENEWED = """
+import sys
+from pathlib import Path
+from appliance.runtime.confinement import read_only
+from appliance.settings.pem_files import read_pem
+named, other = map(Path, sys.argv[1:])
+assert read_only((named,)) > 0, "this kernel has no Landlock"
+for path in (named, named, other):
+    try:
+        print(read_pem(path).decode(), flush=True)
+    except ValueError as error:
+        print(error, flush=True)
+    sys.stdin.readline()
+"""
+
 
 def seen(process: subprocess.Popen[str]) -> list[str]:
     """The parts of a process that another one of its user can open."""
@@ -113,6 +128,26 @@ def test_a_confined_process_reads_named_files_and_what_python_imports_and_nothin
         "make:no",
         "execute:no",
     ]
+
+
+def test_case_1048_a_confined_process_reads_by_a_symbolic_link_that_is_replaced(tmp_path: Path) -> None:
+    """And it tells whose refusal it is where it may not read."""
+    for folder in ("certificates/1", "certificates/2", "others"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "file").write_text(folder[-1])
+    (current := tmp_path / "certificates" / "current").symlink_to("1")
+    command = [sys.executable, "-c", RENEWED, str(current / "file"), str(tmp_path / "others" / "file")]
+    at = Path(__file__).parents[3]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=at) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline() == "1\n"
+        (new := current.with_name("new")).symlink_to("2")
+        new.replace(current)
+        process.stdin.write("go on\n" * 3)
+        process.stdin.close()
+        assert process.stdout.readline() == "2\n"
+        assert process.stdout.readline() == "expected a readable PEM file: Permission denied, by Landlock\n"
 
 
 @pytest.mark.parametrize(("side", "command"), [(Side.SOURCE, "source"), (Side.DESTINATION, "destination")])
