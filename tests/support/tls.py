@@ -54,6 +54,7 @@ class Trusting:
     """An end that leaves the check of its peer to TLS."""
 
     known: Known
+    exchange: KeyExchange = KeyExchange.X25519
 
     def check(self, certificate: bytes | None) -> None:
         """Accept every peer."""

@@ -1,6 +1,9 @@
 """Batches of a few KB that stand for hundreds of MB: copied as they are, or stopped alone, always within the memory."""
 
+from collections.abc import AsyncIterator
+
 import pytest
+import pytest_asyncio
 
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.partition_reader import fetch_partition
@@ -9,6 +12,8 @@ from appliance.kafka.records.committed import visible
 from appliance.link.model.stops import FOLLOWING
 from appliance.verify.model.report import CopyState
 from appliance.verify.verification import Verification
+from testbed.cluster import Cluster
+from testbed.plan import ClusterPlan
 from tests.support.engine import Engine, Pair
 from tests.support.memory import at_most
 from tests.support.patience import PATIENCE
@@ -20,6 +25,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 BYTES = 200_000_000
 MEMORY = 350
 """MiB that a task may take: 256 were measured for a batch of 64, decompressed, decoded, joined and compressed."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    """Clusters with the memory that a broker takes to check such batches; those of other tests would end with it."""
+    directory = tmp_path_factory.mktemp("bombs")
+    plans = [ClusterPlan.plain(name, address=f"127.0.3.{at}") for name, at in (("bombed", 41), ("bombing", 42))]
+    async with Cluster(plans[0], directory) as orange, Cluster(plans[1], directory) as grape:
+        yield orange, grape
 
 
 def bombs(pair: Pair, topic: str, count: int = 5, *, codec: str = "zstd", on_copy: bool = False) -> None:
