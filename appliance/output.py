@@ -7,7 +7,7 @@ direction of writing. JSON passes as it is, because it escapes all of these itse
 import sys
 import traceback
 
-from appliance.errors import ApplianceError, ProcessFailed, SettingsError
+from appliance.errors import ApplianceError, ProcessFailed, SettingsError, SqlRefused
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -36,5 +36,5 @@ def say_tracebacks() -> None:
 
 def say_error(program: str, error: ApplianceError) -> None:
     """Print an error to stderr, each line after the program's name."""
-    several = isinstance(error, SettingsError | ProcessFailed)
+    several = isinstance(error, SettingsError | ProcessFailed | SqlRefused)
     say(*(f"{program}: {line}" for line in (str(error).split("\n") if several else [error])), error=True)

@@ -40,9 +40,9 @@ async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_al
     first, rest = outgoing_of(zeros[:1], 1), [outgoing_of(zeros[at : at + 30], at + 30, ZSTD) for at in (1, 31, 61)]
     many = Range(("many", 0), 0, 91, (*first, *(batch for batches in rest for batch in batches)), 10**6)
     # What it makes of zeros, no codec makes smaller: so the range is divided.
-    made = "aes_encrypt(value, '0123456789abcdef', 'GCM', 'DEFAULT', unhex('000102030405060708090a0b'))"
+    made = "aes_encrypt(value, salt, 'GCM', 'DEFAULT', unhex('000102030405060708090a0b'))"
     statement = f"SELECT IF(topic = 'many', {made}, value) AS value FROM records"
-    async with running_sql(tmp_path, statement) as sql:
+    async with running_sql(tmp_path, statement, salt="0123456789abcdef") as sql:
         stopped, small = await sql.service.transform([bomb, range_of([b"1", b"2"])])
         (passed,) = await sql.service.transform([many])
     assert stopped.stop is not None
