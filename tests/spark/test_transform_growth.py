@@ -50,3 +50,4 @@ async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_al
     assert "the batch at offset 0 does not decompress: it takes more than" in stopped.stop.reason
     assert values_of(small) == [b"1", b"2"]
     assert [len(value or b"") > 1_000_000 for value in values_of(passed)] == [True] * 91
+    assert b"is asked for again in parts" in sql.event_log()  # of the first try, by Spark; its next one gets the parts

@@ -68,6 +68,10 @@ class RunningSql:
         assert self.sql is not None
         return self.sql.reason(record)
 
+    def event_log(self) -> bytes:
+        """All that Spark has written to its event log."""
+        return b"".join(path.read_bytes() for path in self.events.rglob("*") if path.is_file())
+
     def ends(self) -> dict[str, list[psutil.Process]]:
         """The Python processes of each end."""
         every = family(psutil.Process().pid)
