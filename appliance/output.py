@@ -1,4 +1,4 @@
-"""What commands print: lines in which nothing is left that a terminal obeys or does not show.
+"""The lines that commands print: nothing is left in them that a terminal obeys or does not show.
 
 Names and texts come from brokers and clients, so each may hold escape sequences, line ends and marks that turn the
 direction of writing. JSON passes as it is, because it escapes all of these itself.

@@ -1,4 +1,4 @@
-"""Who may read and who may command: by a token, given in a form for a session, or with each request.
+"""Rights to read and to command, by a token that is given in a form for a session, or with each request.
 
 - A token is compared in constant time, before anything else: a right one is accepted at once, whatever others sent.
 - Answers to wrong ones are delayed; so that few connections wait, those beyond a bound are refused without a delay.
@@ -23,7 +23,7 @@ _DELAYED_MAX = 64
 
 
 class Right(enum.IntEnum):
-    """What somebody may do: a viewer reads all, an operator also commands."""
+    """The rights of whoever asks: a viewer reads all, an operator also commands."""
 
     NONE = 0
     VIEWER = 1

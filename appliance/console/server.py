@@ -116,7 +116,7 @@ class ConsoleServer:
             answer = web.Response(status=404, text="another control center gets the card alone\n")
         elif ".." in re.split(r"[/\\]", request.path):
             answer = web.Response(status=400, text="a path with .. is refused\n")
-        elif self._settings.closed and not self._may_read(request):
+        elif own.closed and not by_socket and not self._may_read(request):
             answer = _login_wanted(request)
         elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
             answer = web.Response(status=403, text="a request from another site is refused\n")
@@ -136,8 +136,8 @@ class ConsoleServer:
         return self._right(request) is Right.OPERATOR
 
     def _may_read(self, request: web.Request) -> bool:
-        asked = request.path.startswith("/assets/") or (request.path == "/card.json" and came_by_socket(request))
-        return asked or _shows_certificate(request) or self._right(request) > Right.NONE
+        is_asset = request.path.startswith("/assets/")
+        return is_asset or _shows_certificate(request) or self._right(request) > Right.NONE
 
     def _right(self, request: web.Request) -> Right:
         """The right by session or token; a page that everybody reads leaves the header to proxies before it."""

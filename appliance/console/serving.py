@@ -21,6 +21,8 @@ log = logging.getLogger("appliance.console")
 _HEAD_SECONDS = 20.0
 """Longest wait for the head of a connection's first or next request; an open page asks every 3 s."""
 _CONNECTIONS_MAX = 256
+_BY_ANOTHER_USER = (errno.EPERM, errno.EISDIR, errno.EADDRINUSE, errno.ENOSPC)
+"""What keeps the socket from its place if another user of the directory has taken it, or filled the disk."""
 
 
 @contextlib.asynccontextmanager
@@ -94,12 +96,7 @@ async def _serve_on_socket(runner: web.AppRunner, path: Path) -> int | None:
         os.chmod(path, 0o600 if os.getuid() else 0o666)  # root's is every user's peer
         return os.stat(path).st_ino
     except OSError as error:
-        if error.errno in (
-            errno.EPERM,
-            errno.EISDIR,
-            errno.EADDRINUSE,
-            errno.ENOSPC,
-        ):  # by another user of the directory
+        if error.errno in _BY_ANOTHER_USER:
             log.warning("the VM's other control centers do not see this one", extra={"fields": {"reason": str(error)}})
             return None
         raise SettingsError([f"CONTROL_CENTER_LINKS={path.parent}: {error.strerror or error}"]) from error

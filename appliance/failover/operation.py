@@ -17,6 +17,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.naming import Naming
+from appliance.link.model.remembered import words
 from appliance.output import say
 from appliance.settings.values import Settings
 
@@ -76,7 +77,7 @@ class Operation:
 
     def __post_init__(self) -> None:
         self.naming = Naming.of(self.settings)
-        stamp = StateRecord(LINK, CopyState.ACTIVE, 0, operator(), self.choice.why, uuid.uuid4().hex)
+        stamp = StateRecord(LINK, CopyState.ACTIVE, 0, words(operator()), words(self.choice.why), uuid.uuid4().hex)
         timeout = self.settings.engine.transaction_timeout
         self.link = LinkStates(self.destination, self.naming, timeout, stamp)
 

@@ -4,7 +4,7 @@
 - ``child_process``: programs that the kernel ends with the process that started them.
 - ``command``: a command of ``bin/appliance``, as its room declares it.
 - ``bind``: the error of an unavailable port, as one line that names the setting to change; sockets' short names.
-- ``confinement``: what a process with secrets gives up at its start.
+- ``confinement``: limits that a process with secrets sets itself at its start.
 - ``ending``: a bounded wait for the end of something, which holds in a task that is being cancelled too.
 - ``http``: a small server for pages that are read with GET.
 - ``local_pages``: the pages of the VM's other processes, asked.

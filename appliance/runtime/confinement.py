@@ -1,4 +1,4 @@
-"""What a process gives up at its start, because it holds secrets.
+"""Limits that a process with secrets sets itself at its start.
 
 Its memory gets into no core dump, and no other process of its user reads it, or its environment (PR_SET_DUMPABLE).
 Forks inherit both; another program, such as Java, inherits the limit of core dumps alone.

@@ -11,7 +11,7 @@ from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.one_topic import with_one_topic
-from appliance.settings.parsers import without_login
+from appliance.settings.parsers import utf8, without_login
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
@@ -102,6 +102,7 @@ class _Reading:
                 self.faults.append(f"{variable.name}: missing: {variable.reason}{more}")
             return variable.absent
         try:
+            utf8(text)
             return variable.parse(text if variable.confidential else without_login(text))
         except ValueError as error:
             self.faults.append(f"{_shown(variable, text)}: {error}")

@@ -156,6 +156,15 @@ def listening_target(value: str) -> Target:
     return Target(parsed.host, int(port))
 
 
+def utf8(value: str) -> str:
+    """The value, unless the environment gave it in another encoding: it could not be sent, nor read again."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("expected UTF-8") from error
+    return value
+
+
 def without_login(value: str) -> str:
     """The value, unless it is a URL with a user or a password in it, which views and logs would show."""
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*|[^/?#]*:(?![0-9]+([/?#]|$)).*)@", value, re.DOTALL):

@@ -61,11 +61,11 @@ CASES = (
     ),
     _case(
         "KafkaReplicatorTopicStopped",
-        {f'kafka_replicator_topic_stopped{{topic="orders",{REPLICATOR}}}': "0x9 1x30"},
+        {f'kafka_replicator_topic_stopped{{topic="or`;ders",{REPLICATOR}}}': "0x9 1x30"},
         10,
         11,
-        f"No partition of the topic orders can be copied, link {ON_REPLICATOR}.",
-        topic="orders",
+        f"No partition of the topic or`;ders can be copied, link {ON_REPLICATOR}.",
+        topic="or`;ders",
     ),
     _case(
         "KafkaReplicatorNotCopying",

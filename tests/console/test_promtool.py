@@ -16,7 +16,7 @@ from appliance.settings.values import Side
 from appliance.status.model.metrics import exposition
 from appliance.tunnel.model.counters import Counters
 from deploy.monitoring.__main__ import FOLDER
-from deploy.monitoring.alerts import ALERTS
+from deploy.monitoring.alerts import ALERTS, TOPIC
 from tests.console.alert_cases import CASES, REPLICATOR, TUNNEL, Case
 from tests.support.exposition import NUMBERS, WELL_NUMBERS, tunnel_collector
 from tests.support.facts import complete, snapshot
@@ -61,7 +61,9 @@ def scenario(case: Case) -> Json:
 
 
 def description(case: Case) -> str:
-    return re.sub(r"{{ \$labels\.(\w+) }}", lambda label: case.labels[label[1]], DESCRIPTIONS[case.alert])
+    """The description with the values of the case; a topic within a command is cut to what a topic may be named."""
+    words = DESCRIPTIONS[case.alert].replace(TOPIC, re.sub("[^a-zA-Z0-9._-]", "_", case.labels.get("topic", "")))
+    return re.sub(r"{{ \$labels\.(\w+) }}", lambda label: case.labels[label[1]], words)
 
 
 def severity(alert: str) -> str:

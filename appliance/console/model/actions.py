@@ -40,7 +40,14 @@ class Action:
 _CHOICE = {"topic": "--topic", "why": "--why"}
 _PLACE = {"topic": "--topic", "partition": "--partition", "to": "--to"}
 
-ACTIONS: dict[str, Action] = {
+_DOCTOR = Action(
+    "Walk the path",
+    "Tries the whole path step by step, and names what to change.",
+    ("doctor", "destination", "--json"),
+    {},
+)
+
+ACTIONS: Mapping[str, Action] = {
     "pause": Action("Pause", "Stops copying until it is resumed. Nothing is lost.", ("pause", "--yes"), _CHOICE),
     "resume": Action(
         "Resume", "Resumes what is paused, and stopped partitions where a retry may help.", ("resume",), _CHOICE
@@ -79,12 +86,6 @@ ACTIONS: dict[str, Action] = {
         needed=("topic", "to"),
         confirmed=True,
     ),
+    **({} if DOCTOR_ELSEWHERE else {DOCTOR: _DOCTOR}),
 }
 """The commands by the name in their address."""
-if not DOCTOR_ELSEWHERE:
-    ACTIONS[DOCTOR] = Action(
-        "Walk the path",
-        "Tries the whole path step by step, and names what to change.",
-        ("doctor", "destination", "--json"),
-        {},
-    )

@@ -7,7 +7,7 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import visible
-from appliance.kafka.records.decompression import within_memory
+from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES
 from appliance.kafka.records.records import Record, unpack
 
 _THROTTLED_MAX = 10
@@ -39,9 +39,13 @@ def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]
     Raises:
         BatchCorrupt: a batch is damaged.
     """
-    batches, following = within_memory(*visible(fetched.records, fetched.aborted, offset, fetched.stable_end))
-    records: list[Record] = []
+    batches, following = visible(fetched.records, fetched.aborted, offset, fetched.stable_end)
+    records, room = list[Record](), LIMIT
     for data in batches:
         batch.verify(data)
-        records += unpack(data, offset)
+        some = unpack(data, offset)
+        room -= sum(len(each.body) + RECORD_BYTES for each in some)
+        if records and room < 0:
+            return records, data.header.base_offset
+        records += some
     return records, following

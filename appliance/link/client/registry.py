@@ -73,8 +73,8 @@ class Registry:
 
     ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
     lets others write to its copies, and tells them its ``topics``; ``_told`` are the records in which links do that.
-    ``api_key`` is the variable of the key that reads it. ``unreadable`` are
-    the skipped claims, and the newest skipped record that is none.
+    ``api_key`` is the variable of the key that reads it. ``unreadable`` are the skipped claims, and the newest skipped
+    record that is none.
     """
 
     cluster: Cluster

@@ -180,8 +180,8 @@ def _words(entry: AccessControlEntry) -> list[str]:
     return [entry.permission.name, entry.principal, entry.host, entry.operation.name]
 
 
-def _entry(words: list[str]) -> AccessControlEntry:
-    permission, principal, host, operation = map(text, words)
+def _entry(parts: list[str]) -> AccessControlEntry:
+    permission, principal, host, operation = map(text, parts)
     return AccessControlEntry(AclPermission[permission], principal, host, AclOperation[operation])
 
 
@@ -194,8 +194,8 @@ def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
         )
     return (
         f"destination topic {copy} belongs to link {claim.link}{claim.damage and f' ({claim.damage})'}: choose another "
-        f"{naming.variable}; when that "
-        "link is no more, take the copy over by `appliance resume --topic ... --from ... --take-over`"
+        f"{naming.variable}; when that link is no more, take the copy over by `appliance resume --topic ... --from ... "
+        "--take-over`"
     )
 
 

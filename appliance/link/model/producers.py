@@ -133,9 +133,9 @@ class Producers:
             ProducersLost: a lane's producer id is on a batch that no lane can have written.
         """
         lane, transactional = self._lane(header), header.attributes & TRANSACTIONAL
-        if lane is None and transactional and header.producer_id in self.unreadable:
-            raise ProducersLost(str(self.unreadable[header.producer_id]))
         if lane is None and transactional and header.producer_id not in self.others:
+            if header.producer_id in self.unreadable:
+                raise ProducersLost(str(self.unreadable[header.producer_id]))
             raise AssertionError(f"nobody has looked up producer id {header.producer_id}")
         if lane is not None and not transactional:
             raise ProducersLost(

@@ -68,18 +68,16 @@ def whole(value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
     return value
 
 
-def text(value: object) -> str:
+def text(value: object, errors: str = "strict") -> str:
     """A text that is UTF-8, without half a surrogate pair."""
     if not isinstance(value, str):
         raise TypeError("no text")
-    return value.encode().decode()
+    return value.encode(errors=errors).decode()
 
 
 def words(value: object) -> str:
     """A text that somebody typed: what was not UTF-8 in it is escaped."""
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value.encode(errors="backslashreplace").decode()
+    return text(value, "backslashreplace")
 
 
 def partition_of(key: Mapping[str, Any]) -> Partition:

@@ -16,8 +16,10 @@ XML_FETCHES = ("javax.xml.accessExternalDTD", "javax.xml.accessExternalSchema")
 """Java's properties of what XML may fetch: nothing, since a record would choose it."""
 _FETCHES_NOTHING = tuple(f"-D{name}=" for name in XML_FETCHES)
 
-_SMALL = (FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", _DIRECT.format(_DIRECT_MEGABYTES))
-JAVA_OPTIONS = (*_SMALL, *_FETCHES_NOTHING)
+JAVA_OPTIONS = (
+    *(FIRST_COMPILER, "-XX:+UseSerialGC", "-XX:-UsePerfData", _DIRECT.format(_DIRECT_MEGABYTES)),
+    *_FETCHES_NOTHING,
+)
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
 

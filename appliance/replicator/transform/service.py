@@ -34,7 +34,7 @@ SUBJECT = "SQL in flight"
 
 
 SILENCE_SECONDS = 60.0
-"""Time without progress after which a job is taken for one that hangs: a few thousand records at most."""
+"""Time in which Spark neither takes nor returns rows, after which a job is taken for one that hangs."""
 
 _LOOK_SECONDS = 1.0
 """Interval of the looks at a job's progress, in seconds."""

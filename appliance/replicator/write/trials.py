@@ -92,7 +92,8 @@ class Trials:
         undone = {
             replica: replace(held, trial=before)
             for replica, (trial, before) in self._void.items()
-            if replica in self.partitions.replicas and (held := self.partitions.position(replica)).trial == trial
+            if replica in self.partitions.replicas  # its position may be gone, with a removed topic
+            if (held := self.partitions.lane.checkpoint.positions.get(replica.source)) and held.trial == trial
         }
         if undone:
             await self.partitions.lane.commit([], undone)

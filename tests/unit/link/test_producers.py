@@ -98,6 +98,13 @@ def test_case_1026_a_name_that_cannot_be_read_stops_the_batches_of_its_producer_
     assert producers.is_copy(header(4001))
 
 
+def test_case_1050_a_producer_id_that_was_found_to_be_anothers_stays_so() -> None:
+    producers = known(LANE)
+    producers.others.add(4001)
+    producers.take([Record(3, 1, body(b'{"cluster":"grape","producer":4001}', b"{"))])
+    assert not producers.is_copy(header(4001))
+
+
 @pytest.mark.parametrize(
     ("transactional_id", "link"),
     [

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.errors import BrokerBusy, PartitionStopped, ProcessFailed
+from appliance.errors import BrokerBusy, Fenced, PartitionStopped, ProcessFailed
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.position import Position, SourcePlace, Trial
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
@@ -48,6 +49,13 @@ class Destination:
 
     state = LaneState.COPYING
 
+    def __post_init__(self) -> None:
+        self.replicas = [*self.positions]
+
+    @property
+    def checkpoint(self) -> LaneCheckpoint:
+        return LaneCheckpoint({of.source: held for of, held in self.positions.items()})
+
     @property
     def lane(self) -> "Destination":
         return self
@@ -55,10 +63,6 @@ class Destination:
     @property
     def reader(self) -> "Destination":
         return self
-
-    @property
-    def replicas(self) -> Collection[Replica]:
-        return self.positions
 
     def forget(self, _: Sequence[Replica]) -> None:
         pass
@@ -216,6 +220,20 @@ async def test_case_1041_no_restart_counts_a_trial_that_an_error_has_ended_which
     held.positions[replica(0)] = replace(POSITION, next_offset=5)  # an operator has moved it meanwhile
     await own.undo()
     assert held.positions[replica(0)] == replace(POSITION, next_offset=5)
+
+
+async def test_case_1050_the_position_of_a_removed_topic_is_not_looked_for() -> None:
+    held = destination(1, 300, (), 1)
+
+    async def fenced(_: Sequence[Chunk]) -> None:
+        raise Fenced("orders.copy")
+
+    own = Trials(cast("LanePartitions", held), fenced)
+    with pytest.raises(Fenced):
+        await own.each([held._read(replica(0))])
+    held.positions.clear()  # by a command that has fenced the lane, whose reader still has the partition
+    await own.undo()
+    assert held.positions == {}
 
 
 @pytest.mark.parametrize("found", [None, Trial(200, 300, 2)])

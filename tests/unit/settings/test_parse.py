@@ -25,6 +25,12 @@ def faults(changes: Mapping[str, str], role: Role = EVERY_ROLE) -> tuple[str, ..
     return refusal.value.faults
 
 
+def test_case_1050_a_value_in_another_encoding_is_refused_as_no_record_could_hold_it() -> None:
+    # A regex of shared topics was written in a form that its own link did not read again.
+    (fault,) = faults({"REPLICA_TOPICS_SOURCE_REGEX": "caf\udce9.*"})
+    assert fault == r"REPLICA_TOPICS_SOURCE_REGEX=caf\udce9.*: expected UTF-8"
+
+
 def test_the_required_variables_suffice() -> None:
     settings = parse(REQUIRED, EVERY_ROLE)
 
