@@ -16,7 +16,7 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,13 +51,18 @@ class JarSet:
             f'<dependency org="{organisation}" name="{name}" rev="{revision}" conf="default"/>'
             for organisation, name, revision in self.modules
         ) + "".join(f'<exclude org="{organisation}" module="{name}"/>' for organisation, name in self.excluded)
-        info = '<info organisation="appliance" module="demo"/>'
-        return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>\n'
+        return _ivy_file(dependencies)
 
     @property
     def directory(self) -> Path:
         """The directory of the set, which may not exist yet."""
         return cache_directory() / f"kafka-{self.version}-{hashlib.sha256(self.ivy_file.encode()).hexdigest()[:12]}"
+
+
+def _ivy_file(dependencies: str) -> str:
+    """A module description of Ivy with these dependencies, which are elements of it."""
+    info = '<info organisation="appliance" module="demo"/>'
+    return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>\n'
 
 
 def broker_jars(version: str = KAFKA_VERSION) -> JarSet:
@@ -128,6 +133,28 @@ def classpath(jar_set: JarSet = BROKER) -> str:
     return os.pathsep.join(str(jar) for jar in jars)
 
 
+def fetch_archive(organisation: str, name: str, revision: str) -> Path:
+    """A module that is published as a zip file, without dependencies; fetched once, as the jars are.
+
+    Raises:
+        ProcessFailed, ToolMissing: as ``classpath``.
+    """
+    archive = cache_directory() / f"{name}-{revision}" / f"{name}-{revision}.zip"
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with (cache_directory() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            partial = archive.parent / "partial"
+            partial.mkdir(parents=True, exist_ok=True)
+            ivy_file = partial / "ivy.xml"
+            wanted = f'<dependency org="{organisation}" name="{name}" rev="{revision}" transitive="false">'
+            wanted += f'<artifact name="{name}" type="zip" ext="zip"/></dependency>'
+            ivy_file.write_text(_ivy_file(wanted))
+            _run_ivy(cache_directory() / "ivy", ivy_file, f"{name} {revision}", ["zip"])
+            (partial / archive.name).rename(archive)
+    return archive
+
+
 def _complete_jars(directory: Path) -> list[Path]:
     """The jars that the manifest lists, sorted; empty when one of them, or the manifest, is missing or incomplete."""
     try:
@@ -155,7 +182,7 @@ def _fetch(jar_set: JarSet) -> list[Path]:
     ivy_cache = cache_directory() / "ivy"
     ivy_file = directory / "ivy.xml"
     ivy_file.write_text(jar_set.ivy_file)
-    _run_ivy(ivy_cache, ivy_file, jar_set.version)
+    _run_ivy(ivy_cache, ivy_file, f"Kafka {jar_set.version}")
     jars = sorted(directory.glob("*.jar"))
     check_pinned(jar_set, jars)
     partial = directory / f"{_MANIFEST}.partial"
@@ -164,20 +191,20 @@ def _fetch(jar_set: JarSet) -> list[Path]:
     return jars
 
 
-def _run_ivy(ivy_cache: Path, ivy_file: Path, version: str) -> None:
+def _run_ivy(ivy_cache: Path, ivy_file: Path, what: str, types: Sequence[str] = ("jar", "bundle")) -> None:
     """Fetch the modules that ``ivy_file`` names into its directory. An interrupted download continues where it
     stopped."""
     pattern = f"{ivy_file.parent}/[artifact]-[revision](-[classifier]).[ext]"
     command = [java(), "-jar", str(_ivy_jar()), "-cache", str(ivy_cache), "-ivy", str(ivy_file)]
-    command += ["-retrieve", pattern, "-types", "jar", "bundle", "-confs", "default"]
+    command += ["-retrieve", pattern, "-types", *types, "-confs", "default"]
     try:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=_DEADLINE)
     except subprocess.CalledProcessError as error:
         reason = _first_complaint(error.stdout + error.stderr)
-        raise ProcessFailed(f"Kafka {version} could not be downloaded, check the network: {reason}") from error
+        raise ProcessFailed(f"{what} could not be downloaded, check the network: {reason}") from error
     except subprocess.TimeoutExpired as error:
         raise ProcessFailed(
-            f"Kafka {version} was not downloaded within {_DEADLINE:.0f} s: check the network"
+            f"{what} was not downloaded within {_DEADLINE:.0f} s: check the network"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Rights to read and to command, by a token that is given in a form for a session, or with each request.
+"""Rights to read and to command: by a token with each request, or by a session, after a token in a form or a login.
 
 - A token is compared in constant time, before anything else: a right one is accepted at once, whatever others sent.
 - Answers to wrong ones are delayed; so that few connections wait, those beyond a bound are refused without a delay.
@@ -12,6 +12,7 @@ import enum
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from appliance.settings.secret import Secret
 from appliance.settings.target import is_ip_literal
@@ -30,6 +31,18 @@ class Right(enum.IntEnum):
     OPERATOR = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A session until ``end``, in seconds of the clock."""
+
+    end: float
+    right: Right
+    user: str
+
+
+_NO_SESSION = _Session(0.0, Right.NONE, "")
+
+
 class Access:
     """The tokens' check and the open sessions. ``clock`` is in seconds, and ``sleep`` waits for some."""
 
@@ -42,17 +55,17 @@ class Access:
         self._tokens = {right: token.reveal().encode() for right, token in tokens.items() if token}
         self._clock = clock
         self._sleep = sleep
-        self._sessions: dict[str, tuple[float, Right]] = {}
+        self._sessions: dict[str, _Session] = {}
         self._delayed = 0
 
-    def begin(self, right: Right) -> str:
-        """A new session's cookie."""
+    def begin(self, right: Right, user: str = "") -> str:
+        """A new session's cookie; ``user`` is empty after a token."""
         now = self._clock()
-        self._sessions = {key: session for key, session in self._sessions.items() if session[0] > now}
+        self._sessions = {key: session for key, session in self._sessions.items() if session.end > now}
         while len(self._sessions) >= _SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = now + SESSION_SECONDS, right
+        self._sessions[session] = _Session(now + SESSION_SECONDS, right, user)
         return session
 
     def end(self, session: str) -> None:
@@ -61,8 +74,15 @@ class Access:
 
     def in_session(self, session: str) -> Right:
         """The right of a session while it lasts."""
-        end, right = self._sessions.get(session, (0.0, Right.NONE))
-        return right if end > self._clock() else Right.NONE
+        return self._session(session).right
+
+    def user_in(self, session: str) -> str:
+        """The user of a session while it lasts; empty for one that a token began."""
+        return self._session(session).user
+
+    def _session(self, session: str) -> _Session:
+        present = self._sessions.get(session, _NO_SESSION)
+        return present if present.end > self._clock() else _NO_SESSION
 
     def given_by(self, authorization: str) -> Right:
         """The right of the token in a header: as a bearer's, or as the password of any user."""

@@ -27,8 +27,9 @@ class CommandBusy(ApplianceError):
 class CommandRun:
     """One run of a command; ``ended`` and ``exit_code`` are None while it runs. Times are in milliseconds."""
 
-    def __init__(self, title: str, command: Sequence[str]) -> None:
+    def __init__(self, title: str, command: Sequence[str], user: str = "") -> None:
         self.title = title
+        self.user = user
         self.command = tuple(command)
         self.began = now_ms()
         self.ended: int | None = None
@@ -51,7 +52,8 @@ class CommandRun:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 limit=_OUTPUT_MAX,
-                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+                # The login name is what the command records as its operator.
+                env=os.environ | {"PYTHONUNBUFFERED": "1"} | ({"LOGNAME": self.user} if self.user else {}),
             )
         except (OSError, ValueError) as error:
             self._add(f"it cannot be started: {error}")
@@ -104,19 +106,19 @@ class Commands:
         """True while a command runs."""
         return self._running is not None and not self._running.done()
 
-    def start(self, title: str, *commands: Sequence[str]) -> None:
-        """Start the commands, one after the other.
+    def start(self, title: str, *commands: Sequence[str], user: str = "") -> None:
+        """Start the commands, one after the other, in the name of ``user``, or of this process's if it is empty.
 
         Raises:
             CommandBusy: another one runs.
         """
         if self.running:
             raise CommandBusy("another command runs: wait for its end")
-        self._running = asyncio.create_task(self._run(title, commands), name="console command")
+        self._running = asyncio.create_task(self._run(title, commands, user), name="console command")
 
-    async def _run(self, title: str, commands: Sequence[Sequence[str]]) -> None:
+    async def _run(self, title: str, commands: Sequence[Sequence[str]], user: str) -> None:
         for command in commands:
-            run = CommandRun(title, command)
+            run = CommandRun(title, command, user)
             if command[0] == DOCTOR:
                 self.diagnosis = run
             else:

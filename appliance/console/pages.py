@@ -52,10 +52,11 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The viewer of a page: ``allowed`` to send commands; ``message`` is for them alone."""
+    """The viewer of a page: ``allowed`` to send commands; ``message`` is for them alone; ``user`` has logged in."""
 
     allowed: bool = False
     message: str = ""
+    user: str = ""
 
 
 class LinkPages:
@@ -175,8 +176,18 @@ class LinkPages:
         )
 
     def _commanding(self, viewer: Viewer) -> dict[str, Any]:
-        guarded = bool(self._settings.control_center.token)
-        return {"allowed": viewer.allowed, "guarded": guarded, "busy": self._commands.running}
+        own = self._settings.control_center
+        return {
+            "allowed": viewer.allowed,
+            "guarded": bool(own.token or own.login),
+            "takes_token": bool(own.token),
+            "user": viewer.user,
+            "busy": self._commands.running,
+        }
+
+    def login(self, message: str, path: str) -> str:
+        """The page after a login, which leads to ``path`` by itself, or without one, which says why."""
+        return filled("login.html", title="Login", link=self.link, message=message, path=path)
 
     @property
     def _sample(self) -> Sample:

@@ -12,12 +12,13 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.console import connect_routes
-from appliance.console.access import SESSION_SECONDS, Access, Right, from_elsewhere, known_host
+from appliance.console.access import Access, Right, from_elsewhere, known_host
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model.actions import ACTIONS, DOCTOR
 from appliance.console.model.tables import Query
 from appliance.console.neighbours import Neighbours, came_by_socket
 from appliance.console.pages import LinkPages, Viewer
+from appliance.console.sessions import WRONG, Sessions, form_of, seen
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError, Unreachable
@@ -31,8 +32,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _FORM_BYTES_MAX = 64 * 1024
 _CACHED_MAX = 64
-_WRONG = web.RequestKey("_WRONG", bool)
-"""Key of a request that gave one."""
 _ASSETS = Path(__file__).parent / "assets"
 _HEADERS = {
     "Content-Security-Policy": (
@@ -72,6 +71,7 @@ class ConsoleServer:
         self._access = access
         self._tunnel = tunnel
         self._pages = LinkPages(settings, watch, commands)
+        self._sessions = Sessions(settings.control_center, access, self._pages)
         self._cache: dict[object, str] = {}
         self._cached_of: object = None
         self._messages: dict[str, str] = {}
@@ -96,9 +96,9 @@ class ConsoleServer:
                 web.get(f"{own}/tunnel", self._tunnel_page),
                 web.get(f"{own}/actions", self._actions),
                 web.get(f"{own}/history.json", self._history),
-                web.post(f"{own}/session", self._begin_session),
-                web.post(f"{own}/session/end", self._end_session),
+                web.get(f"{own}/overview", self._overview),
                 web.post(f"{own}/actions/{{action}}", self._act),
+                *self._sessions.routes(),
                 *self._connect.routes(),
             ]
         )
@@ -117,7 +117,7 @@ class ConsoleServer:
         elif ".." in re.split(r"[/\\]", request.path):
             answer = web.Response(status=400, text="a path with .. is refused\n")
         elif own.closed and not by_socket and not self._may_read(request):
-            answer = _login_wanted(request)
+            answer = self._sessions.wanted(request)
         elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
             answer = web.Response(status=403, text="a request from another site is refused\n")
         else:
@@ -125,7 +125,7 @@ class ConsoleServer:
                 answer = await handler(request)
             except web.HTTPException as error:
                 answer = web.Response(status=error.status, text=f"{error.reason}\n", headers=_location(error))
-        if _WRONG in request and not await self._access.delay():
+        if WRONG in request and not await self._access.delay():
             answer = web.Response(status=429, text="too many wrong tokens at once\n", headers={"Retry-After": "5"})
         answer.headers.update(_HEADERS)
         answer.headers.setdefault("Cache-Control", "no-cache" if request.path.startswith("/assets/") else "no-store")
@@ -136,27 +136,26 @@ class ConsoleServer:
         return self._right(request) is Right.OPERATOR
 
     def _may_read(self, request: web.Request) -> bool:
-        is_asset = request.path.startswith("/assets/")
-        return is_asset or _shows_certificate(request) or self._right(request) > Right.NONE
+        is_open = request.path.startswith("/assets/") or self._sessions.begins_at(request.path)
+        return is_open or _shows_certificate(request) or self._right(request) > Right.NONE
 
     def _right(self, request: web.Request) -> Right:
         """The right by session or token; a page that everybody reads leaves the header to proxies before it."""
-        right = self._access.in_session(request.cookies.get(self._cookie, ""))
+        right = self._sessions.right(request)
         given = request.headers.get("Authorization", "")
         if right is Right.NONE and given and (self._settings.closed or request.method not in ("GET", "HEAD")):
             right = self._access.given_by(given)
             if right is Right.NONE:
-                request[_WRONG] = True
+                request[WRONG] = True
         return right
-
-    @property
-    def _cookie(self) -> str:
-        return f"session-{self._pages.link}"
 
     async def _root(self, request: web.Request) -> web.StreamResponse:
         """The page for a browser; Connect's root for a console."""
         if "text/html" not in request.headers.get("Accept", ""):
             return self._connect.root()
+        return await self._overview(request)
+
+    async def _overview(self, request: web.Request) -> web.StreamResponse:
         self._watch.look()
         return _html(request, self._pages.overview(await self._neighbours.cards()))
 
@@ -206,9 +205,10 @@ class ConsoleServer:
         return _html(request, self._pages.actions(self._viewer(request)))
 
     def _viewer(self, request: web.Request) -> Viewer:
+        user = self._sessions.user(request)
         if not self.allowed(request):
-            return Viewer()
-        return Viewer(allowed=True, message=self._messages.get(request.cookies.get(self._cookie, ""), ""))
+            return Viewer(user=user)
+        return Viewer(allowed=True, message=self._messages.get(self._sessions.key(request), ""), user=user)
 
     async def _history(self, _request: web.Request) -> web.StreamResponse:
         return web.json_response(self._watch.history.columns())
@@ -221,62 +221,27 @@ class ConsoleServer:
             return web.Response(status=502, text=f"{error}\n")
         return web.Response(status=status, body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
-    async def _begin_session(self, request: web.Request) -> web.StreamResponse:
-        form = await _form(request)
-        if self._access.of_token(form.get("token", "")) is not Right.OPERATOR:
-            request[_WRONG] = True
-            page = self._pages.actions(Viewer(message="That is not the token."))
-            return web.Response(status=403, text=page, content_type="text/html")
-        answer = _seen(f"/links/{self._pages.link}/actions")
-        answer.set_cookie(
-            self._cookie,
-            self._access.begin(Right.OPERATOR),
-            max_age=SESSION_SECONDS,
-            path=f"/links/{self._pages.link}/",
-            httponly=True,
-            samesite="Strict",
-            secure=request.secure or request.headers.get("X-Forwarded-Proto") == "https",
-        )
-        return answer
-
-    async def _end_session(self, request: web.Request) -> web.StreamResponse:
-        self._access.end(request.cookies.get(self._cookie, ""))
-        return _seen(f"/links/{self._pages.link}/actions")
-
     async def _act(self, request: web.Request) -> web.StreamResponse:
         """Start a command; its lines show on the page."""
         if not self.allowed(request):
-            raise web.HTTPForbidden(reason="this needs CONSOLE_TOKEN")
+            raise web.HTTPForbidden(reason="this needs an operator")
         name = request.match_info["action"]
         if name not in ACTIONS:
             raise web.HTTPNotFound(reason="there is no such command")
-        form = await _form(request)
+        form = await form_of(request)
         self._messages = {}
         try:
-            self._commands.start(ACTIONS[name].title, ACTIONS[name].command_line(form, self._pages.link))
+            line = ACTIONS[name].command_line(form, self._pages.link)
+            self._commands.start(ACTIONS[name].title, line, user=self._sessions.user(request))
         except (SettingsError, CommandBusy) as error:
-            self._messages = {request.cookies.get(self._cookie, ""): str(error)}
-        return _seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
+            self._messages = {self._sessions.key(request): str(error)}
+        return seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
 
 
 def _shows_certificate(request: web.Request) -> bool:
     """True if TLS has accepted a client certificate."""
     shown = request.transport and request.transport.get_extra_info("peercert")
     return bool(shown)
-
-
-def _login_wanted(request: web.Request) -> web.Response:
-    if request.path == "/health":  # for probes, which have no token
-        return web.Response()
-    headers = {"WWW-Authenticate": 'Basic realm="control center"'}
-    return web.Response(status=401, text="this needs CONSOLE_VIEWER_TOKEN, as any user's password\n", headers=headers)
-
-
-async def _form(request: web.Request) -> dict[str, str]:
-    try:
-        return {name: str(value) for name, value in (await request.post()).items()}
-    except (ValueError, LookupError, ConnectionError, RuntimeError) as error:
-        raise web.HTTPBadRequest(reason="the form cannot be read") from error
 
 
 def _query(request: web.Request) -> Query:
@@ -298,10 +263,6 @@ def _html(request: web.Request, page: str) -> web.Response:
     answer = web.Response(text=page, content_type="text/html")
     answer.enable_compression()
     return answer
-
-
-def _seen(path: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": path})
 
 
 def _location(error: web.HTTPException) -> dict[str, str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+from appliance.settings.page_login import PageLoginSettings, page_login_faults
 from appliance.settings.parsers import listed, listening_target, matching, optional
 from appliance.settings.pem_files import read_authorities, read_pair
 from appliance.settings.role import Role
@@ -94,6 +95,8 @@ class ControlCenterSettings:
         _of(_AUTHORITY, "PEM file of the authority of clients that read without that secret.", optional(Path)),
     ]
 
+    login: PageLoginSettings
+
     def url_at(self, listening: Target) -> str:
         """The address to which the other control centers' cards of this link lead, if it listens there."""
         return self.url or f"http{'s' if self.certificate else ''}://{listening}/"
@@ -101,7 +104,7 @@ class ControlCenterSettings:
     @property
     def closed(self) -> bool:
         """True if not everybody may read who reaches the page."""
-        return bool(self.viewer_token)
+        return bool(self.viewer_token or self.login)
 
     @property
     def files(self) -> dict[str, Path]:
@@ -121,11 +124,12 @@ class ControlCenterSettings:
 
 def page_faults(own: ControlCenterSettings) -> Iterator[str]:
     """The faults between the values, and of the files."""
+    yield from page_login_faults(own.login)
     if own.token and own.token == own.viewer_token:
         yield "CONSOLE_VIEWER_TOKEN: expected another secret than CONSOLE_TOKEN, with which viewers would command"
     if bool(own.certificate) != bool(own.key):
         yield f"{_CERTIFICATE} and {_KEY}: expected both files, or neither"
-    elif own.authority and not (own.certificate and own.closed):
+    elif own.authority and not (own.certificate and own.viewer_token):
         yield f"{_AUTHORITY}={own.authority}: expected with it {_CERTIFICATE} and CONSOLE_VIEWER_TOKEN"
     elif own.certificate:
         try:

@@ -52,6 +52,8 @@ def _certificates(settings: Settings, role: Role) -> Iterator[Mount]:
 def _page(settings: Settings, role: Role) -> Iterator[Mount]:
     if role & Role.CONSOLE:
         yield from (_folder(variable, file) for variable, file in settings.control_center.files.items())
+        if (authorities := settings.control_center.login.ca_file) is not None:
+            yield _file("CONSOLE_OIDC_CA_FILE", authorities)
 
 
 def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:
@@ -64,6 +66,11 @@ def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:
 def _folder(variable: str, file: Path) -> Mount:
     target = f"{DIRECTORY}/{variable}"
     return Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
+
+
+def _file(variable: str, file: Path) -> Mount:
+    target = f"{DIRECTORY}/{variable}.pem"
+    return Mount(variable, file.absolute(), target, target)
 
 
 def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
@@ -99,8 +106,7 @@ def _logins(settings: Settings, role: Role) -> Iterator[Mount]:
         for name, file in files.items():
             variable = cluster.variable(name)
             if file is not None and BY_NAME[variable].roles & role:
-                target = f"{DIRECTORY}/{variable}.pem"
-                yield Mount(variable, file.absolute(), target, target)
+                yield _file(variable, file)
         own = cluster.certificate
         if own and BY_NAME[cluster.variable("SSL_KEY_FILE")].roles & role:
             yield _folder(cluster.variable("SSL_CERTIFICATE_FILE"), own.file)
