@@ -23,7 +23,7 @@ from appliance.link.model.copy_states import CopyState, StateRecord, effective
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover
 from appliance.replicator.establish import Establishing
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 
 _AT_ONCE = 4
 

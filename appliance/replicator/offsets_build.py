@@ -35,7 +35,7 @@ from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Settings
 from appliance.verify.beginning import begin
 from appliance.verify.model.pairing import Pairing, Run
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 from appliance.verify.reader import Reader, Written
 from appliance.verify.side import Side
 

@@ -9,7 +9,7 @@ adopted the copy may hold doubles: then the comparison begins where the link beg
 from dataclasses import dataclass
 
 from appliance.link.model.claims import Adopted
-from appliance.verify.model.report import CopyState, counted
+from appliance.verify.model.span import CopyState, counted
 from appliance.verify.side import Side
 
 _LATEST = "REPLICA_TOPICS_START=latest did not ask for them"

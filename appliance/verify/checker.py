@@ -11,7 +11,8 @@ from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.report import CopyState, PartitionResult
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState
 from appliance.verify.partition import verdict_on, verify_every_record
 from appliance.verify.reader import Reader, Written
 from appliance.verify.side import Side

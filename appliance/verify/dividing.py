@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from appliance.errors import ApplianceError
 from appliance.kafka.records.batch import Batch
 from appliance.verify.checker import Checker
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 from appliance.verify.side import Side
 from appliance.verify.work import Job, divided, divisions
 

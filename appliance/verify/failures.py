@@ -8,7 +8,8 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
-from appliance.verify.model.report import CopyState, PartitionResult, counted
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState, counted
 from appliance.verify.reader import Choose, Reader, spans
 from appliance.verify.side import Side
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from appliance.link.model.replicas import Replica
 from appliance.verify.beginning import Beginning, begin
 from appliance.verify.model.comparison import Comparison, Difference, digest
-from appliance.verify.model.report import CopyState, PartitionResult, Span, counted
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState, Span, counted
 from appliance.verify.side import Side
 from appliance.verify.work import Job, digest_of_part
 

@@ -18,7 +18,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.link.client.origins import Origins
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.naming import Naming
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _DELETED = "OFFSET_OUT_OF_RANGE"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import placed, unpack
 from appliance.verify.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 from appliance.verify.model.stream import Stream
 from appliance.verify.reader import Reader
 

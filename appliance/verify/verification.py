@@ -23,7 +23,8 @@ from appliance.link.model.replicas import Replica, discover
 from appliance.verify.brought_back import brought_back
 from appliance.verify.checker import Checker
 from appliance.verify.failures import with_failure, with_letters
-from appliance.verify.model.report import CopyState, PartitionResult, counted
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState, counted
 from appliance.verify.partition import verdict_on
 from appliance.verify.partition_sql import PartitionSql, sql_of
 from appliance.verify.reader import Written, spans

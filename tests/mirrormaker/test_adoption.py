@@ -17,7 +17,7 @@ from appliance.adoption.model.report import AdoptionReport
 from appliance.errors import LinkRefused
 from appliance.failover.operation import Choice
 from appliance.settings.values import TopicNaming
-from appliance.verify.model.report import CopyState
+from appliance.verify.model.span import CopyState
 from appliance.verify.verification import Verification
 from tests.support.engine import Engine, Pair
 from tests.support.mirror_maker import adopted, running, when_stopped

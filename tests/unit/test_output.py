@@ -43,7 +43,8 @@ from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
 from appliance.tables import cell, show, table
 from appliance.transform.model import dry_run
-from appliance.verify.model.report import CopyState, PartitionResult, VerificationReport
+from appliance.verify.model.report import PartitionResult, VerificationReport
+from appliance.verify.model.span import CopyState
 from tests.support.facts import DESTINATION, ENDS_AT_100, NOW, SOURCE, group, metadata, snapshot
 from tests.support.facts import settings as link_settings
 

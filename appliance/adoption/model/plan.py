@@ -8,7 +8,7 @@ from appliance.adoption.model.newest import KeyedRecord, NewestHeld
 from appliance.link.model.replicas import Replica
 from appliance.listing import some
 from appliance.verify.model.pairing import Run
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 
 _LOSS = "--allow-loss"
 _DOUBLES = "--allow-doubles"

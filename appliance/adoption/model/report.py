@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from appliance.adoption.model.plan import Beginning
 from appliance.listing import first_lines, some
-from appliance.verify.model.report import counted
+from appliance.verify.model.span import counted
 
 _RUNS_MAX = 5
 

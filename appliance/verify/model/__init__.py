@@ -4,5 +4,5 @@
 - ``alignment``: where two logs meet that begin at different records.
 - ``pairing``: the records of two logs, paired one by one.
 - ``comparison``, ``newest``: every record, or the newest of each key.
-- ``report``: the result of one partition, and of all.
+- ``span``, ``report``: a range and an outcome in a word; the result of one partition, and of all.
 """

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record
-from appliance.verify.model.report import counted
+from appliance.verify.model.span import counted
 from appliance.verify.model.stream import Stream, compiled, plain
 
 _DIGESTED = struct.Struct(">BqqI")

@@ -35,7 +35,7 @@ from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.watcher import Watcher
-from appliance.verify.model.report import CopyState
+from appliance.verify.model.span import CopyState
 from appliance.verify.verification import Verification
 from tests.real.failover.test_removal import removed, restored
 from tests.support.administration import COMPACTED, configure, make_topic

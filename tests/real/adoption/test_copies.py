@@ -17,7 +17,7 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.translation import TranslationState
 from appliance.replicator.offsets_build import build
 from appliance.settings.values import TopicNaming
-from appliance.verify.model.report import CopyState, Span
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from tests.support.commands import command, settings_file

@@ -5,7 +5,7 @@ import pytest
 from appliance.link.model.link_sql import LinkSql
 from appliance.replicator.transform.ranges import Outcome, Range
 from appliance.transform.model.statement import Statement
-from appliance.verify.model.report import CopyState
+from appliance.verify.model.span import CopyState
 from tests.real.replicator.test_dead_letters import BAD, FailsOnBad, letters, send
 from tests.real.verify.test_verify import verify
 from tests.support.administration import delete_before

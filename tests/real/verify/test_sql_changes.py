@@ -8,7 +8,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.link_sql import LinkSql
 from appliance.replicator.write.lane import Lane
-from appliance.verify.model.report import CopyState
+from appliance.verify.model.span import CopyState
 from appliance.verify.partition_sql import PartitionSql
 from appliance.verify.verification import Plan, Verification
 from tests.real.verify.test_verify import produce

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from appliance.errors import PartitionStopped, SettingsError
-from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.reader import Reader
 from appliance.verify.sql import Evaluate
 from appliance.verify.verification import Verification

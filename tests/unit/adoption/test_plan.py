@@ -8,7 +8,7 @@ from appliance.adoption.model.alignment import Aligned, Originals
 from appliance.adoption.model.newest import KeyedRecord, NewestCopies, newest_held
 from appliance.adoption.model.plan import Allowed, Beginning, Logs, of_compared, of_newest, without_reading
 from appliance.link.model.replicas import Replica
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 
 REPLICA = Replica("orders", 0, "orange.orders", uuid.UUID(int=7), uuid.UUID(int=8))
 NOTHING = Allowed()

@@ -6,7 +6,8 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
 from appliance.replicator.transform.ranges import Outcome
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.work import Job
 from tests.support.batches import Written

@@ -17,7 +17,8 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.verify import failures, reader
 from appliance.verify.failures import with_failure, with_letters
-from appliance.verify.model.report import CopyState, PartitionResult, Span
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.reader import Reader
 from appliance.verify.side import Side
 from appliance.verify.verification import Plan, Verification

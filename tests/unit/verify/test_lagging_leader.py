@@ -15,7 +15,7 @@ from appliance.kafka.client.fetch import Fetched
 from appliance.link.model.replicas import Replica
 from appliance.verify import reader as verify_reader
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.report import Span
+from appliance.verify.model.span import Span
 from appliance.verify.partition import verify_every_record
 from appliance.verify.reader import Reader
 from appliance.verify.side import Side

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from appliance.kafka.records.batch import Batch
 from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
-from appliance.verify.model.report import CopyState, PartitionResult, Span
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.partition import verify_every_record
 from appliance.verify.side import Side
 from appliance.verify.work import Job

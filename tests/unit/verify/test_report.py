@@ -2,7 +2,8 @@ import json
 
 from rich.console import Console
 
-from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span, VerificationReport
+from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult, VerificationReport
+from appliance.verify.model.span import CopyState, Span
 
 EQUAL = PartitionResult(
     "orders",

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from appliance.link.model.link_sql import LinkSql, SqlChange
-from appliance.verify.model.report import NEWEST_RECORDS, CopyState, PartitionResult, Span
+from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.sql_changes import changed_from, without_doubtful
 
 ORDERS = ("orders", 0)

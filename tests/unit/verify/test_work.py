@@ -17,7 +17,8 @@ from appliance.kafka.records.batch import Batch
 from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
 from appliance.verify.model import comparison
-from appliance.verify.model.report import CopyState, PartitionResult, Span
+from appliance.verify.model.report import PartitionResult
+from appliance.verify.model.span import CopyState, Span
 from appliance.verify.partition import verify_every_record
 from appliance.verify.resume_file import ResumeFile
 from appliance.verify.side import Side
