@@ -45,7 +45,7 @@ from appliance.replicator.spark.spark_jvm import SparkJvm, driver_host
 from appliance.replicator.spark.submitted import SubmittedJvm
 from appliance.replicator.spark.task_reports import TaskReports
 from appliance.replicator.spark.transform_ends import Lanes, LanesOnHosts
-from appliance.replicator.spark.transform_jobs import Dial, Sql, run_jobs
+from appliance.replicator.spark.transform_jobs import Dial, Sql, prepare, run_jobs
 from appliance.runtime.background import unless_stopped
 from appliance.settings.bound import Bound
 from appliance.settings.secret import Secret
@@ -203,7 +203,7 @@ class Replicator:
         if spark.ui:
             log.info("Spark's page", extra={"fields": {"address": spark.ui}})
         if statement is not None:
-            preparing = asyncio.to_thread(spark.prepare_transform, statement, transform.salt, self._lanes())
+            preparing = asyncio.to_thread(prepare, spark, statement, transform.salt, self._lanes())
             self._sql = await in_time(preparing, _START_PATIENCE)
         return spark
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Awaitable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from appliance.errors import ApplianceError, ProcessFailed
@@ -15,8 +17,11 @@ from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import SparkJvm
 from appliance.replicator.spark.submitted import SubmittedJvm
 from appliance.replicator.spark.task_reports import TaskReports
+from appliance.replicator.spark.transform_listener import transforming
+from appliance.replicator.spark.worker import work
 from appliance.runtime.background import unless_stopped
 from appliance.settings.values import EngineSettings
+from appliance.version import VERSION
 
 log = logging.getLogger("appliance.replicator")
 
@@ -117,7 +122,9 @@ class Jobs:
         """
         began = asyncio.get_running_loop().time()
         self._renewed.clear()
-        job = asyncio.create_task(asyncio.to_thread(spark.run_job, endpoint, self.tasks, lanes), name="job")
+        task = partial(work, VERSION, dataclasses.asdict(endpoint), transforming)
+        description = f"{lanes} lanes in {self.tasks} tasks"
+        job = asyncio.create_task(asyncio.to_thread(spark.run, task, self.tasks, description), name="job")
         others = [asyncio.create_task(each, name="beside") for each in beside]
         reports, room_changes = self.reports, self._room_changes(spark, room)
         ends = self.stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait(), self._renewed.wait()

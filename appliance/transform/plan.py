@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.replicator.transform.ranges import ROOM_MAX
 from appliance.transform.catalyst import SPARK_ERRORS, Catalyst, class_of, record_reason
 from appliance.transform.checks import checked
 from appliance.transform.model.statement import (
@@ -30,7 +31,6 @@ from appliance.transform.model.statement import (
     OUTPUTS,
     RANGE,
     ROOM,
-    ROOM_MAX,
     SALT,
     SESSION,
     TEXTS,

@@ -10,7 +10,7 @@ from typing import Any
 from appliance.errors import PeerError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
-from appliance.replicator.spark.worker import own_settings
+from appliance.replicator.spark.host import own_settings
 from appliance.settings.values import Settings
 from appliance.verify.checker import Checker
 from appliance.verify.model.report import PartitionResult

@@ -16,7 +16,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.link_sql import LinkSql, salt_digest
 from appliance.replicator.spark.control_connection import dialled
 from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.transform_jobs import Sql, run_jobs
+from appliance.replicator.spark.transform_jobs import Sql, prepare, run_jobs
 from appliance.settings.secret import Secret
 from appliance.transform.model.statement import Statement, StatementRefused
 from appliance.verify.partition_sql import PartitionSql, ServedSql, statements_of
@@ -60,7 +60,7 @@ def prepared(
         at = [str(_socket(directory, len(plans), process)) for process in range(processes)]
         statement = Statement(sql.text, f"the link's SQL {sql.digest[:12]}", earlier=True)
         try:
-            plans[sql] = spark.prepare_transform(statement, salt if sql.salt else Secret(""), at)
+            plans[sql] = prepare(spark, statement, salt if sql.salt else Secret(""), at)
         except StatementRefused as error:
             refused[sql] = f"were copied by SQL that is refused: {error.faults[0]}"
     return PreparedSql(partitions, plans, refused, directory)

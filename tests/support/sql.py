@@ -19,7 +19,7 @@ from appliance.replicator.spark.control_server import ControlServer
 from appliance.replicator.spark.session import Spark
 from appliance.replicator.spark.spark_jvm import spark_jvm
 from appliance.replicator.spark.transform_ends import Lanes, LanesOnHosts
-from appliance.replicator.spark.transform_jobs import Dial, Sql, run_jobs
+from appliance.replicator.spark.transform_jobs import Dial, Sql, prepare, run_jobs
 from appliance.replicator.spark.transform_listener import serving_hosts
 from appliance.replicator.transform.ranges import Outcome, Range
 from appliance.replicator.transform.service import TransformService
@@ -114,7 +114,7 @@ async def running_sql(
         async with way as (lanes, dial):
             made.token = lanes.token.reveal() if isinstance(lanes, LanesOnHosts) else ""
             given = Statement(statement), Secret(salt), lanes
-            made.sql = await asyncio.to_thread(spark.prepare_transform, *given)
+            made.sql = await asyncio.to_thread(prepare, spark, *given)
             jobs = asyncio.create_task(run_jobs(made, 0, dial, threads), name="jobs")
             try:
                 yield made

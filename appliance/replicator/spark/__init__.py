@@ -6,7 +6,7 @@
 - ``configuration``, ``passed_conf``: its settings; pure.
 - ``transform_plan``, ``transform_jobs``, ``transform_ends``: the jobs of SQL in flight, and their way to the lanes.
 - ``transform_listener``, ``transform_addresses``, ``address_messages``: that way between hosts.
-- ``daemon``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, one task, its lanes, its reports.
+- ``daemon``, ``host``, ``worker``, ``task_runner``, ``task_reports``: the tasks' processes, their host, one task, its lanes, its reports.
 - ``assignment``: the messages of driver and tasks; pure.
 - ``control_server``, ``control_listener``, ``control_client``, ``control_connection``: their transport.
 - ``query_listener``: the listener of the progress.

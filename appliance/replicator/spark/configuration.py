@@ -5,7 +5,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from appliance.replicator.spark.passed_conf import CONFIDENTIAL, EXECUTOR_OPTIONS, merged
-from appliance.replicator.transform.ranges import ROWS_AT_ONCE
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.values import EngineSettings
 
@@ -22,6 +21,11 @@ JAVA_OPTIONS = (
 )
 """Spark's Java schedules few jobs: the second compiler and the parallel collector would cost more than they gain. Bytes
 that arrive at a port are kept in direct memory until the sender is known: a stranger fills no more than that."""
+
+ROWS_AT_ONCE = 2_000
+"""Rows that Spark gets at once, and sends at once. It has no other bound: to look at their bytes before each row would
+take a fifth of a job. So a record counts as several rows if it is large, or may become so.
+"""
 
 _ROWS_MEGABYTES = 48
 """More direct memory for the rows of each task: ``ROWS_AT_ONCE`` of them, with room, and Arrow doubles its buffers."""

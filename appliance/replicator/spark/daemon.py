@@ -12,7 +12,8 @@ import traceback
 import pyspark.worker  # noqa: F401  what each fork would import
 from pyspark import daemon
 
-import appliance.replicator.spark.worker  # noqa: F401  what each task would import
+import appliance.replicator.spark.transform_listener
+import appliance.replicator.spark.worker  # noqa: F401
 from appliance.runtime.child_process import die_with
 from appliance.runtime.confinement import keep_memory_private
 

@@ -4,7 +4,6 @@ Spark places the tasks and restarts them when they fail. Correctness does not de
 fences the first.
 """
 
-import dataclasses
 import itertools
 import logging
 import os
@@ -22,17 +21,10 @@ from pyspark.util import _load_from_socket
 
 from appliance.errors import ProcessFailed, SqlRefused
 from appliance.replicator.spark.configuration import XML_FETCHES, slots_each
-from appliance.replicator.spark.control_client import DriverEndpoint
 from appliance.replicator.spark.py4j_gateway import closed_gateway
 from appliance.replicator.spark.spark_error import spark_error
 from appliance.replicator.spark.spark_jvm import LOOPBACK
-from appliance.replicator.spark.transform_ends import Lanes
-from appliance.replicator.spark.transform_jobs import Sql
-from appliance.replicator.spark.worker import work
-from appliance.settings.secret import Secret
 from appliance.settings.values import EngineSettings
-from appliance.transform.model.statement import Statement
-from appliance.version import VERSION
 
 _SPARK_ERRORS = (Py4JError, PySparkException)
 """A context with a session of SQL raises many of Java's errors as PySpark's own."""
@@ -122,23 +114,23 @@ class Spark:
             connections.rotate()
             self._context._jsc.setCallSite(self._context.appName)
 
-    def run_job(self, endpoint: DriverEndpoint, tasks: int, lanes: int) -> None:
-        """Run this many tasks, which ask the driver for their assignments; returns when all have ended.
+    def run(self, function: Callable[[int, int], None], tasks: int, description: str) -> None:
+        """Run this many tasks, each of which calls a function of a module of ours; returns when all have ended.
+
+        Its arguments are the task's number, and Spark's number of the attempt.
 
         Raises:
             ProcessFailed: a task failed on every try.
         """
-        given = dataclasses.asdict(endpoint)
 
         def task(number: int, _: Iterator[int]) -> Iterator[int]:
-            attempt = TaskContext.get().taskAttemptId()  # type: ignore[union-attr]
-            work(VERSION, {"endpoint": given, "hello": {"task": number, "attempt": attempt}})
+            function(number, TaskContext.get().taskAttemptId())  # type: ignore[union-attr]
             return iter(())
 
         name = self._context.appName
         work_of_tasks = self._context.parallelize(range(tasks), tasks).mapPartitionsWithIndex(task).setName(name)
         try:
-            self._collect(work_of_tasks, name, described(name, tasks, lanes))
+            self._collect(work_of_tasks, name, f"{name}: {description}")
         except _SPARK_ERRORS as error:
             raise ProcessFailed(spark_error(str(error))) from error
 
@@ -156,20 +148,10 @@ class Spark:
             raise ProcessFailed(spark_error(str(error))) from error
         return result
 
-    def prepare_transform(self, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
-        """Prepare the SQL for the tasks at these sockets, or on other hosts.
-
-        Raises:
-            StatementRefused: the SQL cannot be used.
-            ProcessFailed: Spark has ended.
-        """
-        # It loads the whole of PySpark's SQL.
-        from appliance.replicator.spark.transform_plan import TransformPlan
-
-        try:
-            return TransformPlan(self._context, statement, salt, sockets)
-        except _SPARK_ERRORS as error:
-            raise ProcessFailed(spark_error(str(error))) from error
+    @property
+    def context(self) -> Any:
+        """PySpark's context of the application."""
+        return self._context
 
     def sql_session(self) -> Any:
         """A session of Spark SQL in the application."""
@@ -226,11 +208,6 @@ class Spark:
     def cancel(self) -> None:
         """End the job by force: its Python workers are killed within seconds."""
         self._context.cancelAllJobs()
-
-
-def described(name: str, tasks: int, lanes: int) -> str:
-    """The description of the job that runs a link's lanes in tasks, as Spark's page shows it."""
-    return f"{name}: {lanes} lanes in {tasks} tasks"
 
 
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")

@@ -13,9 +13,9 @@ from appliance.link.model.naming import Naming
 from appliance.replicator.model.chunk import Ledger
 from appliance.replicator.read.source_reader import SourceReader
 from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
-from appliance.replicator.transform.service import TransformService
 from appliance.replicator.write.lane import Lane
 from appliance.replicator.write.lane_runner import LaneRunner
+from appliance.replicator.write.transformation import Transform
 from appliance.settings.values import EngineSettings
 
 _STOP_SECONDS = 10.0
@@ -23,6 +23,11 @@ _STOP_SECONDS = 10.0
 
 The next start aborts a transaction that was cut off, as after a kill.
 """
+
+Transforming = Callable[
+    [Callable[[str, ApplianceError | None], None]], contextlib.AbstractAsyncContextManager[Transform]
+]
+"""Gives what the records pass, such as SQL, while a block runs; the callable is told its problems."""
 
 _BEAT = 5.0
 """Interval of an idle task's heartbeats, in seconds."""
@@ -37,14 +42,6 @@ class _Running:
     task: asyncio.Task[None]
 
 
-@dataclass(frozen=True, slots=True)
-class Transforming:
-    """SQL in flight: whether a record that it fails on stops its partition, and the way to serve its jobs."""
-
-    stops: bool
-    serving: Callable[[TransformService], contextlib.AbstractAsyncContextManager[None]]
-
-
 class TaskRunner:
     """Copies with the lanes of the newest assignment; made and run once, in one event loop.
 
@@ -55,7 +52,7 @@ class TaskRunner:
         engine: the settings of copying.
         owner: the name that the lanes leave at the destination.
         report: called with the lanes' problems, and periodically with the sums of their copies.
-        transforming: the SQL that the records pass, if there is one.
+        transforming: what the records pass, if there is something.
     """
 
     def __init__(
@@ -77,8 +74,8 @@ class TaskRunner:
         self._origins = Origins(source) if naming.is_identical else None
         self._names = Origins(destination)
         self._reader = SourceReader(source, self._tell, self._origins)
-        self._sql = TransformService(transforming.stops, self._tell) if transforming else None
-        self._serving = transforming.serving(self._sql) if transforming and self._sql else contextlib.nullcontext()
+        self._transforming = transforming
+        self._transform: Transform | None = None
         self._ledger = Ledger()
         self._assignment = Assignment()
         self._running: dict[int, _Running] = {}
@@ -92,7 +89,9 @@ class TaskRunner:
             Superseded: another try of this task took a lane: one of the two has to end.
             ApplianceError: the error of the assignments.
         """
-        async with self._serving:
+        async with contextlib.AsyncExitStack() as stack:
+            if self._transforming is not None:
+                self._transform = await stack.enter_async_context(self._transforming(self._tell))
             await self._run(assignments)
 
     async def _run(self, assignments: AsyncIterator[Assignment]) -> None:
@@ -140,7 +139,7 @@ class TaskRunner:
             self._engine,
             self._tell,
             ledger=self._ledger,
-            sql=self._sql,
+            sql=self._transform,
             statement=self._assignment.sql,
         )
         stopping = asyncio.Event()

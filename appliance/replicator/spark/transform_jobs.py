@@ -9,9 +9,14 @@ from typing import Protocol
 
 from appliance.errors import ProcessFailed
 from appliance.replicator.spark.control_connection import Stream
+from appliance.replicator.spark.session import Spark
+from appliance.replicator.spark.spark_error import spark_error
+from appliance.replicator.spark.transform_ends import Lanes
 from appliance.replicator.transform.messages import decode_ranges, encode
 from appliance.replicator.transform.ranges import Range
 from appliance.replicator.transform.stream import read_message
+from appliance.settings.secret import Secret
+from appliance.transform.model.statement import Statement
 
 log = logging.getLogger("appliance.replicator")
 
@@ -52,6 +57,23 @@ class Sql(Protocol):
 
     def reason(self, record: Range) -> str:
         """The reason for which the SQL fails on a record alone; empty if there is none."""
+
+
+def prepare(spark: Spark, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
+    """Prepare the SQL for the tasks at these sockets, or on other hosts.
+
+    Raises:
+        StatementRefused: the SQL cannot be used.
+        ProcessFailed: Spark has ended.
+    """
+    # It loads the whole of PySpark's SQL.
+    from appliance.replicator.spark.transform_plan import TransformPlan
+    from appliance.transform.catalyst import SPARK_ERRORS
+
+    try:
+        return TransformPlan(spark.context, statement, salt, sockets)
+    except SPARK_ERRORS as error:
+        raise ProcessFailed(spark_error(str(error))) from error
 
 
 Dial = Callable[[], Awaitable[Stream]]

@@ -1,16 +1,38 @@
-"""The listener at which a task serves the SQL's jobs of other hosts and the driver, protected as the driver's own."""
+"""The SQL of a Spark task: its service for the jobs of its host, or of other hosts by a listener like the driver's."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from appliance.errors import PeerError
+from appliance.replicator.model.problem_log import Notice
 from appliance.replicator.spark.address_messages import Question
 from appliance.replicator.spark.assignment import Hello
-from appliance.replicator.spark.control_client import ControlClient
+from appliance.replicator.spark.control_client import ControlClient, DriverEndpoint, transform_socket
 from appliance.replicator.spark.control_listener import ControlListener
+from appliance.replicator.spark.task_runner import Transforming
 from appliance.replicator.transform.service import SUBJECT, TransformService
 from appliance.settings.target import Target
+from appliance.settings.values import OnTransformError
+
+
+def transforming(endpoint: DriverEndpoint, task: int, driver: ControlClient) -> Transforming | None:
+    """The link's SQL, which a task serves; None if records are copied as they are."""
+    if not endpoint.on_transform_error:
+        return None
+
+    @contextlib.asynccontextmanager
+    async def serving(tell: Notice) -> AsyncIterator[TransformService]:
+        service = TransformService(endpoint.on_transform_error == OnTransformError.STOP, tell)
+        if isinstance(endpoint.at, str):
+            jobs = service.serving(transform_socket(Path(endpoint.at), task))
+        else:
+            jobs = serving_hosts(service, task, driver, endpoint.token)
+        async with jobs:
+            yield service
+
+    return serving
 
 
 class TransformListener(ControlListener):

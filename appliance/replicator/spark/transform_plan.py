@@ -18,10 +18,10 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from appliance.kafka.records.outgoing import records_at
+from appliance.replicator.spark.host import require_release
 from appliance.replicator.spark.spark_error import spark_error
 from appliance.replicator.spark.transform_ends import Attempt, Lanes, connected
 from appliance.replicator.spark.transform_jobs import JobFailed
-from appliance.replicator.spark.worker import require_release
 from appliance.replicator.transform.ends import sink, source
 from appliance.replicator.transform.ranges import Range
 from appliance.settings.secret import Secret

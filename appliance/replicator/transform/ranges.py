@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.transform.model.statement import ROOM_MAX
 
-ROWS_AT_ONCE = 2_000
-"""Rows that Spark gets at once, and sends at once. It has no other bound: to look at their bytes before each row would
-take a fifth of a job. So a record counts as several rows if it is large, or may become so.
-"""
+ROOM_MAX = 8_192_000
+"""The most bytes by which a record may grow."""
 
 ROW_BYTES = 2 * 1024
 """Bytes of a record for each row that it counts as, beside its own. Rows that mean nothing follow it for the others."""

@@ -25,7 +25,8 @@ from appliance.kafka.records.arrays.decoding import (
 from appliance.kafka.records.arrays.headers import check_headers, header_lists, opaque_headers
 from appliance.kafka.records.arrays.varints import Booleans, Integers
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.replicator.transform.ranges import ROOM_BYTES, ROW_BYTES, ROWS_AT_ONCE, Range
+from appliance.replicator.spark.configuration import ROWS_AT_ONCE
+from appliance.replicator.transform.ranges import ROOM_BYTES, ROW_BYTES, Range
 from appliance.transform.model.statement import END, FILLER, MARK, OPAQUE, RANGE, SALT, TEXTS
 from appliance.transform.rows import schema_of
 

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from appliance.errors import SettingsError
+from appliance.replicator.transform.ranges import ROOM_MAX
 from appliance.settings.transform import TransformSettings, read_sql
 
 RECORDS = "records"
@@ -28,9 +29,6 @@ read it, and each binary."""
 
 ROOM = "_room"
 """The column with the bytes by which a record may grow."""
-
-ROOM_MAX = 8_192_000
-"""The most bytes by which a record may grow."""
 
 NO_REASON = f"Spark gives no reason: it may make over {ROOM_MAX // 10**6} MB of it"
 """The reason of a record that fails for none of Spark's."""

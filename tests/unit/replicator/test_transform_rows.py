@@ -8,8 +8,9 @@ import pytest
 
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body_of, fields_of
+from appliance.replicator.spark.configuration import ROWS_AT_ONCE
 from appliance.replicator.transform.messages import LEAD, decode, decode_batches, encode_done
-from appliance.replicator.transform.ranges import ROWS_AT_ONCE, WEIGHT_MAX, Range
+from appliance.replicator.transform.ranges import WEIGHT_MAX, Range
 from appliance.replicator.transform.row_reader import Confirmed, RowReader
 from appliance.replicator.transform.row_writer import RangeDamaged, RowWriter
 from appliance.transform.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE, TEXTS

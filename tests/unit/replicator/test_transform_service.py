@@ -10,10 +10,11 @@ from typing import cast
 import pytest
 
 from appliance.errors import ApplianceError, ProcessFailed
+from appliance.replicator.spark.configuration import ROWS_AT_ONCE
 from appliance.replicator.transform import ends
 from appliance.replicator.transform.connection import Connection
 from appliance.replicator.transform.messages import LEAD, Fields, decode, encode, encode_ranges
-from appliance.replicator.transform.ranges import ROWS_AT_ONCE, Failure, Range
+from appliance.replicator.transform.ranges import Failure, Range
 from appliance.replicator.transform.rounds import Pending
 from appliance.replicator.transform.service import TransformService
 from appliance.replicator.transform.stream import read_message
