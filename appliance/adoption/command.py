@@ -7,8 +7,8 @@ from appliance.adoption.finding import Choice
 from appliance.adoption.mirror_maker import MirrorMaker
 from appliance.adoption.model.plan import Allowed
 from appliance.adoption.model.report import AdoptionReport
-from appliance.failover.command import Work, add_options, run_with
 from appliance.failover.operation import WAIT_SECONDS, Operation
+from appliance.failover.runner import Work, add_options, run_with
 from appliance.runtime.command import Command, seconds
 
 

@@ -10,16 +10,19 @@
 After a kill anywhere, the same command continues, even when the positions are gone.
 """
 
+import argparse
 import asyncio
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.failover.group_places import withdraw_places
 from appliance.failover.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.failover.operation import Operation
-from appliance.failover.removal import GivingUp
+from appliance.failover.removal import LETTERS, GivingUp
+from appliance.failover.runner import add_terms, run_with
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
@@ -28,6 +31,7 @@ from appliance.link.model.checkpoint import OPERATOR
 from appliance.link.model.claims import Claim, given_up
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, change, effective
 from appliance.link.model.naming import HEARTBEATS, Naming
+from appliance.runtime.command import Command
 
 TAKEN_BACK_SECONDS = 8.0
 """Time in which a running replicator finds the operator's name on a lane and takes it back, in seconds."""
@@ -165,3 +169,20 @@ async def _require_left_alone(operation: Operation, index: int) -> None:
         if owner is not None and owner.run != OPERATOR:
             raise LinkRefused(f"a replicator of this link runs, on {owner.host}: stop it first")
         await asyncio.sleep(_PAUSE)
+
+
+def _link_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("action", choices=["delete"], help="give the link up")
+    add_terms(command)
+    command.add_argument("--delete-copies", action="store_true", help="delete the copies, but for promoted ones")
+    command.add_argument("--delete-dead-letters", action="store_true", help=LETTERS)
+
+
+LINK_COMMAND = Command(
+    "Gives the link up: deletes its positions, maps of offsets, what a failback has left at the source and, with "
+    "MM2_FORMATS, MirrorMaker 2's topics of this link. The copies stay, unless --delete-copies is given, and another "
+    "link may take them. Refused while a replicator runs; one that starts later ends, and says why. "
+    "`appliance resume --adopt-positions` makes the link anew. Killed anywhere, the same command again finishes it.",
+    run_with(lambda parsed: partial(delete_link, delete_copies=parsed.delete_copies)),
+    _link_options,
+)

@@ -1,9 +1,13 @@
 """Pausing and resuming copies."""
 
+from functools import partial
+
 from appliance.failover.both_logs import both_logs
 from appliance.failover.model.report import Report
 from appliance.failover.operation import Operation
+from appliance.failover.runner import add_options, run_of
 from appliance.link.model.copy_states import CopyEvent, change
+from appliance.runtime.command import Command
 
 
 async def set_paused(operation: Operation, event: CopyEvent) -> Report:
@@ -21,3 +25,11 @@ async def set_paused(operation: Operation, event: CopyEvent) -> Report:
             await operation.consent(f"{event.value} {', '.join(record.subject for record in made.records)}")
         made = await link.change(subjects, event)
     return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept)
+
+
+PAUSE = Command(
+    "Pauses copying until `appliance resume`. Every lane is fenced first: when the command ends, nothing more is "
+    "copied, whichever replicator runs.",
+    run_of(partial(set_paused, event=CopyEvent.PAUSE)),
+    add_options,
+)

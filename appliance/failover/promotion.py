@@ -4,6 +4,7 @@ Both fence every lane with ``failing over``, settle groups and losses, and then 
 anywhere, the same command continues from there.
 """
 
+import argparse
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,10 +16,12 @@ from appliance.failover.last_sync import are_told, last_sync
 from appliance.failover.link_states import Subjects
 from appliance.failover.model.loss import BothLogs, PartitionLoss, losses, number, total
 from appliance.failover.model.report import Report
-from appliance.failover.operation import Operation
+from appliance.failover.operation import WAIT_SECONDS, Operation
+from appliance.failover.runner import add_options, run_of
 from appliance.failover.source_transactions import find_torn
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, States, change, effective
 from appliance.listing import some
+from appliance.runtime.command import Command, seconds
 
 _PAUSE = 0.5
 _SAY_AGAIN = 10
@@ -261,3 +264,29 @@ def _require_nothing_behind(operation: Operation, logs: BothLogs) -> None:
         known = all(loss.behind is not None for loss in behind)
         what = "the source still takes writes: stop the producers" if known else "not all is known: promote again"
         raise LinkRefused(f"{what}, or promote with --allow-loss: {some(behind, _NAMED, '; ')}; copying goes on")
+
+
+def _promote_options(command: argparse.ArgumentParser) -> None:
+    add_options(command)
+    command.add_argument(
+        "--allow-loss", action="store_true", help="promote though something is behind, or the source takes writes"
+    )
+    command.add_argument(
+        "--wait", type=seconds, default=WAIT_SECONDS, metavar="SECONDS", help="for the copies (default: %(default)g)"
+    )
+
+
+FAILOVER = Command(
+    "Promotes the copies when the source is lost: fences every lane, so that no replicator can write to them any "
+    "more, finishes the groups if the source answers, and prints for each partition how far it is copied and what is "
+    "lost. What nobody knows is unknown, never 0. Killed anywhere, the same command again finishes it.",
+    run_of(failover),
+    add_options,
+)
+
+PROMOTE = Command(
+    "Promotes the copies as planned, with nothing lost: waits until nothing is behind, fences every lane, and asks "
+    "the source again. If it still takes writes, copying goes on and the command refuses. Stop the producers first.",
+    run_of(promote),
+    _promote_options,
+)

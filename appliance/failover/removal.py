@@ -9,14 +9,17 @@
 After a kill anywhere, the same command continues.
 """
 
+import argparse
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.both_logs import both_logs
 from appliance.failover.group_places import withdraw_places
 from appliance.failover.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.failover.operation import Operation
+from appliance.failover.runner import add_options, run_with
 from appliance.kafka.client.topics import delete_topics
 from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.client.registry import Registry
@@ -24,6 +27,7 @@ from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States,
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import UNACCOUNTED, UNKNOWN
 from appliance.listing import some
+from appliance.runtime.command import Command
 
 
 async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> RemovalReport:
@@ -153,3 +157,23 @@ class GivingUp:
         await delete_topics(self.operation.destination, {name: self.there.topics[name].id for name in letters})
         chosen = {each.copy: self.there.topics[each.copy].id for each in copies if each.deleted}
         await delete_topics(self.operation.destination, chosen)
+
+
+LETTERS = "with them, delete the topics of their dead letters"
+"""The help of the option that does so."""
+
+
+def _removal_options(command: argparse.ArgumentParser) -> None:
+    add_options(command, "the source topics; '.*' is all that there are now")
+    command.add_argument("--delete-copy", action="store_true", help="delete the copies, but for those of others")
+    command.add_argument("--delete-dead-letters", action="store_true", help=LETTERS)
+
+
+RM_TOPIC = Command(
+    "Stops copying topics for good, though they match REPLICA_TOPICS_SOURCE_REGEX. Each copy stays as a topic of its "
+    "own, which another link may take, unless --delete-copy is given. Their positions and maps of offsets are given "
+    "up. `appliance resume --removed --topic` copies them again, from where you then say. Killed anywhere, the same "
+    "command again finishes it.",
+    run_with(lambda parsed: partial(remove_topics, delete_copies=parsed.delete_copy)),
+    _removal_options,
+)

@@ -7,8 +7,8 @@ from functools import partial
 
 from appliance.errors import SettingsError
 from appliance.failover.both_logs import both_logs
-from appliance.failover.command import Work, add_terms, run_with
 from appliance.failover.operation import Operation
+from appliance.failover.runner import Work, add_terms, run_with
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.copy_states import CopyState, States, effective

@@ -7,6 +7,7 @@
 After a kill anywhere, the same command continues with the offsets of the first run, and moves no position twice.
 """
 
+import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any
 from appliance.errors import LinkRefused, SettingsError
 from appliance.failover.link_states import Moves
 from appliance.failover.operation import Operation
+from appliance.failover.runner import Work, add_options, run_with
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
@@ -25,10 +27,11 @@ from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
 from appliance.listing import some
 from appliance.program import PROGRAM, quoted, topic_option
-from appliance.replicator.model.position_change import Change, Kind, Place, moved
+from appliance.replicator.model.position_change import PLACES, Change, Kind, Place, moved
 from appliance.replicator.model.reset_report import ResetReport, numbers
 from appliance.replicator.resume import claims_of_others, source_places, with_divergence, with_ends, with_losses
 from appliance.replicator.write.admission import identity_fault
+from appliance.runtime.command import Command
 
 _OPTION = "--to"
 _NAMED = 10
@@ -251,3 +254,22 @@ def _there(found: DiscoveredTopics) -> set[str]:
 def _is_made(change: Change, held: Position | None) -> bool:
     """True if an earlier try has made the change."""
     return held is not None and _IDENTITY(held) == _IDENTITY(change.after)
+
+
+def _reset_options(command: argparse.ArgumentParser) -> None:
+    add_options(command, "only these source topics (default: all)")
+    command.add_argument("--partition", type=int, metavar="N", help="only this partition of each topic")
+    command.add_argument("--to", required=True, metavar="WHERE", help=PLACES)
+
+
+def _reset(parsed: argparse.Namespace) -> Work:
+    return partial(reset, place=Place.parse("--to", parsed.to), number=parsed.partition)
+
+
+RESET = Command(
+    "Sets where copying goes on. Forwards, the offsets that are left out go to the gap ledger. Backwards, records are "
+    "copied again, behind those that the copy holds. Both are printed by number first. A topic that is promoted, or on "
+    "its way, is refused. Killed anywhere, the same command again ends it at the same offsets.",
+    run_with(_reset),
+    _reset_options,
+)

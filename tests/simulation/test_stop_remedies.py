@@ -23,7 +23,7 @@ from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
 from appliance.link.model.stops import Remedy, StopKind
 from appliance.program import PROGRAM
-from appliance.replicator import command
+from appliance.replicator import resume_command
 from appliance.replicator.read.buffer import Buffer
 from appliance.replicator.transform.ranges import Failure, Outcome, Range
 from appliance.replicator.write.lane import Lane
@@ -78,7 +78,7 @@ class Stopped(Begun):
         words = shlex.split(printed.removeprefix(f"{PROGRAM} "))
         parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
         with simulated(self.source, self.destination, self.fates):
-            return self.run(command._resume(self.settings, parsed, asyncio.Event()))
+            return self.run(resume_command._resume(self.settings, parsed, asyncio.Event()))
 
 
 def recreated(link: Stopped) -> None:
