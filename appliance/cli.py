@@ -21,8 +21,8 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
 if TYPE_CHECKING:
-    from appliance.replicator.spark.spark_jvm import SparkJvm
-    from appliance.replicator.spark.submitted import SubmittedJvm
+    from appliance.spark.spark_jvm import SparkJvm
+    from appliance.spark.submitted import SubmittedJvm
 
 _DESCRIPTION = """\
 Copies Kafka topics between two networks that cannot reach each other: exactly once, in order, byte for byte.
@@ -44,10 +44,10 @@ def _replicate_options(command: argparse.ArgumentParser) -> None:
 
 async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
-    from appliance.replicator.spark.passed_conf import passed_conf, secrets_of
-    from appliance.replicator.spark.query_listener import listening
-    from appliance.replicator.spark.tempdir import tempdir
     from appliance.settings.bound import Bound
+    from appliance.spark.passed_conf import passed_conf, secrets_of
+    from appliance.spark.query_listener import listening
+    from appliance.spark.tempdir import tempdir
 
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
@@ -57,9 +57,9 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
         async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
-            from appliance.failover.model.newest_groups import NewestGroups
+            from appliance.driver.replicator import Replicator
+            from appliance.groups.model.newest_groups import NewestGroups
             from appliance.link.model.link_load import NewestLoad
-            from appliance.replicator.driver import Replicator
             from appliance.status.service import console
 
             newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
@@ -73,11 +73,11 @@ async def _java(
     settings: Settings, env_file: Path, directory: Path, passed: Mapping[str, str]
 ) -> "AsyncIterator[tuple[Settings, SparkJvm | SubmittedJvm]]":
     """The JVM of Spark's driver, and the settings on its master: spark-submit's, or else a new one."""
-    from appliance.replicator.spark.spark_jvm import spark_jvm
+    from appliance.spark.spark_jvm import spark_jvm
 
     engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
     if all(os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")):
-        from appliance.replicator.spark.submitted import SubmittedJvm
+        from appliance.spark.submitted import SubmittedJvm
 
         submitted = SubmittedJvm(os.environ, directory)
         engine = submitted.take(engine, name, env_file, passed, transforms=transforms)
@@ -102,29 +102,29 @@ COMMANDS: Mapping[str, tuple[str, str | Command]] = {
         "appliance.gateway.command:DESTINATION",
     ),
     "replicate": ("copy the topics", _REPLICATE),
-    "spark": ("run a part of a Spark cluster, to copy on several hosts", "appliance.replicator.spark_command:SPARK"),
+    "spark": ("run a part of a Spark cluster, to copy on several hosts", "appliance.commands.spark:SPARK"),
     "doctor": ("test the whole path, and name faults with their remedies", "appliance.doctor.command:DOCTOR"),
     "status": ("show progress, lag and stopped partitions", "appliance.status.command:STATUS"),
     "console": ("serve the control center: a page that shows the link", "appliance.console.command:CONSOLE"),
-    "pause": ("pause copying", "appliance.failover.pause:PAUSE"),
-    "resume": ("resume what is paused, and stopped partitions", "appliance.replicator.resume_command:RESUME"),
-    "promote": ("promote the copies as planned, with nothing lost", "appliance.failover.promotion:PROMOTE"),
-    "failover": ("promote the copies when the source is lost", "appliance.failover.promotion:FAILOVER"),
+    "pause": ("pause copying", "appliance.commands.pause:PAUSE"),
+    "resume": ("resume what is paused, and stopped partitions", "appliance.commands.resume:RESUME"),
+    "promote": ("promote the copies as planned, with nothing lost", "appliance.commands.promotion:PROMOTE"),
+    "failover": ("promote the copies when the source is lost", "appliance.commands.promotion:FAILOVER"),
     "failback": (
         "bring back what promoted copies took, and copy as before",
-        "appliance.replicator.failback_command:FAILBACK",
+        "appliance.commands.failback.command:FAILBACK",
     ),
-    "reset": ("set where in the source copying goes on", "appliance.replicator.reset:RESET"),
-    "lanes": ("show the lanes and their load, and change their number", "appliance.replicator.lanes_command:LANES"),
-    "adopt": ("go on in place where MirrorMaker 2 has stopped", "appliance.adoption.command:ADOPT"),
-    "rm-topic": ("stop copying topics for good", "appliance.failover.removal:RM_TOPIC"),
-    "link": ("delete the link", "appliance.failover.deletion:LINK_COMMAND"),
-    "configs": ("show the settings that copies would get", "appliance.replicator.configs_command:CONFIGS"),
-    "acls": ("show the ACLs that copies would get", "appliance.replicator.acls_command:ACLS"),
-    "transform": ("try the SQL in flight on records of the source", "appliance.replicator.transform_command:TRANSFORM"),
-    "offsets": ("translate offsets between a source and its copy", "appliance.replicator.offsets_command:OFFSETS"),
+    "reset": ("set where in the source copying goes on", "appliance.commands.reset:RESET"),
+    "lanes": ("show the lanes and their load, and change their number", "appliance.commands.lanes:LANES"),
+    "adopt": ("go on in place where MirrorMaker 2 has stopped", "appliance.commands.adoption.command:ADOPT"),
+    "rm-topic": ("stop copying topics for good", "appliance.commands.removal:RM_TOPIC"),
+    "link": ("delete the link", "appliance.commands.deletion:LINK_COMMAND"),
+    "configs": ("show the settings that copies would get", "appliance.commands.configs:CONFIGS"),
+    "acls": ("show the ACLs that copies would get", "appliance.commands.acls:ACLS"),
+    "transform": ("try the SQL in flight on records of the source", "appliance.commands.transform:TRANSFORM"),
+    "offsets": ("translate offsets between a source and its copy", "appliance.commands.offsets:OFFSETS"),
     "audit": ("query what was copied when", "appliance.audit.command:AUDIT"),
-    "import": ("make links of another program's settings", "appliance.imports.command:IMPORT"),
+    "import": ("make links of another program's settings", "appliance.migrate.command:IMPORT"),
     "verify": ("read both sides and compare them", "appliance.verify.command:VERIFY"),
 }
 """The commands by name: a line of help, and where the command is, unless here."""

@@ -15,10 +15,10 @@ from typing import Any
 from appliance.audit.query import Answer, newest, query
 from appliance.errors import SettingsError
 from appliance.output import printable, say, say_json
-from appliance.replicator.spark.local_spark import local_spark
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.spark.local_spark import local_spark
 from appliance.tables import show, table
 from appliance.timestamps import utc
 

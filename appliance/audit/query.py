@@ -7,7 +7,7 @@ from typing import Any
 from appliance.audit.log import data_files
 from appliance.audit.model.table import SCHEMA
 from appliance.audit.store import store_of
-from appliance.replicator.spark.session import Spark, Table
+from appliance.spark.session import Spark, Table
 
 TABLE = "audit"
 

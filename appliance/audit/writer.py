@@ -30,9 +30,9 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.clusters import destination_cluster
 from appliance.link.model.naming import Naming
-from appliance.replicator.spark.session import Spark
 from appliance.settings.audit import AuditSettings
 from appliance.settings.values import Settings
+from appliance.spark.session import Spark
 
 log = logging.getLogger("appliance.audit")
 

@@ -25,8 +25,8 @@ from appliance.kafka.client.dial import accept_all
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
 from appliance.settings.values import Route, Settings, Side
+from appliance.sql.model.statement import Statement
 from appliance.tls.identity import Identity
-from appliance.transform.model.statement import Statement
 from appliance.tunnel.model.allowlist import check_endpoint
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.probe import TlsProbe
@@ -71,8 +71,8 @@ class DestinationVm:
 
     async def sql(self) -> Finding:
         """Check the link's SQL as the replicator does when it starts."""
-        from appliance.replicator.spark.local_spark import local_spark
-        from appliance.transform.plan import check
+        from appliance.spark.local_spark import local_spark
+        from appliance.sql.plan import check
 
         statement, engine = Statement.of(self.settings.transform), replace(self.settings.engine, tasks=1)
         assert statement

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.failover.model.newest_groups import NewestGroups
+from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.clock import now_ms
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.link_load import NewestLoad

@@ -1,6 +1,6 @@
 """The verification: both sides of every copied partition, read and compared.
 
-- ``model``: streams, alignment, comparison and results; no IO.
+- ``model``: results; no IO.
 - ``command``, ``verification``: all partitions, and the parts that are known without reading.
 - ``work``, ``dividing``: partitions and parts of long ones, as values, and where those may be divided.
 - ``checker``: some of them, verified by one process.
@@ -13,5 +13,4 @@
 - ``failures``: the records on which that SQL fails, and their dead letters.
 - ``sql_changes``: the changes of that SQL during a verification.
 - ``partition``, ``compacted``: one partition, every record of it or the newest of each key.
-- ``reader``, ``side``, ``beginning``: the batches of one side, and the first offset to compare.
 """

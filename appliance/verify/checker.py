@@ -10,12 +10,12 @@ from functools import partial
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
+from appliance.logs.model.span import CopyState
+from appliance.logs.reader import Reader, Written
+from appliance.logs.side import Side
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.model.span import CopyState
 from appliance.verify.partition import verdict_on, verify_every_record
-from appliance.verify.reader import Reader, Written
-from appliance.verify.side import Side
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.work import Job
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from appliance.kafka.records.records import Record, unpack
-from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.logs.model.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.logs.model.span import CopyState, Span, counted
+from appliance.logs.reader import Reader
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
-from appliance.verify.model.span import CopyState, Span, counted
 from appliance.verify.partition import Reached, verdict_on
-from appliance.verify.reader import Reader
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.work import Job
 

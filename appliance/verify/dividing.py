@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from appliance.errors import ApplianceError
 from appliance.kafka.records.batch import Batch
+from appliance.logs.model.span import Span
+from appliance.logs.side import Side
 from appliance.verify.checker import Checker
-from appliance.verify.model.span import Span
-from appliance.verify.side import Side
 from appliance.verify.work import Job, divided, divisions
 
 _PURPOSE = "verify-divide"

@@ -8,10 +8,10 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
+from appliance.logs.model.span import CopyState, counted
+from appliance.logs.reader import Choose, Reader, spans
+from appliance.logs.side import Side
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.model.span import CopyState, counted
-from appliance.verify.reader import Choose, Reader, spans
-from appliance.verify.side import Side
 
 Lanes = Sequence[LaneCheckpoint]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from appliance.replicator.spark.session import Spark
+from appliance.spark.session import Spark
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.spark_task import verify_in_task
 from appliance.verify.sql_jobs import PreparedSql

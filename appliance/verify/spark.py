@@ -10,12 +10,12 @@ from pathlib import Path
 
 from appliance.errors import ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
-from appliance.replicator.spark.configuration import FIRST_COMPILER
-from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.spark_jvm import SparkJvm, spark_jvm
-from appliance.replicator.spark.tempdir import tempdir
 from appliance.settings.secret import Secret
 from appliance.settings.values import EngineSettings, Settings
+from appliance.spark.configuration import FIRST_COMPILER
+from appliance.spark.session import Spark
+from appliance.spark.spark_jvm import SparkJvm, spark_jvm
+from appliance.spark.tempdir import tempdir
 from appliance.verify.fan_out import SparkVerification
 from appliance.verify.partition_sql import PartitionSql, statements_of
 from appliance.verify.sql_jobs import PreparedSql, prepared, running_jobs

@@ -10,8 +10,8 @@ from typing import Any
 from appliance.errors import PeerError
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
-from appliance.replicator.spark.host import own_settings
 from appliance.settings.values import Settings
+from appliance.spark.host import own_settings
 from appliance.verify.checker import Checker
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.partition_sql import ServedSql, decode_served_sql

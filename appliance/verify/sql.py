@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from appliance.engine.model.ranges import Outcome, Range
 from appliance.errors import BatchCorrupt
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.arrays.columns import columns_of, joined, placed
@@ -17,9 +18,8 @@ from appliance.kafka.records.arrays.encoding import Columns
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.outgoing import UNLIMITED, outgoing
 from appliance.link.model.link_sql import LinkSql
-from appliance.replicator.transform.ranges import Outcome, Range
+from appliance.logs.reader import Choose
 from appliance.verify.partition_sql import PartitionSql
-from appliance.verify.reader import Choose
 
 Evaluate = Callable[[LinkSql, Range], Awaitable[Outcome]]
 """Gives the outcome of a range by a statement."""

@@ -6,8 +6,8 @@ from dataclasses import replace
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.link_sql import SqlChange, history
+from appliance.logs.model.span import CopyState
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
-from appliance.verify.model.span import CopyState
 
 _DOUBTFUL = frozenset({CopyState.BEHIND, CopyState.DIFFERS})
 _CHANGED = "the link's SQL was changed while this was compared: run this again"

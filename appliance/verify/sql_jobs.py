@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from appliance.engine.control.connection import dialled
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.link_sql import LinkSql, salt_digest
-from appliance.replicator.spark.control_connection import dialled
-from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.transform_jobs import Sql, prepare, run_jobs
 from appliance.settings.secret import Secret
-from appliance.transform.model.statement import Statement, StatementRefused
+from appliance.spark.session import Spark
+from appliance.sql.jobs.jobs import Sql, prepare, run_jobs
+from appliance.sql.model.statement import Statement, StatementRefused
 from appliance.verify.partition_sql import PartitionSql, ServedSql, statements_of
 
 _OTHER_SALT = "were copied with another REPLICA_TRANSFORM_SALT: verify with that one"

@@ -8,11 +8,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from appliance.engine.model.ranges import Outcome, Range
 from appliance.errors import ApplianceError, PartitionStopped, ProcessFailed
 from appliance.link.model.link_sql import LinkSql
-from appliance.replicator.transform.ranges import Outcome, Range
-from appliance.replicator.transform.service import TransformService
 from appliance.runtime.background import unless_stopped
+from appliance.sql.flight.service import TransformService
 from appliance.verify.partition_sql import ServedSql
 
 _FAILURES = 20

@@ -12,9 +12,9 @@ from typing import Any
 
 from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
-from appliance.verify.model.comparison import BLOCK_OFFSETS, digest
+from appliance.logs.model.comparison import BLOCK_OFFSETS, digest
+from appliance.logs.model.span import CopyState, Span
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.model.span import CopyState, Span
 
 PARTS = 64
 """Most parts of one partition: each costs a search for the place where it begins."""

@@ -23,12 +23,12 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from appliance.engine.write.lane import Lane
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.topics import NewTopic, create_topics
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.link.model.topic_configs import positions_topic
-from appliance.replicator.write.lane import Lane
 from appliance.settings.values import Side
 from appliance.status.tail import PositionsTail
 from bench.lib import positions_log

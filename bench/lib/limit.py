@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import asdict, dataclass
 
 from appliance.kafka.records.batch import Batch
-from appliance.replicator.spark.configuration import MALLOC
 from appliance.settings.values import Side
+from appliance.spark.configuration import MALLOC
 from bench.lib import raw_batches
 from bench.lib.clusters import Pair, make_topic, plain_client
 from bench.lib.filling import Load

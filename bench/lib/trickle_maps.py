@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from appliance.engine.model.chunk import Chunk, advanced
+from appliance.engine.model.map_growth import MapGrowth, copied_tail
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record, body, pack
@@ -17,8 +19,6 @@ from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import encode_segment
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk, advanced
-from appliance.replicator.model.map_growth import MapGrowth, copied_tail
 
 VALUE_BYTES = 500
 

@@ -129,7 +129,7 @@ def test_no_secret_is_where_others_see_it(running: Running, service: Service) ->
 
 def test_no_secret_is_in_any_layer_of_the_image(running: Running) -> None:
     with running.archive.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as layers:
-        assert layers.find(b"appliance/replicator/spark/daemon.py") > 0
+        assert layers.find(b"appliance/driver/daemon.py") > 0
         assert not [secret for secret in running.link.secrets if layers.find(secret.encode()) >= 0]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from appliance.failover.operation import Choice, operation
+from appliance.commands.run.operation import Choice, operation
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.settings.target import Target
 from appliance.settings.values import SecurityProtocol

@@ -14,7 +14,7 @@ from tests.support.processes import family, runs
 
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
-_EXECUTOR = "appliance.replicator.spark.daemon"
+_EXECUTOR = "appliance.driver.daemon"
 _UNCAUGHT = ("Traceback (most recent call last)", "was never retrieved", "was never awaited")
 
 

@@ -60,7 +60,7 @@ class Direction:
         assert self._process is not None
         if chance.random() < 0.5:
             for process in family(self._process.pid):
-                if runs(process, "appliance.replicator.spark.daemon"):
+                if runs(process, "appliance.driver.daemon"):
                     with contextlib.suppress(psutil.NoSuchProcess):
                         process.send_signal(signal.SIGKILL)
             return

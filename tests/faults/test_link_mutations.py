@@ -15,8 +15,8 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.resumption import Choice, adopt_positions, resume
 from appliance.errors import LinkRefused
-from appliance.replicator.resume import Choice, adopt_positions, resume
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node

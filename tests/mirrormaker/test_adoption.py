@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from appliance.adoption.mirror_maker import MirrorMaker, committed_offsets
-from appliance.adoption.model.plan import Beginning
-from appliance.adoption.model.report import AdoptionReport
+from appliance.commands.adoption.mirror_maker import MirrorMaker, committed_offsets
+from appliance.commands.adoption.model.plan import Beginning
+from appliance.commands.adoption.model.report import AdoptionReport
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice
+from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
-from appliance.verify.model.span import CopyState
 from appliance.verify.verification import Verification
 from tests.support.engine import Engine, Pair
 from tests.support.mirror_maker import adopted, running, when_stopped

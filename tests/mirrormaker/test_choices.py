@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from appliance.imports.model.mirror_maker import mirror_maker_links
-from appliance.imports.model.properties import read_properties
 from appliance.link.model.naming import Naming
+from appliance.migrate.model.mirror_maker import mirror_maker_links
+from appliance.migrate.model.properties import read_properties
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from testbed.jars import MIRROR_MAKER as JARS

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.failover.group_service import follow_groups
-from appliance.failover.mirror_formats import Heartbeats, MirrorCheckpoints
-from appliance.failover.model.group_plan import GroupState
-from appliance.failover.model.newest_groups import NewestGroups
+from appliance.groups.group_service import follow_groups
+from appliance.groups.mirror_formats import Heartbeats, MirrorCheckpoints
+from appliance.groups.model.group_plan import GroupState
+from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.settings.values import TopicNaming

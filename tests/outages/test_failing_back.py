@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.failback import failback as module
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice
-from appliance.replicator import failback as module
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic, wait_for_leader
 from tests.support.engine import LANES, Pair

@@ -8,10 +8,10 @@ import re
 
 import pytest
 
-from appliance.failover.operation import Choice
+from appliance.commands.failback import failback
+from appliance.commands.run.operation import Choice
+from appliance.engine.write.lane import Lane
 from appliance.link.model.copy_states import CopyState
-from appliance.replicator import failback
-from appliance.replicator.write.lane import Lane
 from tests.support.engine import Pair
 from tests.support.failing_back import (
     Killed,

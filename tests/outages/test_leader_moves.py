@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.resumption import Choice, resume
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Limits, ReadyQueue
-from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.resume import Choice, resume
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair

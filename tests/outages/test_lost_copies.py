@@ -8,11 +8,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest
 
+from appliance.commands.resumption import Choice, resume
+from appliance.commands.run.operation import Choice as PromotionChoice
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover.operation import Choice as PromotionChoice
 from appliance.kafka.client import offsets
 from appliance.kafka.protocol.versions import offers
-from appliance.replicator.resume import Choice, resume
 from appliance.status.model.messages import problems
 from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster

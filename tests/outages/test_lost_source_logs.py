@@ -8,9 +8,9 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands import resumption as resume
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice
-from appliance.replicator import resume
 from appliance.status.model.messages import problems
 from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from appliance.failover import group_sync, promotion
-from appliance.failover.model import loss
+from appliance.commands import promotion
+from appliance.commands.model import loss
+from appliance.groups import group_sync
 from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model import agreement
 from appliance.link.model.agreement import Agreement, CopyLog, SourceLog

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from appliance.errors import ApplianceError
-from appliance.failover import group_service
-from appliance.failover.group_sync import GroupSync
+from appliance.groups import group_service
+from appliance.groups.group_sync import GroupSync
 from appliance.kafka.protocol.metadata import Partition
 from tests.simulation.client import Fates
 from tests.simulation.groups import Groups

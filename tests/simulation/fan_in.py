@@ -7,14 +7,14 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from unittest import mock
 
+from appliance.commands import resumption as resume
+from appliance.commands.removal import remove_topics
+from appliance.commands.resumption import Choice
+from appliance.commands.run import operation
 from appliance.errors import ApplianceError
-from appliance.failover import operation
-from appliance.failover.removal import remove_topics
 from appliance.kafka.records.records import unpack
 from appliance.link.model.naming import PRODUCERS
 from appliance.link.model.producers import Producers
-from appliance.replicator import resume
-from appliance.replicator.resume import Choice
 from appliance.settings.values import Settings
 from tests.simulation.administration import Administration
 from tests.simulation.brokers import Brokers

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from unittest import mock
 
-from appliance.replicator.model import map_growth
+from appliance.engine.model import map_growth
 from tests.simulation.client import Fates
 from tests.simulation.consumers import settle
 from tests.simulation.fan_in import FanIn, reached

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from appliance.replicator.model import map_growth
+from appliance.engine.model import map_growth
 from tests.simulation.client import Fates
 from tests.simulation.consumers import settle
 from tests.simulation.coordinator import undecided

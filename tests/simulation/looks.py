@@ -10,8 +10,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
 
-from appliance.failover.model.loss import PartitionLoss
-from appliance.failover.model.report import Report
+from appliance.commands.model.loss import PartitionLoss
+from appliance.commands.model.report import Report
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.position import UNKNOWN

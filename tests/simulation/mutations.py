@@ -5,6 +5,15 @@ from typing import Any
 
 import pytest
 
+from appliance.commands import layout_change as lanes
+from appliance.commands import resumption as resume
+from appliance.commands.resumption import Change
+from appliance.engine.model.chunk import Chunk
+from appliance.engine.read import fetcher
+from appliance.engine.read.buffer import Buffer
+from appliance.engine.write import copies, lane
+from appliance.engine.write.lane import Lane
+from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.fetch import EpochEnd
 from appliance.kafka.client.interface import Cluster
@@ -16,14 +25,6 @@ from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import Loss, Position
-from appliance.replicator import lanes, resume
-from appliance.replicator.model.chunk import Chunk
-from appliance.replicator.read import fetcher
-from appliance.replicator.read.buffer import Buffer
-from appliance.replicator.resume import Change
-from appliance.replicator.write import copies, lane
-from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_partitions import LanePartitions
 
 
 def open_transaction_overlooked(patch: pytest.MonkeyPatch) -> None:

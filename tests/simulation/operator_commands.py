@@ -7,20 +7,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import Any
 from unittest import mock
 
+from appliance.commands import resumption as resume
+from appliance.commands.lanes import lanes
+from appliance.commands.model.position_change import Place
+from appliance.commands.model.report import Report
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import failover, promote
+from appliance.commands.reset import reset
+from appliance.commands.resumption import RETRY, Choice
+from appliance.commands.run import operation
+from appliance.commands.run.operation import Operation
 from appliance.errors import ApplianceError, LinkRefused
-from appliance.failover import operation
-from appliance.failover.model.newest_groups import NewestGroups
-from appliance.failover.model.report import Report
-from appliance.failover.operation import Operation
-from appliance.failover.pause import set_paused
-from appliance.failover.promotion import failover, promote
+from appliance.groups.model.newest_groups import NewestGroups
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent
-from appliance.replicator import resume
-from appliance.replicator.lanes_command import lanes
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import reset
-from appliance.replicator.resume import RETRY, Choice
 from appliance.settings.values import Settings, Side
 from appliance.status.watcher import Watcher
 from tests.simulation.brokers import Brokers

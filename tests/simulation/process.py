@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from appliance.driver.discovery import TopicDiscovery
+from appliance.driver.establish import Establishing
+from appliance.driver.model.lane_balance import Rebalance
+from appliance.driver.running_layout import RunningLayout
+from appliance.engine.control.assignment import Assignment, Notice, Report
+from appliance.engine.task.runner import TaskRunner
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import OPERATOR, Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of
-from appliance.replicator.discovery import TopicDiscovery
-from appliance.replicator.establish import Establishing
-from appliance.replicator.model.lane_balance import Rebalance
-from appliance.replicator.running_layout import RunningLayout
-from appliance.replicator.spark.assignment import Assignment, Notice, Report
-from appliance.replicator.spark.task_runner import TaskRunner
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings, Side, Start

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.failover.model.newest_groups import NewestGroups
+from appliance.engine.problem_log import ProblemLog
+from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.clock import now_ms
 from appliance.link.model.link_load import NewestLoad
-from appliance.replicator.model.problem_log import ProblemLog
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running

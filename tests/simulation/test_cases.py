@@ -5,13 +5,13 @@ import struct
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from appliance.commands.resumption import Choice, resume
+from appliance.driver.discovery import TopicDiscovery
 from appliance.kafka.records.batch import stamp_crc
 from appliance.kafka.records.records import Record, body, pack
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
-from appliance.replicator.discovery import TopicDiscovery
-from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import OnGap, Side, Start
 from tests.simulation.administration import Administration
 from tests.simulation.brokers import Brokers

@@ -14,24 +14,24 @@ from unittest import mock
 
 import pytest
 
+from appliance.commands.failback import beginning as failback_beginning
+from appliance.commands.failback.failback import failback
+from appliance.commands.failback.model import failback_plan
+from appliance.commands.failback.model.failback_plan import Found
+from appliance.commands.failback.model.failback_report import ReturnedPartition
+from appliance.commands.failback.reverse_link import ReverseLink
+from appliance.commands.model.loss import PartitionLoss
+from appliance.commands.model.position_change import Place
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import failover, promote
+from appliance.commands.removal import remove_topics
+from appliance.commands.reset import reset
+from appliance.commands.resumption import RETRY, Choice, resume
+from appliance.commands.run import operation
+from appliance.commands.run.link_states import LinkStates
 from appliance.errors import ApplianceError
-from appliance.failover import operation
-from appliance.failover.link_states import LinkStates
-from appliance.failover.model import failback_plan
-from appliance.failover.model.failback_plan import Found
-from appliance.failover.model.failback_report import ReturnedPartition
-from appliance.failover.model.loss import PartitionLoss
-from appliance.failover.pause import set_paused
-from appliance.failover.promotion import failover, promote
-from appliance.failover.removal import remove_topics
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from appliance.link.model.position import Position
-from appliance.replicator import failback_beginning
-from appliance.replicator.failback import failback
-from appliance.replicator.failback_link import ReverseLink
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import reset
-from appliance.replicator.resume import RETRY, Choice, resume
 from tests.simulation import log as logs
 from tests.simulation.log import Log, Record
 from tests.simulation.loop import Life

@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sized
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.driver import config_follower
+from appliance.driver.discovery import TopicDiscovery
+from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.config_filter import Change, Changed, ConfigFilter
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.naming import Naming
-from appliance.replicator import config_follower
-from appliance.replicator.discovery import TopicDiscovery
-from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap, Start
 from tests.simulation.log import Log
 from tests.simulation.process import TRANSACTION_TIMEOUT, settings

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.failover.group_places import GroupPlaces
-from appliance.failover.model.group_plan import PartitionPlan
+from appliance.engine.write.lane import Lane
+from appliance.groups.group_places import GroupPlaces
+from appliance.groups.model.group_plan import PartitionPlan
 from appliance.link.model.mirror_records import MirrorCheckpoint
-from appliance.replicator.write.lane import Lane
 from tests.simulation.fan_in_history import first_failure
 
 _HISTORIES = 20

@@ -3,8 +3,8 @@
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.engine.model import map_growth
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.replicator.model import map_growth
 from tests.simulation.test_cases import Link, copied
 
 

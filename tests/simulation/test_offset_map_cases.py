@@ -5,6 +5,10 @@ import uuid
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.commands.model.position_change import moved, retried
+from appliance.commands.resumption import Choice, resume, with_ends
+from appliance.engine.model import map_growth
+from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, PeerError
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.offset_maps import OffsetMaps
@@ -12,10 +16,6 @@ from appliance.link.model.layout import Layout
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, Loss, SourcePlace
 from appliance.link.model.translation import TranslationState
-from appliance.replicator.model import map_growth
-from appliance.replicator.model.position_change import moved, retried
-from appliance.replicator.resume import Choice, resume, with_ends
-from appliance.replicator.write.lane import Lane
 from tests.simulation.brokers import NODES
 from tests.simulation.log import Log
 from tests.simulation.operator_commands import simulated
@@ -165,8 +165,8 @@ def damaged(_: object) -> None:
 def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     # They stayed for ever, and were read by everybody who translates.
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 1)
-    monkeypatch.setattr("appliance.replicator.write.copy_watch._STARTS_INTERVAL", 30.0)
-    monkeypatch.setattr("appliance.replicator.write.lane._DROPPED_A_COMMIT", 4)
+    monkeypatch.setattr("appliance.engine.write.copy_watch._STARTS_INTERVAL", 30.0)
+    monkeypatch.setattr("appliance.engine.write.lane._DROPPED_A_COMMIT", 4)
     link = two_lanes()
     (topic,) = link.source.topics
     copy = link.destination.topics[link.naming.destination(topic)].logs[0]

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from appliance.commands import promotion
+from appliance.commands.failback.failback import failback
+from appliance.commands.promotion import failover, promote
+from appliance.commands.run import operation
 from appliance.errors import LinkRefused
-from appliance.failover import operation, promotion
-from appliance.failover.promotion import failover, promote
 from appliance.link.model.copy_states import CopyState
-from appliance.replicator.failback import failback
 from tests.simulation.test_source_place_cases import Begun
 
 

@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import promote
+from appliance.commands.run.link_states import LinkStates
+from appliance.engine.model import map_growth
+from appliance.engine.write.lane import Lane
 from appliance.errors import (
     ApplianceError,
     BrokerBusy,
@@ -18,10 +23,7 @@ from appliance.errors import (
     SettingsError,
     Unreachable,
 )
-from appliance.failover import group_io
-from appliance.failover.link_states import LinkStates
-from appliance.failover.pause import set_paused
-from appliance.failover.promotion import promote
+from appliance.groups import group_io
 from appliance.kafka.client import groups as kafka_groups
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.client.offset_maps import OffsetMaps
@@ -29,8 +31,6 @@ from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.stops import StopKind
 from appliance.link.model.translation import TranslationState
 from appliance.program import PROGRAM
-from appliance.replicator.model import map_growth
-from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap, Side, Start
 from appliance.status.model.messages import remedies as printed_of
 from tests.simulation.brokers import NODES

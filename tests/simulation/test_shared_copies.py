@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from appliance.failover.model.group_plan import GroupPlan, PartitionPlan, plan
+from appliance.groups.model.group_plan import GroupPlan, PartitionPlan, plan
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.protocol.metadata import Partition

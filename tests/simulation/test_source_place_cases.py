@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
+from appliance.commands.failback import failback as failback_command
+from appliance.commands.failback.failback import failback
+from appliance.commands.model.position_change import Place
+from appliance.commands.promotion import failover
+from appliance.commands.reset import _Run, reset
+from appliance.commands.resumption import RETRY, Choice, resume
+from appliance.commands.run import operation
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover import operation
-from appliance.failover.promotion import failover
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.position import Position, SourcePlace
-from appliance.replicator import failback as failback_command
-from appliance.replicator.failback import failback
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import _Run, reset
-from appliance.replicator.resume import RETRY, Choice, resume
 from appliance.settings.values import OnGap, Start
 from tests.simulation.log import Log
 from tests.simulation.operator_commands import simulated

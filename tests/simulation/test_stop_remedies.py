@@ -11,9 +11,14 @@ from kio.schema.errors import ErrorCode
 from rich.console import Console
 
 from appliance import cli
+from appliance.commands import resume as resume_command
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import failover, promote
+from appliance.engine.model.ranges import Failure, Outcome, Range
+from appliance.engine.read.buffer import Buffer
+from appliance.engine.write.lane import Lane
+from appliance.engine.write.lane_runner import LaneRunner
 from appliance.errors import BrokerBusy, ProducersLost, SettingsError
-from appliance.failover.pause import set_paused
-from appliance.failover.promotion import failover, promote
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import body
 from appliance.link.client.registry import Registry
@@ -23,11 +28,6 @@ from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
 from appliance.link.model.stops import Remedy, StopKind
 from appliance.program import PROGRAM
-from appliance.replicator import resume_command
-from appliance.replicator.read.buffer import Buffer
-from appliance.replicator.transform.ranges import Failure, Outcome, Range
-from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_runner import LaneRunner
 from appliance.status.model.document import document
 from appliance.status.model.messages import remedies
 from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
@@ -485,7 +485,7 @@ def test_case_1041_a_lane_forgets_the_trial_that_an_error_has_ended_which_is_not
 
     link = Stopped(monkeypatch)
     play(link, OddAlone())
-    monkeypatch.setattr("appliance.replicator.write.lane_runner.make_room", make_room)
+    monkeypatch.setattr("appliance.engine.write.lane_runner.make_room", make_room)
     before = link.position()
     link.write(link.log, 20)
     link.go_on(20)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.engine.read import fetcher
 from appliance.kafka.client.produce import ProduceExchange
 from appliance.kafka.records.batch import restamp
 from appliance.kafka.records.records import Record, body, pack
-from appliance.replicator.read import fetcher
 from appliance.settings.values import OnGap
 from appliance.status import service
 from tests.simulation.brokers import NODES, Brokers

@@ -9,15 +9,15 @@ from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsRespons
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest
 
+from appliance.commands.model.position_change import Place
+from appliance.commands.pause import set_paused
+from appliance.commands.reset import _Run
+from appliance.driver.discovery import TopicDiscovery
 from appliance.errors import ApplianceError, BrokerRefused
-from appliance.failover.model.group_plan import GroupPlan
-from appliance.failover.pause import set_paused
+from appliance.groups.model.group_plan import GroupPlan
 from appliance.kafka.client.clock import now_ms
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.stops import StopKind
-from appliance.replicator.discovery import TopicDiscovery
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import _Run
 from appliance.settings.values import OnGap
 from appliance.status.model.messages import remedies
 from tests.simulation.brokers import NODES

@@ -24,7 +24,7 @@ from appliance.audit.query import newest, query
 from appliance.errors import SqlRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position
-from appliance.replicator.spark.session import Spark
+from appliance.spark.session import Spark
 from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
 from tests.support.audit import assert_exact, rows_in, spark_of

@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.errors import ApplianceError, PeerError, SettingsError, Unreachable
-from appliance.link.model.checkpoint import StartOffsets
-from appliance.link.model.position import SourcePlace
-from appliance.replicator.spark import control_server
-from appliance.replicator.spark.assignment import (
+from appliance.engine.control import server as control_server
+from appliance.engine.control.assignment import (
     Assignment,
     Copied,
     Hello,
@@ -24,9 +21,12 @@ from appliance.replicator.spark.assignment import (
     encode_assignment,
     encode_message,
 )
-from appliance.replicator.spark.control_client import ControlClient, DriverEndpoint, control_client
-from appliance.replicator.spark.control_connection import REPORT_MAX, Stream, dialled
-from appliance.replicator.spark.control_server import ControlServer
+from appliance.engine.control.client import ControlClient, DriverEndpoint, control_client
+from appliance.engine.control.connection import REPORT_MAX, Stream, dialled
+from appliance.engine.control.server import ControlServer
+from appliance.errors import ApplianceError, PeerError, SettingsError, Unreachable
+from appliance.link.model.checkpoint import StartOffsets
+from appliance.link.model.position import SourcePlace
 from appliance.settings.target import Target
 from tests.support.patience import PATIENCE
 

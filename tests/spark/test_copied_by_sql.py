@@ -17,8 +17,8 @@ from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import Record, body, body_of, key_and_value, placed, unpack
 from appliance.link.model.link_sql import LinkSql, SqlChange, salt_digest
 from appliance.link.model.replicas import Replica
-from appliance.replicator.spark.session import Spark
 from appliance.settings.secret import Secret
+from appliance.spark.session import Spark
 from appliance.verify.partition_sql import BroughtBack, decode_served_sql, sql_of
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.sql_jobs import prepared, running_jobs

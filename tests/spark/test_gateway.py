@@ -8,8 +8,8 @@ from socket import create_connection
 import psutil
 import pytest
 
-from appliance.replicator.spark.py4j_gateway import closed_gateway
-from appliance.replicator.spark.spark_jvm import spark_jvm
+from appliance.spark.py4j_gateway import closed_gateway
+from appliance.spark.spark_jvm import spark_jvm
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, runs

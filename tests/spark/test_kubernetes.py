@@ -9,8 +9,8 @@ import pytest
 from py4j.protocol import Py4JError
 
 from appliance.errors import ProcessFailed
-from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.spark_jvm import spark_jvm
+from appliance.spark.session import Spark
+from appliance.spark.spark_jvm import spark_jvm
 from tests.support.engine import ENGINE
 from tests.support.kubernetes_api import SPARK_DEFAULTS, kubernetes_api
 from tests.support.patience import PATIENCE

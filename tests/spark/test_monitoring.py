@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from appliance.replicator.spark.spark_jvm import LOOPBACK, spark_home
+from appliance.spark.spark_jvm import LOOPBACK, spark_home
 from bench.lib.running import free_port
 from testbed.process import OwnedProcess
 from tests.support.commands import command, command_line, settings_file

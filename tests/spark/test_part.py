@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.replicator.spark.spark_jvm import driver_host, private_file
-from appliance.replicator.spark.standalone import Part, run_part
+from appliance.spark.spark_jvm import driver_host, private_file
+from appliance.spark.standalone import Part, run_part
 from tests.support.engine import ENGINE
 
 

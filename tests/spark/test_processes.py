@@ -27,7 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 SOON = 30.0
 """Seconds, after which a process hangs; a starting process notices the end once it has started."""
 JAVA = "org.apache.spark.deploy.SparkSubmit"
-DAEMON = "appliance.replicator.spark.daemon"
+DAEMON = "appliance.driver.daemon"
 Start = Callable[[], AbstractAsyncContextManager[Copying]]
 
 

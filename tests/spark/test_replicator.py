@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 POSITIONS = "replicator-orange.positions"
 OFFSETS = "replicator-orange.offsets"
-DAEMON = "appliance.replicator.spark.daemon"
+DAEMON = "appliance.driver.daemon"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

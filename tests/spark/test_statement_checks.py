@@ -5,8 +5,8 @@ import textwrap
 import pytest
 from pyspark.sql import SparkSession
 
-from appliance.transform.model.statement import Statement, StatementRefused
-from appliance.transform.plan import check
+from appliance.sql.model.statement import Statement, StatementRefused
+from appliance.sql.plan import check
 from tests.support.spark_sql import session
 
 __all__ = ["session"]

@@ -6,8 +6,8 @@ import pytest
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
-from appliance.transform.model.statement import COLUMNS, GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, TEXTS, Statement
-from appliance.transform.plan import contents, failure, needed, outcomes, transformed
+from appliance.sql.model.statement import COLUMNS, GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, TEXTS, Statement
+from appliance.sql.plan import contents, failure, needed, outcomes, transformed
 from tests.support.spark_sql import Row, end, records, session
 
 __all__ = ["session"]

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DRIVER, MASTER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.deploy.master.Master"
 WORKER, EXECUTOR = "org.apache.spark.deploy.worker.Worker", "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-DAEMON = "appliance.replicator.spark.daemon"
+DAEMON = "appliance.driver.daemon"
 PARTS = (DRIVER, MASTER, WORKER, EXECUTOR)
 ENDPOINTS = (
     "endpoint-verifier",

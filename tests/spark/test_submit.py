@@ -13,7 +13,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from appliance.replicator.spark.spark_jvm import LOOPBACK, spark_home
+from appliance.spark.spark_jvm import LOOPBACK, spark_home
 from bench.lib.running import free_port
 from deploy.prepare import spark_package
 from testbed.process import OwnedProcess

@@ -70,7 +70,7 @@ async def transforming(
 
 def workers(replicator: OwnedProcess) -> list[psutil.Process]:
     """The Python processes that Spark has forked."""
-    daemons = [process for process in family(replicator.pid) if runs(process, "appliance.replicator.spark.daemon")]
+    daemons = [process for process in family(replicator.pid) if runs(process, "appliance.driver.daemon")]
     return [worker for daemon in daemons for worker in daemon.children()]
 
 

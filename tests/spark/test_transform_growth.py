@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.engine.model.ranges import Range
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import pack
-from appliance.replicator.transform.ranges import Range
 from tests.support.record_batches import outgoing_of, record
 from tests.support.sql import range_of, running_sql, values_of
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.engine.model.ranges import Outcome
 from appliance.errors import ProcessFailed
-from appliance.replicator.transform.ranges import Outcome
 from testbed.process import OwnedProcess
 from tests.spark.test_transform import partitions_of, send, status_of, transforming
 from tests.support.engine import Pair
@@ -90,7 +90,7 @@ async def test_a_job_that_computes_on_a_record_for_ever_is_told_with_its_offsets
 
 def soon(directory: Path) -> dict[str, str]:
     """The environment of a Python in which a job is silent after three seconds."""
-    text = "from appliance.replicator.transform import service\nservice.SILENCE_SECONDS = 3.0\n"
+    text = "from appliance.sql.flight import service\nservice.SILENCE_SECONDS = 3.0\n"
     (directory / "sitecustomize.py").write_text(text)
     return {"PYTHONPATH": os.pathsep.join([str(directory), str(Path(__file__).parents[2])])}
 

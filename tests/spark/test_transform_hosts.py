@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 import pytest
 
+from appliance.engine.control.address_messages import Question
+from appliance.engine.control.addresses import TransformAddresses
+from appliance.engine.control.assignment import Hello, encode_message
+from appliance.engine.control.client import control_client
+from appliance.engine.control.connection import dialled
+from appliance.engine.control.server import ControlServer
 from appliance.errors import ApplianceError
-from appliance.replicator.spark.address_messages import Question
-from appliance.replicator.spark.assignment import Hello, encode_message
-from appliance.replicator.spark.control_client import control_client
-from appliance.replicator.spark.control_connection import dialled
-from appliance.replicator.spark.control_server import ControlServer
-from appliance.replicator.spark.transform_addresses import TransformAddresses
-from appliance.replicator.spark.transform_ends import Attempt, LanesOnHosts, connected
-from appliance.replicator.spark.transform_listener import serving_hosts
-from appliance.replicator.transform import connection
-from appliance.replicator.transform.messages import encode
-from appliance.replicator.transform.service import TransformService
-from appliance.replicator.transform.stream import read_message
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
+from appliance.sql.flight import connection
+from appliance.sql.flight.messages import encode
+from appliance.sql.flight.service import TransformService
+from appliance.sql.flight.stream import read_message
+from appliance.sql.jobs.job_ends import Attempt, LanesOnHosts, connected
+from appliance.sql.jobs.listener import serving_hosts
 from tests.spark.test_control import ON_A_PORT, A, answer, endpoint, server
 from tests.support.sql import range_of
 

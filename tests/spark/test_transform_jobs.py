@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 from pyspark import SparkContext
 
-from appliance.replicator.spark.transform_ends import Attempt, connected
-from appliance.replicator.transform.ends import sink, source
 from appliance.settings.secret import Secret
+from appliance.sql.flight.ends import sink, source
+from appliance.sql.jobs.job_ends import Attempt, connected
 from tests.support.patience import PATIENCE
 from tests.support.sql import RunningSql, range_of, running_sql, values_of
 
@@ -134,7 +134,7 @@ async def test_a_request_that_is_given_up_disturbs_no_later_one(sql: RunningSql)
 
 
 def test_arrow_is_not_loaded_before_spark_forks_its_workers() -> None:
-    code = "import sys, appliance.replicator.spark.daemon; sys.exit('pyarrow' in sys.modules)"
+    code = "import sys, appliance.driver.daemon; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2]).returncode == 0
 
 
@@ -169,7 +169,7 @@ def test_case_521_a_job_whose_lanes_have_gone_before_it_begins_ends_without_a_fa
 def test_a_process_collects_no_garbage_among_what_arrow_has_loaded() -> None:
     code = """
 import gc, sys
-from appliance.replicator.transform.ends import source
+from appliance.sql.flight.ends import source
 
 def gone():
     raise EOFError
@@ -183,7 +183,7 @@ sys.exit(gc.get_freeze_count() < 100 * len(gc.get_objects()))
 
 def test_a_sink_whose_lanes_have_gone_takes_all_of_its_input() -> None:
     code = """
-from appliance.replicator.transform.ends import sink
+from appliance.sql.flight.ends import sink
 
 def gone():
     raise EOFError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from appliance.transform.model.statement import Statement
+from appliance.sql.model.statement import Statement
 from appliance.verify.work import BLOCK_OFFSETS
 from testbed.process import OwnedProcess
 from tests.spark.test_verify import report

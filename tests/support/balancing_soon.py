@@ -4,8 +4,8 @@ import functools
 import sys
 
 from appliance import cli
-from appliance.replicator import driver
-from appliance.replicator.model.balance_policy import BalanceTimes
+from appliance.driver import replicator as driver
+from appliance.driver.model.balance_policy import BalanceTimes
 
 TIMES = BalanceTimes(look=0.5, part=2.0, parts=2, behind=0.5)
 

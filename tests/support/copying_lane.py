@@ -5,6 +5,9 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from appliance.engine.model import map_growth
+from appliance.engine.model.chunk import Chunk, advanced
+from appliance.engine.model.map_growth import KnownSegments, MapGrowth, copied_tail, read_tail
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint_records import decode, encode_position
@@ -14,9 +17,6 @@ from appliance.link.model.offset_tail import MapFilling
 from appliance.link.model.position import CopyEnd, Loss, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.translation import TranslationState
-from appliance.replicator.model import map_growth
-from appliance.replicator.model.chunk import Chunk, advanced
-from appliance.replicator.model.map_growth import KnownSegments, MapGrowth, copied_tail, read_tail
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 START = Position(REPLICA.source_id, REPLICA.destination_id, 0, 0, copy_end=CopyEnd(0, 0, 1, 0))

@@ -13,6 +13,13 @@ from typing import Any, TypeVar
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from appliance.driver.discovery import TopicDiscovery
+from appliance.driver.establish import Establishing
+from appliance.engine.read.fetcher import Fetcher
+from appliance.engine.read.source_reader import SourceReader
+from appliance.engine.write.lane import Lane
+from appliance.engine.write.lane_runner import LaneRunner
+from appliance.engine.write.transformation import Transform
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import Resolve
@@ -28,13 +35,6 @@ from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
-from appliance.replicator.discovery import TopicDiscovery
-from appliance.replicator.establish import Establishing
-from appliance.replicator.read.fetcher import Fetcher
-from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_runner import LaneRunner
-from appliance.replicator.write.transformation import Transform
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
@@ -50,7 +50,7 @@ from appliance.settings.values import (
     Side,
     TopicNaming,
 )
-from appliance.transform.model.statement import Statement
+from appliance.sql.model.statement import Statement
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE

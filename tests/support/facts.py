@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
+from appliance.groups.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.agreement import CopyLog

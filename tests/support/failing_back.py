@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from appliance.failover.model.failback_report import FailbackReport
-from appliance.failover.operation import Choice, Operation, operation
-from appliance.failover.promotion import failover
+from appliance.commands.failback.failback import failback
+from appliance.commands.failback.model.failback_report import FailbackReport
+from appliance.commands.promotion import failover
+from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.link.model.copy_states import CopyState, effective
-from appliance.replicator.failback import failback
 from testbed.cluster import Cluster
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE

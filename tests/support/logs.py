@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import unpack
-from appliance.verify.model.span import Span
+from appliance.logs.model.span import Span
 from tests.support.batches import Written, made, only, stamped
 
 NOW = 1_700_000_000_000

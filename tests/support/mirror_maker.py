@@ -11,14 +11,14 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.adoption.adopt import adopt
-from appliance.adoption.finding import Choice
-from appliance.adoption.mirror_maker import MirrorMaker
-from appliance.adoption.model.plan import Allowed
-from appliance.adoption.model.report import AdoptionReport
+from appliance.commands.adoption.adopt import adopt
+from appliance.commands.adoption.finding import Choice
+from appliance.commands.adoption.mirror_maker import MirrorMaker
+from appliance.commands.adoption.model.plan import Allowed
+from appliance.commands.adoption.model.report import AdoptionReport
+from appliance.commands.run.operation import Choice as Terms
+from appliance.commands.run.operation import operation
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice as Terms
-from appliance.failover.operation import operation
 from testbed.mirror_maker import exactly_once, flow, nothing_else, one_broker, start
 from testbed.process import OwnedProcess
 from tests.support.administration import make_topic

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 
-from appliance.replicator.spark import spark_jvm
-from appliance.replicator.spark.spark_jvm import spark_home
+from appliance.spark import spark_jvm
+from appliance.spark.spark_jvm import spark_home
 from testbed.jars import java
 from tests.support.kept import kept
 from tests.support.patience import PATIENCE

@@ -29,7 +29,7 @@ LONG = 90.0
 """Timeout for Spark to notice an end and to recover, in seconds."""
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-DAEMON = "appliance.replicator.spark.daemon"
+DAEMON = "appliance.driver.daemon"
 
 
 @dataclass(slots=True)

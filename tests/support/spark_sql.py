@@ -7,7 +7,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from appliance.transform.model.statement import COLUMNS, SALT
+from appliance.sql.model.statement import COLUMNS, SALT
 from tests.support.spark_context import forget_context, hide_gateway
 
 _QUIET = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import psutil
 
+from appliance.engine.control.assignment import Assignment, Hello
+from appliance.engine.control.client import DriverEndpoint, control_client
+from appliance.engine.control.connection import dialled
+from appliance.engine.control.server import ControlServer
+from appliance.engine.model.ranges import Outcome, Range
 from appliance.errors import ApplianceError
 from appliance.kafka.records.records import key_and_value
-from appliance.replicator.spark.assignment import Assignment, Hello
-from appliance.replicator.spark.control_client import DriverEndpoint, control_client
-from appliance.replicator.spark.control_connection import dialled
-from appliance.replicator.spark.control_server import ControlServer
-from appliance.replicator.spark.session import Spark
-from appliance.replicator.spark.spark_jvm import spark_jvm
-from appliance.replicator.spark.transform_ends import Lanes, LanesOnHosts
-from appliance.replicator.spark.transform_jobs import Dial, Sql, prepare, run_jobs
-from appliance.replicator.spark.transform_listener import serving_hosts
-from appliance.replicator.transform.ranges import Outcome, Range
-from appliance.replicator.transform.service import TransformService
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import EngineSettings
-from appliance.transform.model.statement import Statement
+from appliance.spark.session import Spark
+from appliance.spark.spark_jvm import spark_jvm
+from appliance.sql.flight.service import TransformService
+from appliance.sql.jobs.job_ends import Lanes, LanesOnHosts
+from appliance.sql.jobs.jobs import Dial, Sql, prepare, run_jobs
+from appliance.sql.jobs.listener import serving_hosts
+from appliance.sql.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, runs
@@ -76,7 +76,7 @@ class RunningSql:
         """The Python processes of each end."""
         every = family(psutil.Process().pid)
         # A fork has the command line of its daemon.
-        daemons = [process for process in every if runs(process, "appliance.replicator.spark.daemon")]
+        daemons = [process for process in every if runs(process, "appliance.driver.daemon")]
         forked = [(daemon.environ(), workers) for daemon in daemons if (workers := daemon.children())]
         return {environment["APPLIANCE_TRANSFORM_END"]: workers for environment, workers in forked}
 

@@ -2,7 +2,7 @@
 
 import uuid
 
-from appliance.failover.link_states import LinkStates, Subjects
+from appliance.commands.run.link_states import LinkStates, Subjects
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, StateRecord
 from tests.support.engine import Engine
 

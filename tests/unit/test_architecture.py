@@ -1,4 +1,4 @@
-"""Folders import only folders that the table of docs/architecture.md permits, and do IO only where it says so."""
+"""Folders import only lower floors of the table in docs/architecture.md, and values do no IO."""
 
 import ast
 import functools
@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -16,28 +15,29 @@ TOPS = ("appliance", "deploy", "testbed", "demo", "bench")
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
 IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
 IN_THE_IMAGE = "appliance"
+ENTRANCES = (Path("appliance/cli.py"), Path("appliance/client.py"))
+"""Above all floors."""
+VALUES = (
+    *("appliance/kafka/protocol", "appliance/kafka/records", "appliance/kafka/records/arrays"),
+    *("appliance/dns/messages", "deploy/render", "deploy/materials", "deploy/monitoring"),
+)
+"""Folders without IO, beside those called ``model``."""
 
 FILES = sorted(path.relative_to(ROOT) for top in TOPS for path in (ROOT / top).rglob("*.py"))
 INITS = [path for path in FILES if path.name == "__init__.py"]
 
 
-class Row(NamedTuple):
-    """The rules of the table for a folder."""
-
-    imports: frozenset[str]
-    io: bool
-
-
-def table() -> dict[str, Row]:
-    section = DOCUMENT.split("## Who may import whom", 1)[1].split("\n## ", 1)[0]
-    rows = re.findall(r"^\| `([\w/.]+)` \| (.*?) \| (yes|no) \|$", section, re.MULTILINE)
-    assert len(rows) == len({folder for folder, _, _ in rows}), "a folder has two rows"
-    return {folder: Row(frozenset(re.findall(r"`([\w/.]+)`", names)), io == "yes") for folder, names, io in rows}
+def floors() -> dict[str, int]:
+    """The floor of each folder of the table; that of the files beside the folders is 0."""
+    section = DOCUMENT.split("## Floors", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (\d) \| (.*?) \|", section, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(8, -1, -1))
+    return {folder: int(number) for number, names in rows for folder in re.findall(r"`(\w+)`", names)}
 
 
-def folder_of(path: Path) -> str:
-    """The row of a file; the commands and the public module have their own rows."""
-    return str(path) if path in (Path("appliance/cli.py"), Path("appliance/client.py")) else str(path.parent)
+def house_of(path: Path) -> str:
+    """The folder below ``appliance`` of a file; empty for a file beside the folders."""
+    return path.parts[1] if len(path.parts) > 2 else ""
 
 
 def names(path: Path) -> Iterator[str]:
@@ -79,8 +79,23 @@ def arrows() -> dict[str, set[str]]:
     return found
 
 
-def test_the_table_has_every_folder_and_every_arrow_and_no_others() -> None:
-    assert {folder: row.imports for folder, row in table().items()} == arrows()
+def folder_of(path: Path) -> str:
+    return str(path) if path in ENTRANCES else str(path.parent)
+
+
+def test_every_folder_has_a_floor() -> None:
+    assert floors().keys() == {house_of(path) for path in FILES if path.parts[0] == "appliance"} - {""}
+
+
+def test_a_folder_imports_lower_floors_only() -> None:
+    floor = {"": -1} | floors()
+    inside = [path for path in FILES if path.parts[0] == "appliance" and path not in ENTRANCES]
+    arrows = {(path, target) for path in inside for target in imported(path) if house_of(path) != house_of(target)}
+    assert not [
+        (str(path), str(target))
+        for path, target in arrows
+        if target in ENTRANCES or floor[house_of(path)] <= floor[house_of(target)]
+    ]
 
 
 def test_arrows_between_folders_make_no_circle() -> None:
@@ -93,9 +108,10 @@ def test_arrows_between_folders_make_no_circle() -> None:
     assert not graph
 
 
-@pytest.mark.parametrize("folder", [folder for folder, row in table().items() if not row.io])
-def test_a_folder_without_io_neither_waits_nor_reads_the_clock(folder: str) -> None:
-    assert not {(str(path), module) for path in FILES if folder_of(path) == folder for module in foreign(path) & IO}
+def test_values_neither_wait_nor_read_the_clock() -> None:
+    values = [path for path in FILES if path.parent.name == "model" or str(path.parent) in VALUES]
+    assert {path.parent.name for path in values} >= {"model", "records", "messages"}
+    assert not {(str(path), module) for path in values for module in foreign(path) & IO}
 
 
 def test_the_image_imports_nothing_that_it_does_not_hold() -> None:
@@ -124,7 +140,7 @@ def test_the_docstring_of_a_folder_names_its_files(path: Path) -> None:
 
 def test_pyspark_is_known_in_six_files() -> None:
     knowing = {path.name for path in FILES if "pyspark" in foreign(path)}
-    sql = {"transform_plan.py", "catalyst.py"}
+    sql = {"plan.py", "catalyst.py"}
     assert knowing == {"session.py", "py4j_gateway.py", "daemon.py", "query_listener.py"} | sql
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from appliance import cli
+from appliance.commands.run.operation import Choice
 from appliance.console.model.connect import retries
-from appliance.failover.operation import Choice
 from appliance.link.model.stops import Stop, StopKind
 from appliance.program import IN_CONTAINER
 from deploy.monitoring.alerts import ALERTS, TOPIC

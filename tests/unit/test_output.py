@@ -17,12 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console, RenderableType
 
 from appliance import cli
+from appliance.commands.acls import as_lines
 from appliance.console.commands import Commands
 from appliance.console.model.tables import Query
 from appliance.console.pages import LinkPages
 from appliance.console.watch import LinkWatch
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Result, failed
+from appliance.driver.acl_follower import AclLook
 from appliance.errors import ApplianceError, BrokerRefused, SettingsError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.client.open_transactions import OpenTransaction
@@ -30,21 +32,19 @@ from appliance.kafka.protocol.metadata import Topic
 from appliance.kafka.records.records import Record, body_of
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.copied_acls import AclChanges
+from appliance.logs.model.span import CopyState
 from appliance.output import printable, say, say_error
 from appliance.program import quoted
-from appliance.replicator.acl_follower import AclLook
-from appliance.replicator.acls_command import as_lines
 from appliance.runtime.command import Command
 from appliance.settings.values import Side
+from appliance.sql.model import dry_run
 from appliance.status.model.document import document
 from appliance.status.model.metrics import exposition
 from appliance.status.model.running import Running
 from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
 from appliance.tables import cell, show, table
-from appliance.transform.model import dry_run
 from appliance.verify.model.report import PartitionResult, VerificationReport
-from appliance.verify.model.span import CopyState
 from tests.support.facts import DESTINATION, ENDS_AT_100, NOW, SOURCE, group, metadata, snapshot
 from tests.support.facts import settings as link_settings
 

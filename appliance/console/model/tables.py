@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from appliance.failover.model.group_plan import GroupPlan
+from appliance.groups.model.group_plan import GroupPlan
 from appliance.link.model.copy_states import CopyState
 from appliance.status.model.snapshot import LinkState, PartitionStatus, TopicStatus
 

@@ -1,6 +1,6 @@
 """The snapshot as a JSON object: everything, null if unknown, times as ISO 8601."""
 
-from appliance.failover.model.group_plan import GroupPlan, PartitionPlan
+from appliance.groups.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import StateRecord

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from appliance import timestamps
-from appliance.failover.model.newest_groups import told
+from appliance.groups.model.newest_groups import told
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from appliance.failover.model.group_plan import GroupState
+from appliance.groups.model.group_plan import GroupState
 from appliance.link.model.problems import has_a_view
 from appliance.metrics import METRICS, Kind, counter, gauge
 from appliance.output import printable

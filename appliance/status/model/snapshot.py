@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from appliance.failover.model.group_plan import GroupPlan
+from appliance.groups.model.group_plan import GroupPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import CopyState, StateRecord

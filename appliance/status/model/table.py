@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from appliance.failover.model.group_plan import GroupPlan, GroupState
+from appliance.groups.model.group_plan import GroupPlan, GroupState
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.link_sql import SqlChange
 from appliance.status.model.messages import cluster_name, is_behind, problems_by_subject, remarks, remedies, utc

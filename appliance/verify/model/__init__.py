@@ -1,8 +1,4 @@
-"""Two streams of one partition, and the result of comparing them; no IO.
+"""The results of a verification; no IO.
 
-- ``stream``: committed batches, whole or record by record.
-- ``alignment``: where two logs meet that begin at different records.
-- ``pairing``: the records of two logs, paired one by one.
-- ``comparison``, ``newest``: every record, or the newest of each key.
-- ``span``, ``report``: a range and an outcome in a word; the result of one partition, and of all.
+- ``report``: the result of one partition, and of all.
 """

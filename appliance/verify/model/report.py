@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+from appliance.logs.model.span import CopyState, Span, counted
 from appliance.tables import Table, Text, cell, table
-from appliance.verify.model.span import CopyState, Span, counted
 
 EVERY_RECORD = "every record"
 NEWEST_RECORDS = "newest record of each key"

@@ -7,6 +7,10 @@ from typing import Any
 
 from kio.schema.produce.v9 import ProduceResponse
 
+from appliance.driver import establish
+from appliance.engine.read import buffer
+from appliance.engine.write import admission, copies, lane
+from appliance.engine.write.copies import CopyEnds
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
@@ -24,10 +28,6 @@ from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, StateMachine
-from appliance.replicator import establish
-from appliance.replicator.read import buffer
-from appliance.replicator.write import admission, copies, lane
-from appliance.replicator.write.copies import CopyEnds
 from tests.faults.injection import switches
 from tests.faults.injection.crashes import is_positions
 

@@ -11,9 +11,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.resumption import Choice, resume
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import Verdict
+from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits
@@ -29,13 +31,11 @@ from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
-from appliance.replicator.resume import Choice, resume
-from appliance.replicator.write.lane import Lane
+from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.watcher import Watcher
-from appliance.verify.model.span import CopyState
 from appliance.verify.verification import Verification
 from tests.real.failover.test_removal import removed, restored
 from tests.support.administration import COMPACTED, configure, make_topic

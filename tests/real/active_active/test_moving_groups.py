@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from appliance.failover.operation import Choice
-from appliance.failover.removal import remove_topics
-from appliance.failover.shared_offsets import SharedOffsets
+from appliance.commands.removal import remove_topics
+from appliance.commands.run.operation import Choice
+from appliance.driver.discovery import TopicDiscovery
+from appliance.groups.shared_offsets import SharedOffsets
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import Claim
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
 from appliance.link.model.translation import Translation
-from appliance.replicator.discovery import TopicDiscovery
 from testbed.cluster import Cluster
 from tests.support.engine import Engine
 from tests.support.failing_back import command

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from appliance.adoption.model.plan import Allowed, Beginning
+from appliance.commands.adoption.model.plan import Allowed, Beginning
+from appliance.commands.run.operation import Choice
+from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover.operation import Choice
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
 from appliance.link.model.translation import TranslationState
-from appliance.replicator.offsets_build import build
+from appliance.logs.model.span import CopyState, Span
 from appliance.settings.values import TopicNaming
-from appliance.verify.model.span import CopyState, Span
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from tests.support.commands import command, settings_file
@@ -336,7 +336,7 @@ async def test_what_is_written_between_the_comparison_and_the_positions_is_notic
     async def consent(*_: object) -> None:
         await asyncio.to_thread(send, copies(pair), pair.naming.destination(topic), source[250:260])
 
-    monkeypatch.setattr("appliance.failover.operation.Operation.consent", consent)
+    monkeypatch.setattr("appliance.commands.run.operation.Operation.consent", consent)
     with pytest.raises(LinkRefused, match=r"somebody has written to .* meanwhile: is MirrorMaker 2 running"):
         await adopted(pair)
     monkeypatch.undo()

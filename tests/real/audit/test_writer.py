@@ -12,8 +12,8 @@ from appliance.audit import writer as writer_module
 from appliance.audit.model import files
 from appliance.audit.model.files import listing
 from appliance.audit.store import Folder
-from appliance.replicator.lanes_command import lanes
-from appliance.replicator.resume import Choice, resume
+from appliance.commands.lanes import lanes
+from appliance.commands.resumption import Choice, resume
 from appliance.settings.values import OnGap
 from tests.real.failover.test_promotion import YES, command
 from tests.support.administration import COMPACTED, configure, delete_before

@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.replicator import failback
+from appliance.commands.failback import failback
 
 
 @pytest.fixture(autouse=True)

@@ -6,17 +6,17 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from appliance.commands import promotion
+from appliance.commands import resumption as partitions
+from appliance.commands.model.report import Report
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import failover, promote
+from appliance.commands.run.link_states import LinkStates, Subjects
+from appliance.commands.run.operation import Choice, Operation
+from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused
-from appliance.failover import promotion
-from appliance.failover.link_states import LinkStates, Subjects
-from appliance.failover.model.report import Report
-from appliance.failover.operation import Choice, Operation
-from appliance.failover.pause import set_paused
-from appliance.failover.promotion import failover, promote
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
-from appliance.replicator import resume as partitions
-from appliance.replicator.offsets_build import build
 from tests.real.failover.test_promotion import command, everywhere, failed_over, promoted
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE

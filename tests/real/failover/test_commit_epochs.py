@@ -4,7 +4,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer, TopicPartition
 
-from appliance.failover.group_io import read_offsets
+from appliance.groups.group_io import read_offsets
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import list_groups
 from appliance.settings.values import Side

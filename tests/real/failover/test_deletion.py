@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands import deletion, removal
+from appliance.commands.deletion import delete_link
+from appliance.commands.model.removal_report import DeletionReport
+from appliance.commands.resumption import Choice as Where
+from appliance.commands.resumption import adopt_positions, resume
+from appliance.commands.run.operation import Choice, Operation
+from appliance.driver.establish import Establishing
 from appliance.errors import ApplianceError, LinkRefused, SettingsError
-from appliance.failover import deletion, removal
-from appliance.failover.deletion import delete_link
-from appliance.failover.mirror_formats import MirrorTopics
-from appliance.failover.model.removal_report import DeletionReport
-from appliance.failover.operation import Choice, Operation
+from appliance.groups.mirror_formats import MirrorTopics
 from appliance.kafka.client.topics import create_topics
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
-from appliance.replicator.establish import Establishing
-from appliance.replicator.resume import Choice as Where
-from appliance.replicator.resume import adopt_positions, resume
 from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
 from tests.real.failover.test_removal import claims, copied, kill_after, meanwhile
 from tests.support.administration import make_topic, topics

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
+from appliance.commands.failback.failback import failback
+from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.operation import Choice, operation
+from appliance.engine.model.ranges import Outcome
+from appliance.engine.write import lane
+from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover.link_states import LinkStates
-from appliance.failover.operation import Choice, operation
 from appliance.kafka.client.transactions import Producer as TransactionalProducer
 from appliance.link.model.copy_states import CopyState
-from appliance.replicator.failback import failback
-from appliance.replicator.transform.ranges import Outcome
-from appliance.replicator.write import lane
-from appliance.replicator.write.lane import Lane
-from appliance.transform.model.statement import Statement
+from appliance.sql.model.statement import Statement
 from appliance.verify.verification import Verification
 from tests.support.administration import configure
 from tests.support.engine import Pair
@@ -159,7 +159,7 @@ async def test_case_685_a_source_that_begins_to_change_times_during_a_failback_g
         write_there(pair, topic, 10)
         held, taken = logs.at_source(), logs.at_copy()
         with monkeypatch.context() as patch:
-            patch.setattr("appliance.replicator.failback.require_times", and_change)
+            patch.setattr("appliance.commands.failback.failback.require_times", and_change)
             refused = f"{topic} has message.timestamp.type=LogAppendTime, which changes the times of records"
             with pytest.raises(LinkRefused, match=f"is not copied back any further: .*{refused}"):
                 await failed_back(pair)

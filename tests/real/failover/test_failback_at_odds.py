@@ -12,21 +12,21 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
 
+from appliance.commands.failback import failback as module
+from appliance.commands.failback.failback import _Run
+from appliance.commands.failback.reverse_link import InLane, ReverseLink
+from appliance.commands.removal import remove_topics
+from appliance.commands.run.operation import Choice
+from appliance.engine.control.assignment import Assignment
+from appliance.engine.task.runner import TaskRunner
+from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice
-from appliance.failover.removal import remove_topics
 from appliance.link.client import writer
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
 from appliance.link.model.stops import Stop
-from appliance.replicator import failback as module
-from appliance.replicator.failback import _Run
-from appliance.replicator.failback_link import InLane, ReverseLink
-from appliance.replicator.spark.assignment import Assignment
-from appliance.replicator.spark.task_runner import TaskRunner
-from appliance.replicator.write.lane_partitions import LanePartitions
 from testbed.cluster import Cluster
 from tests.support.commands import command as typed
 from tests.support.commands import settings_file

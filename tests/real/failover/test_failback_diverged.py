@@ -3,11 +3,11 @@
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from appliance.commands.failback.diverged import _Keeping
+from appliance.commands.run.operation import Choice
+from appliance.engine.model.chunk import Chunk
 from appliance.errors import BrokerRefused, LinkRefused
-from appliance.failover.operation import Choice
 from appliance.kafka.protocol.metadata import Metadata
-from appliance.replicator.failback_diverged import _Keeping
-from appliance.replicator.model.chunk import Chunk
 from tests.support.administration import configure, make_topic
 from tests.support.engine import Pair, delete_topic
 from tests.support.failing_back import (
@@ -119,7 +119,7 @@ async def test_case_171_what_was_to_be_kept_can_still_be_kept_while_it_is_copied
         await promoted(pair)
         write_there(pair, topic, 4)
         with monkeypatch.context() as patch:
-            patch.setattr("appliance.replicator.failback.returns", _killed)
+            patch.setattr("appliance.commands.failback.failback.returns", _killed)
             with pytest.raises(Killed):
                 await failed_back(pair)
         assert len(Logs(pair, topic).at_source()) == 12

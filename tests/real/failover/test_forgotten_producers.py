@@ -6,11 +6,11 @@ import pytest
 import pytest_asyncio
 from confluent_kafka import Producer
 
+from appliance.commands.failback import failback
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.layout import Layout
-from appliance.replicator import failback
 from testbed.cluster import Cluster
 from tests.conftest import plain
 from tests.support.engine import LANES, Pair

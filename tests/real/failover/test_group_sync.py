@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer
 
 from appliance.errors import ApplianceError, Unreachable
-from appliance.failover.group_io import coordinated, read_offsets
-from appliance.failover.group_sync import Follows, GroupSync
-from appliance.failover.model.group_plan import GroupState
+from appliance.groups.group_io import coordinated, read_offsets
+from appliance.groups.group_sync import Follows, GroupSync
+from appliance.groups.model.group_plan import GroupState
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
@@ -277,7 +277,7 @@ async def test_a_share_group_starts_at_the_destination_where_it_had_come_to(pair
 async def test_a_sync_that_is_killed_at_any_await_is_finished_by_the_next_one(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("appliance.failover.group_sync._AT_ONCE", 2)
+    monkeypatch.setattr("appliance.groups.group_sync._AT_ONCE", 2)
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     async with site(pair, 3) as at:
@@ -303,7 +303,7 @@ async def test_a_process_that_stood_still_between_reading_and_committing_commits
 ) -> None:
     async with site(pair) as at:
         commit(pair.orange, at.group("g"), {(at.topic, 0): 5})
-        monkeypatch.setattr("appliance.failover.group_sync._FRESH", -1.0)
+        monkeypatch.setattr("appliance.groups.group_sync._FRESH", -1.0)
         await at.sync.round()
         assert at.at_destination("g") == {}
         monkeypatch.undo()
@@ -316,9 +316,9 @@ async def test_case_85_so_many_groups_follow_that_reading_all_takes_longer_than_
     async with site(pair) as at:
         for number in range(12):
             commit(pair.orange, at.group(f"g{number}"), {(at.topic, 0): 5})
-        monkeypatch.setattr("appliance.failover.group_sync._AT_ONCE", 4)
+        monkeypatch.setattr("appliance.groups.group_sync._AT_ONCE", 4)
         monkeypatch.setattr(
-            "appliance.failover.group_sync.loop_seconds", lambda: float(at.translator.asked)
+            "appliance.groups.group_sync.loop_seconds", lambda: float(at.translator.asked)
         )  # a second for each
         assert set((await at.states()).values()) == {(GroupState.SYNCED, 0)}
         assert at.at_destination("g11") == {0: 105}
@@ -342,7 +342,7 @@ async def test_case_104_a_commit_that_waited_long_for_its_connection_is_not_sent
                 now[0] += 6
             return await broker(node, purpose)
 
-        monkeypatch.setattr("appliance.failover.group_sync.loop_seconds", lambda: now[0])
+        monkeypatch.setattr("appliance.groups.group_sync.loop_seconds", lambda: now[0])
         monkeypatch.setattr(at.destination, "broker", waited_for)
         await at.sync.round()
         assert list(at.sync.failures) == [f"group {at.group('g')}"]

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from appliance.failover.group_io import coordinated, read_offsets
-from appliance.failover.group_service import follow_groups, group_sync
-from appliance.failover.group_sync import GroupSync
-from appliance.failover.model.group_plan import GroupState
-from appliance.failover.model.newest_groups import NewestGroups
+from appliance.commands.resumption import Choice, resume
+from appliance.groups.group_io import coordinated, read_offsets
+from appliance.groups.group_service import follow_groups, group_sync
+from appliance.groups.group_sync import GroupSync
+from appliance.groups.model.group_plan import GroupState
+from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.share_offsets import alter_starts
-from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import Settings
 from appliance.status.model.document import document
 from appliance.status.watcher import Watcher

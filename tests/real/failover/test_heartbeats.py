@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from appliance.errors import Unreachable
-from appliance.failover.mirror_formats import Heartbeats
+from appliance.groups.mirror_formats import Heartbeats
 from appliance.kafka.records.records import Record, body
 from appliance.link.model.mirror_records import Heartbeat, decode_heartbeat
 from appliance.link.model.naming import HEARTBEATS

@@ -9,13 +9,14 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from appliance.commands.model.report import Report
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import failover, promote
+from appliance.commands.run import last_sync
+from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, LinkRefused, SettingsError
-from appliance.failover import group_io, group_sync, last_sync
-from appliance.failover.link_states import LinkStates
-from appliance.failover.model.report import Report
-from appliance.failover.operation import Choice, Operation, operation
-from appliance.failover.pause import set_paused
-from appliance.failover.promotion import failover, promote
+from appliance.groups import group_io, group_sync
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import ListedGroups
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective

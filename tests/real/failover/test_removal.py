@@ -8,24 +8,24 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands import deletion, removal
+from appliance.commands.deletion import delete_link
+from appliance.commands.model.position_change import Place
+from appliance.commands.model.removal_report import RemovalReport
+from appliance.commands.pause import set_paused
+from appliance.commands.removal import remove_topics
+from appliance.commands.reset import reset
+from appliance.commands.resumption import Choice as Where
+from appliance.commands.resumption import resume
+from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.operation import Choice, Operation
+from appliance.engine.model import map_growth
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover import deletion, removal
-from appliance.failover.deletion import delete_link
-from appliance.failover.link_states import LinkStates
-from appliance.failover.model.removal_report import RemovalReport
-from appliance.failover.operation import Choice, Operation
-from appliance.failover.pause import set_paused
-from appliance.failover.removal import remove_topics
 from appliance.link.client.offset_maps import OffsetMaps, segment_records
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import given_up
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.naming import DEAD_LETTERS
-from appliance.replicator.model import map_growth
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import reset
-from appliance.replicator.resume import Choice as Where
-from appliance.replicator.resume import resume
 from appliance.verify.verification import Verification
 from tests.real.failover.test_promotion import Killed, command, everywhere, failed_over, unheard
 from tests.support.administration import make_topic, topics

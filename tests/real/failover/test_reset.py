@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from appliance.commands.model.position_change import Place
+from appliance.commands.model.reset_report import ResetReport
+from appliance.commands.pause import set_paused
+from appliance.commands.reset import reset
+from appliance.commands.run.link_states import LinkStates, Moves
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused, SettingsError
-from appliance.failover.link_states import LinkStates, Moves
-from appliance.failover.operation import Choice
-from appliance.failover.pause import set_paused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.position import Position
 from appliance.link.model.translation import TranslationState
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.model.reset_report import ResetReport
-from appliance.replicator.reset import reset
 from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE

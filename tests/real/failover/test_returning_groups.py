@@ -6,22 +6,23 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from appliance.commands.failback import failback as module
+from appliance.commands.failback.failback import failback
+from appliance.commands.failback.model.failback_report import FailbackReport
+from appliance.commands.promotion import failover
+from appliance.commands.run import last_sync
+from appliance.commands.run.operation import Choice, operation
+from appliance.driver.offsets_build import missing_maps
 from appliance.errors import BrokerBusy, LinkRefused
-from appliance.failover import group_io, last_sync
-from appliance.failover.group_service import group_sync
-from appliance.failover.model.failback_report import FailbackReport
-from appliance.failover.model.group_plan import GroupState
-from appliance.failover.operation import Choice, operation
-from appliance.failover.promotion import failover
+from appliance.groups import group_io
+from appliance.groups.group_service import group_sync
+from appliance.groups.model.group_plan import GroupState
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import ListedGroups
 from appliance.link.client import writer
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.translation import TranslationState
-from appliance.replicator import failback as module
-from appliance.replicator.failback import failback
-from appliance.replicator.offsets_build import missing_maps
 from appliance.settings.values import Settings
 from testbed.cluster import Cluster
 from tests.support.engine import Pair

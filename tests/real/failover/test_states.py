@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from appliance.commands.run.link_states import LinkStates
+from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced, LinkRefused
-from appliance.failover.link_states import LinkStates
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, effective
-from appliance.replicator.write.lane import Lane
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

@@ -5,10 +5,10 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from appliance.failover import source_transactions
-from appliance.failover.model.report import Report
-from appliance.failover.operation import Choice, operation
-from appliance.failover.pause import set_paused
+from appliance.commands import source_transactions
+from appliance.commands.model.report import Report
+from appliance.commands.pause import set_paused
+from appliance.commands.run.operation import Choice, operation
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.link.model.copy_states import CopyEvent
 from tests.real.failover.test_promotion import NOWHERE, failed_over, unheard

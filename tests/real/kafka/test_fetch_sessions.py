@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.engine.model.chunk import Chunk
+from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted
 from appliance.kafka.client.fetch_session import FetchSession
 from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk
-from appliance.replicator.read.buffer import Limits, ReadyQueue
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, GapFound, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import EpochEnd
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Limits, ReadyQueue
-from appliance.replicator.read.source_reader import SourceReader
+from appliance.logs.reader import Reader
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
-from appliance.verify.reader import Reader
 from tests.support.leading_broker import LeadingBroker
 from tests.support.patience import PATIENCE
 
@@ -166,7 +166,7 @@ async def test_an_older_leader_cannot_tell_that_an_epoch_was_truncated() -> None
 async def test_an_unforeseen_error_in_a_partitions_batches_stops_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with reading(LeadingBroker(logs={6: range(200)}, metadata_epochs=[6])) as one:
         with monkeypatch.context() as patched:
-            patched.setattr("appliance.replicator.read.buffer.outgoing", lambda *_: 1 // 0)
+            patched.setattr("appliance.engine.read.buffer.outgoing", lambda *_: 1 // 0)
             assert "orders-0 from offset 80: unexpected ZeroDivisionError" in str(await one.until_stopped())
         one.reader.read(one.replica, POSITION, EPOCH, one.ready, Limits())
         await one.until(200)

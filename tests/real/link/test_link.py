@@ -9,6 +9,9 @@ import pytest
 from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
 from kio.schema.errors import ErrorCode
 
+from appliance.commands.resumption import adopt_positions
+from appliance.driver.establish import Establishing
+from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
@@ -17,9 +20,6 @@ from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
-from appliance.replicator.establish import Establishing
-from appliance.replicator.resume import adopt_positions
-from appliance.replicator.write.lane import Lane
 from tests.support.administration import configure, grow, topics
 from tests.support.engine import LANES, Engine, Pair
 from tests.support.records import produce

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from appliance.commands.resumption import Choice, resume
+from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.model.checkpoint import LaneCheckpoint, Owner
 from appliance.link.model.link_sql import LinkSql, SqlChange, history
 from appliance.link.model.states import LaneState
-from appliance.replicator.resume import Choice, resume
-from appliance.replicator.write.lane import Lane
-from appliance.transform.model.statement import Statement
+from appliance.sql.model.statement import Statement
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

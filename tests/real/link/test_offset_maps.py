@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from appliance.engine.model import map_growth
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.translation import TranslationState
-from appliance.replicator.model import map_growth
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine, Pair

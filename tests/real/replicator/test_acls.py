@@ -13,13 +13,13 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import ResourcePatternType
 
+from appliance.driver import acl_follower
+from appliance.driver.discovery import TopicDiscovery
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.acls import AclBinding, AclPermission
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import REGISTRY
-from appliance.replicator import acl_follower
-from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.secret import Secret
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey

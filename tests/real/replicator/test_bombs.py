@@ -10,7 +10,7 @@ from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.records.batch import HEADER_SIZE
 from appliance.kafka.records.committed import visible
 from appliance.link.model.stops import FOLLOWING
-from appliance.verify.model.span import CopyState
+from appliance.logs.model.span import CopyState
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan

@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from appliance.replicator.read.buffer_budget import Allowance
+from appliance.engine.read.buffer_budget import Allowance
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

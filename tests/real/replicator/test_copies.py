@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.resumption import Choice, resume
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client import checkpoint_log
 from appliance.link.model.position import SourcePlace
-from appliance.replicator.resume import Choice, resume
 from tests.support.administration import configure, make_topic
 from tests.support.engine import OtherLink, Pair
 from tests.support.patience import PATIENCE

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from appliance.engine.model.ranges import Failure, Outcome, Range
+from appliance.engine.write.dead_letters import HEADERS_BYTES
 from appliance.kafka.records.records import key_and_value
-from appliance.replicator.transform.ranges import Failure, Outcome, Range
-from appliance.replicator.write.dead_letters import HEADERS_BYTES
 from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE

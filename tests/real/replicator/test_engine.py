@@ -5,10 +5,10 @@ import random
 
 import pytest
 
+from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import CopyRefused
 from appliance.kafka.client.produce import append
 from appliance.kafka.records.records import Record, body
-from appliance.replicator.write.lane_partitions import LanePartitions
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
 from tests.support.engine import Pair

@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from appliance.failover.group_service import group_sync
-from appliance.failover.group_sync import GroupSync
-from appliance.failover.last_sync import settled
-from appliance.failover.link_states import LinkStates
-from appliance.failover.model.group_plan import GroupPlan, GroupState
+from appliance.commands.resumption import Choice, adopt_positions, resume
+from appliance.commands.run.last_sync import settled
+from appliance.commands.run.link_states import LinkStates
+from appliance.groups.group_service import group_sync
+from appliance.groups.group_sync import GroupSync
+from appliance.groups.model.group_plan import GroupPlan, GroupState
 from appliance.kafka.client.group_offsets import Commit
-from appliance.replicator.resume import Choice, adopt_positions, resume
 from appliance.status.watcher import Watcher
 from tests.real.failover.test_removal import removed, restored
 from tests.support.administration import configuration, configure, make_topic

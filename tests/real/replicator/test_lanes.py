@@ -8,9 +8,13 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from appliance.commands.lanes import lanes
+from appliance.commands.layout_writer import LanesWriter
+from appliance.commands.model.lanes_report import LanesReport
+from appliance.commands.pause import set_paused
+from appliance.commands.run.operation import Choice
+from appliance.engine.model import map_growth
 from appliance.errors import ApplianceError, BrokerRefused, LayoutChanged, LayoutChanging, LinkRefused
-from appliance.failover.operation import Choice
-from appliance.failover.pause import set_paused
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics
 from appliance.kafka.protocol.metadata import Partition
@@ -21,10 +25,6 @@ from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.layout import Layout
 from appliance.link.model.position import Position
 from appliance.link.model.states import LaneState
-from appliance.replicator.lanes_command import lanes
-from appliance.replicator.lanes_writer import LanesWriter
-from appliance.replicator.model import map_growth
-from appliance.replicator.model.lanes_report import LanesReport
 from tests.real.failover.test_promotion import YES, Killed, command, everywhere
 from tests.real.link.test_offset_maps import assert_translated
 from tests.support.administration import configure, delete_before
@@ -224,7 +224,7 @@ async def test_where_the_topics_cannot_be_grown_the_link_goes_on_as_it_was(
             return {name: BrokerRefused(f"add partitions to {name}: no Alter", "DENIED")}
 
         with monkeypatch.context() as patch:
-            patch.setattr("appliance.replicator.lanes_writer.grow_topics", denied)
+            patch.setattr("appliance.commands.layout_writer.grow_topics", denied)
             with pytest.raises(BrokerRefused, match="no Alter"):
                 await laid_out(pair, 9)
         produce_everywhere(pair, topic, 3)

@@ -8,15 +8,15 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.resumption import Choice, resume
+from appliance.driver.offsets_build import Missing, _Building, build, tell_what_is_missing
+from appliance.engine.model import map_growth
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.offset_records import encode_dropped
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.states import LaneState
 from appliance.link.model.translation import Translation, TranslationState
-from appliance.replicator.model import map_growth
-from appliance.replicator.offsets_build import Missing, _Building, build, tell_what_is_missing
-from appliance.replicator.resume import Choice, resume
 from appliance.settings.values import TopicNaming
 from tests.support.administration import delete_before, make_topic
 from tests.support.engine import Engine, Pair
@@ -71,7 +71,7 @@ async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_th
     producer.init_transactions(PATIENCE)
     monkeypatch.setattr(map_growth, "TAIL_BYTES", 20)
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 100)
-    monkeypatch.setattr("appliance.replicator.offsets_build.SEGMENT_BYTES", 100)
+    monkeypatch.setattr("appliance.driver.offsets_build.SEGMENT_BYTES", 100)
     async with pair.engine() as engine:
         for _ in range(4):
             await asyncio.to_thread(produce_history, producer, topic, chance, 8)

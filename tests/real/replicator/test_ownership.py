@@ -7,14 +7,14 @@ import pytest
 from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kio.schema.types import TransactionalId
 
+from appliance.engine.write import lane
+from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import add_partitions
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.states import LaneState
-from appliance.replicator.write import lane
-from appliance.replicator.write.lane import Lane
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from appliance.commands.resumption import Choice, adopt_positions, resume
 from appliance.errors import LinkRefused, SettingsError
 from appliance.program import topic_option
-from appliance.replicator.resume import Choice, adopt_positions, resume
 from tests.support.administration import configuration, configure, grow, topics
 from tests.support.commands import command, settings_file
 from tests.support.engine import OtherLink, Pair

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.commands.layout_writer import LanesWriter
+from appliance.driver.establish import Established, Establishing
+from appliance.driver.model.lane_balance import Rebalance
+from appliance.driver.running_layout import RunningLayout
 from appliance.errors import LayoutChanging, LinkRefused
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.layout import Layout
 from appliance.link.model.states import LaneState
-from appliance.replicator.establish import Established, Establishing
-from appliance.replicator.lanes_writer import LanesWriter
-from appliance.replicator.model.lane_balance import Rebalance
-from appliance.replicator.running_layout import RunningLayout
 from tests.real.failover.test_promotion import Killed, command
 from tests.real.replicator.test_lanes import (
     PARTITIONS,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+from appliance.engine.write import lane
 from appliance.kafka.records.batch import SEQUENCES
 from appliance.link.client.writer import Writer
-from appliance.replicator.write import lane
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure
 from tests.support.engine import Engine, Pair

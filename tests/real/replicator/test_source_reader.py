@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.engine.problem_log import Notice
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.problem_log import Notice
-from appliance.replicator.read.buffer import Limits, ReadyQueue
-from appliance.replicator.read.source_reader import SourceReader
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
 from tests.support.fetching_broker import RECORDS, FetchingBroker

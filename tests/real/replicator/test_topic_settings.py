@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from appliance.doctor.step import Verdict
+from appliance.driver.config_follower import ConfigFollower
+from appliance.driver.discovery import TopicDiscovery
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.link.client.registry import Registry
 from appliance.link.model.topic_configs import positions_topic
-from appliance.replicator.config_follower import ConfigFollower
-from appliance.replicator.discovery import TopicDiscovery
 from appliance.settings.target import Target
 from tests.support.administration import configuration, configure
 from tests.support.doctor import assert_breaks_at, diagnosis, finding

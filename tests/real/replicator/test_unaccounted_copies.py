@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from confluent_kafka import Producer
 
+from appliance.engine.write.lane import Lane
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
-from appliance.replicator.write.lane import Lane
 from appliance.settings.values import OnGap
 from tests.support.engine import LANES, Engine, Pair
 from tests.support.patience import PATIENCE

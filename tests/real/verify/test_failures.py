@@ -2,10 +2,10 @@
 
 import pytest
 
+from appliance.engine.model.ranges import Outcome, Range
 from appliance.link.model.link_sql import LinkSql
-from appliance.replicator.transform.ranges import Outcome, Range
-from appliance.transform.model.statement import Statement
-from appliance.verify.model.span import CopyState
+from appliance.logs.model.span import CopyState
+from appliance.sql.model.statement import Statement
 from tests.real.replicator.test_dead_letters import BAD, FailsOnBad, letters, send
 from tests.real.verify.test_verify import verify
 from tests.support.administration import delete_before

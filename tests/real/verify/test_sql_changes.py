@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from appliance.engine.write.lane import Lane
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.link_sql import LinkSql
-from appliance.replicator.write.lane import Lane
-from appliance.verify.model.span import CopyState
+from appliance.logs.model.span import CopyState
 from appliance.verify.partition_sql import PartitionSql
 from appliance.verify.verification import Plan, Verification
 from tests.real.verify.test_verify import produce

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from appliance.errors import PartitionStopped, SettingsError
+from appliance.logs.model.span import CopyState, Span
+from appliance.logs.reader import Reader
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
-from appliance.verify.model.span import CopyState, Span
-from appliance.verify.reader import Reader
 from appliance.verify.sql import Evaluate
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster

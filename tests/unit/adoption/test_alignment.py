@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.adoption.model.alignment import Aligned, Alignment, Originals
-from appliance.adoption.model.plan import Allowed, Logs, of_compared
-from appliance.verify.model.pairing import Run
-from appliance.verify.model.span import Span
+from appliance.commands.adoption.model.alignment import Aligned, Alignment, Originals
+from appliance.commands.adoption.model.plan import Allowed, Logs, of_compared
+from appliance.logs.model.pairing import Run
+from appliance.logs.model.span import Span
 from tests.unit.adoption.test_plan import REPLICA
 
 Original = tuple[int, str, bool]

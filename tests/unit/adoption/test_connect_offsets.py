@@ -2,7 +2,7 @@
 
 import json
 
-from appliance.adoption.model.connect_offsets import ConnectOffsets
+from appliance.commands.adoption.model.connect_offsets import ConnectOffsets
 from appliance.kafka.records.records import Record, body
 
 

@@ -4,11 +4,11 @@ import uuid
 
 import pytest
 
-from appliance.adoption.model.alignment import Aligned, Originals
-from appliance.adoption.model.newest import KeyedRecord, NewestCopies, newest_held
-from appliance.adoption.model.plan import Allowed, Beginning, Logs, of_compared, of_newest, without_reading
+from appliance.commands.adoption.model.alignment import Aligned, Originals
+from appliance.commands.adoption.model.newest import KeyedRecord, NewestCopies, newest_held
+from appliance.commands.adoption.model.plan import Allowed, Beginning, Logs, of_compared, of_newest, without_reading
 from appliance.link.model.replicas import Replica
-from appliance.verify.model.span import Span
+from appliance.logs.model.span import Span
 
 REPLICA = Replica("orders", 0, "orange.orders", uuid.UUID(int=7), uuid.UUID(int=8))
 NOTHING = Allowed()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.failover.model.failback_plan import Found, Refusal, Seed, given_back, parts_at, returned, seed
+from appliance.commands.failback.model.failback_plan import Found, Refusal, Seed, given_back, parts_at, returned, seed
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_runs import Group, RunIndex, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail

@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.failover.model.group_plan import GroupPlan, PartitionPlan, checkpoints
+from appliance.groups.model.group_plan import GroupPlan, PartitionPlan, checkpoints
 from appliance.kafka.client.group_offsets import Commit
 from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.link.model.translation import Translation, TranslationState

@@ -9,8 +9,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import PeerError
-from appliance.failover import group_places
-from appliance.failover.group_places import GroupPlaces, _Log
+from appliance.groups import group_places
+from appliance.groups.group_places import GroupPlaces, _Log
 from appliance.kafka.records.records import Record, body
 from appliance.link.model.mirror_records import MirrorCheckpoint, encode_checkpoint
 

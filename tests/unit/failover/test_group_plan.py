@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.failover.model.group_plan import GroupPlan, GroupState, Places, not_synced, plan
+from appliance.groups.model.group_plan import GroupPlan, GroupState, Places, not_synced, plan
 from appliance.kafka.client.group_offsets import Commit, Commits
 from appliance.kafka.client.groups import Group
 from appliance.kafka.protocol.metadata import Partition

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from appliance.errors import ApplianceError
-from appliance.failover import group_sync
-from appliance.failover.group_io import ReadGroups
-from appliance.failover.group_sync import GroupSync
+from appliance.groups import group_sync
+from appliance.groups.group_io import ReadGroups
+from appliance.groups.group_sync import GroupSync
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic

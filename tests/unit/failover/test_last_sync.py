@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
+from appliance.commands.run import last_sync
 from appliance.errors import ApplianceError, BrokerRefused
-from appliance.failover import last_sync
-from appliance.failover.group_sync import GroupSync
-from appliance.failover.model.group_plan import GroupPlan
+from appliance.groups.group_sync import GroupSync
+from appliance.groups.model.group_plan import GroupPlan
 
 
 class Rounds:

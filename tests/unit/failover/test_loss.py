@@ -1,8 +1,8 @@
 import uuid
 from dataclasses import replace
 
-from appliance.failover.model.loss import BothLogs, losses, total
-from appliance.failover.model.report import Report
+from appliance.commands.model.loss import BothLogs, losses, total
+from appliance.commands.model.report import Report
 from appliance.link.model.agreement import CopyLog, SourceLog
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord

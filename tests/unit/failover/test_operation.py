@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from appliance.failover.operation import Choice, Operation
+from appliance.commands.run.operation import Choice, Operation
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.claims import Claim, decode_claim, deletion_of, encode_claim
 from tests.support.facts import settings

@@ -1,5 +1,5 @@
-from appliance.failover.model.report import Report
-from appliance.failover.model.torn_transactions import (
+from appliance.commands.model.report import Report
+from appliance.commands.model.torn_transactions import (
     Ended,
     Share,
     TornTransaction,

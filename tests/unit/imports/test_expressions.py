@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.imports.model.expressions import NOTHING, alternation, expression, names
+from appliance.migrate.model.expressions import NOTHING, alternation, expression, names
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.imports.model.properties import read_connector, read_properties
+from appliance.migrate.model.properties import read_connector, read_properties
 
 
 def test_a_properties_file_is_read_as_java_reads_it() -> None:

@@ -21,7 +21,7 @@ from appliance.kafka.records.batch import ATTRIBUTES_AT, HEADER, HEADER_SIZE, LO
 from appliance.kafka.records.records import Record, body_of, fields_of, pack, unpack
 from appliance.kafka.records.records import placed as records_placed
 from appliance.kafka.records.varint import varint
-from appliance.transform.rows import headers_array, headers_of
+from appliance.sql.rows import headers_array, headers_of
 from tests.support.record_batches import Headers, outgoing_of, record
 
 NOT_UTF8 = b"\xff\xfe"

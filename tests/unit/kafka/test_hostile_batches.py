@@ -19,7 +19,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.lz4 import frame
 from appliance.kafka.records.outgoing import outgoing
 from appliance.kafka.records.records import unpack
-from appliance.verify.model.stream import Stream, compiled, plain
+from appliance.logs.model.stream import Stream, compiled, plain
 from tests.support.batches import made, only, patched
 
 NOW = 1_700_000_000_000

@@ -10,6 +10,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from kio.schema.errors import ErrorCode
 
 from appliance.audit.model.entries import stretch
+from appliance.engine.model.ranges import Range
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.client.partition_reader import committed_records
@@ -21,9 +22,8 @@ from appliance.kafka.records.outgoing import outgoing
 from appliance.kafka.records.rebuild import rebuild
 from appliance.kafka.records.records import Record, pack, unpack
 from appliance.kafka.records.varint import varint
-from appliance.replicator.transform.ranges import Range
-from appliance.replicator.transform.row_reader import RowReader
-from appliance.verify.model.stream import Stream, compiled
+from appliance.logs.model.stream import Stream, compiled
+from appliance.sql.flight.row_reader import RowReader
 from tests.support.batches import made, only, patched
 from tests.support.memory import at_most
 from tests.support.record_batches import outgoing_of, record

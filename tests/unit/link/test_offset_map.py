@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.engine.model import map_growth
+from appliance.engine.model.map_growth import MapGrowth
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record, body
@@ -16,8 +18,6 @@ from appliance.link.model.offset_records import decode_bounds, decode_segment, t
 from appliance.link.model.offset_runs import Group, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
 from appliance.link.model.position import CopyEnd, Loss, SourcePlace
-from appliance.replicator.model import map_growth
-from appliance.replicator.model.map_growth import MapGrowth
 from tests.support.copying_lane import REPLICA, START, CopyingLane, assert_exact
 
 HISTORIES = 150

@@ -1,9 +1,9 @@
 """The output of ``appliance acls``."""
 
+from appliance.commands.acls import as_document, as_lines
+from appliance.driver.acl_follower import AclLook
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls
-from appliance.replicator.acl_follower import AclLook
-from appliance.replicator.acls_command import as_document, as_lines
 
 READ = AccessControlEntry(AclPermission.ALLOW, "User:alice", "*", AclOperation.READ)
 DENIED = AccessControlEntry(AclPermission.DENY, "User:*", "*", AclOperation.WRITE)

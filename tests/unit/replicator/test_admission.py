@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.engine.write.admission import Admission, _admit_known
+from appliance.engine.write.copies import CopyEnds
 from appliance.errors import ApplianceError, BrokerBusy, GapFound, PartitionStopped
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.write.admission import Admission, _admit_known
-from appliance.replicator.write.copies import CopyEnds
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 HELD = Position(REPLICA.source_id, REPLICA.destination_id, 10, 0)

@@ -2,17 +2,17 @@ import uuid
 
 import pytest
 
+from appliance.engine.control import assignment
+from appliance.engine.control.address_messages import Question, decode_answer, encode_answer
+from appliance.engine.control.assignment import STOP, Assignment, Copied, Hello, Notice
+from appliance.engine.control.connection import REPORT_MAX
+from appliance.engine.model.chunk import Ledger
 from appliance.errors import ApplianceError, BrokerRefused, PartitionStopped, PeerError, ProcessFailed, Unreachable
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import NO_PLACE, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.stops import FOLLOWING
-from appliance.replicator.model.chunk import Ledger
-from appliance.replicator.spark import assignment
-from appliance.replicator.spark.address_messages import Question, decode_answer, encode_answer
-from appliance.replicator.spark.assignment import STOP, Assignment, Copied, Hello, Notice
-from appliance.replicator.spark.control_connection import REPORT_MAX
 from appliance.settings.target import Target
 
 STARTS = {"orders": StartOffsets("orders", uuid.UUID(int=1), (SourcePlace(100, 3), NO_PLACE))}

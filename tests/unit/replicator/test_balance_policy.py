@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from appliance.driver.model.balance_policy import TIMES, BalancePolicy
+from appliance.driver.model.lane_balance import Placement, Rebalance
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_load import LoadSample
-from appliance.replicator.model.balance_policy import TIMES, BalancePolicy
-from appliance.replicator.model.lane_balance import Placement, Rebalance
 
 STEP = 5
 """Seconds between two samples."""

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
+from appliance.driver.balancing import LaneBalancing
+from appliance.driver.model.balance_policy import BalanceTimes
+from appliance.driver.model.lane_balance import Placement, Rebalance
+from appliance.driver.task_reports import TaskReports
+from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused, Unreachable
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_load import LoadSample, NewestLoad
-from appliance.replicator.balancing import LaneBalancing
-from appliance.replicator.model.balance_policy import BalanceTimes
-from appliance.replicator.model.lane_balance import Placement, Rebalance
-from appliance.replicator.model.problem_log import ProblemLog
-from appliance.replicator.spark.task_reports import TaskReports
 
 TIMES = BalanceTimes(part=1.0, parts=1)
 LAYOUT = Layout(4)

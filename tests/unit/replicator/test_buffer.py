@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.engine.model.chunk import Chunk
+from appliance.engine.read.buffer import Buffer, Limits, ReadyQueue
+from appliance.engine.read.buffer_budget import LEAST, BufferBudget
 from appliance.errors import PartitionStopped
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.records.committed import Aborted
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk
-from appliance.replicator.read.buffer import Buffer, Limits, ReadyQueue
-from appliance.replicator.read.buffer_budget import LEAST, BufferBudget
 from tests.support.batches import control, made, patched
 from tests.unit.kafka.test_legacy import message_set
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.replicator.read.buffer_budget import Allowance, share
+from appliance.engine.read.buffer_budget import Allowance, share
 from tests.support.virtual_time import run
 
 KIB = 1024

@@ -2,10 +2,10 @@ import uuid
 
 import pytest
 
+from appliance.engine.model.chunk import Chunk, Ledger, advanced, by_partition, rounds
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk, Ledger, advanced, by_partition, rounds
 
 ZERO = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 ONE = Replica("orders", 1, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))

@@ -1,8 +1,8 @@
 """The output of ``appliance configs``."""
 
+from appliance.commands.configs import as_document, as_lines
+from appliance.driver.config_follower import ConfigLook
 from appliance.errors import BrokerBusy
-from appliance.replicator.config_follower import ConfigLook
-from appliance.replicator.configs_command import as_document, as_lines
 
 LOOK = ConfigLook(
     {"a.copy": {"retention.ms": "1", "segment.bytes": None}},

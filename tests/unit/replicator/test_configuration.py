@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.spark.configuration import (
+from appliance.settings.secret import Secret
+from appliance.spark.configuration import (
     FIRST_COMPILER,
     authentication,
     configuration,
     properties_text,
     submitted_configuration,
 )
-from appliance.settings.secret import Secret
 from tests.support.engine import ENGINE
 
 HOST = "10.0.0.5"

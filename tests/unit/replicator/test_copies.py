@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.engine.write import copies
+from appliance.engine.write.copies import NEVER_WRITTEN, examine_copies
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched
@@ -17,8 +19,6 @@ from appliance.link.client import log_ends
 from appliance.link.client.log_ends import copy_losses, is_intact
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import CopyEnd, Loss, Position
-from appliance.replicator.write import copies
-from appliance.replicator.write.copies import NEVER_WRITTEN, examine_copies
 from tests.support.batches import control, made
 
 COPY = ("orders.copy", 0)

@@ -11,21 +11,22 @@ from typing import Any, cast
 import pytest
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.driver import jobs
+from appliance.driver import replicator as driver
+from appliance.driver.establish import Established
+from appliance.driver.jobs import Jobs
+from appliance.driver.replicator import Replicator
+from appliance.driver.task_reports import TaskReports
+from appliance.engine.control.assignment import Assignment, Copied, Notice
+from appliance.engine.model.chunk import Ledger
+from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
-from appliance.failover.model.newest_groups import NewestGroups
+from appliance.groups.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import DiscoveredTopics, Replica
-from appliance.replicator import driver, jobs
-from appliance.replicator.driver import Replicator
-from appliance.replicator.establish import Established
-from appliance.replicator.jobs import Jobs
-from appliance.replicator.model.chunk import Ledger
-from appliance.replicator.model.problem_log import ProblemLog
-from appliance.replicator.spark.assignment import Assignment, Copied, Notice
-from appliance.replicator.spark.task_reports import TaskReports
 from appliance.settings.bound import Bound
 from appliance.settings.parse import parse
 from appliance.settings.role import Role

@@ -1,7 +1,7 @@
 """The size of a Fetch, from the times of earlier answers."""
 
+from appliance.engine.read.fetch_sizer import FetchSizer
 from appliance.kafka.client.interface import Transfer
-from appliance.replicator.read.fetch_sizer import FetchSizer
 
 MEGABYTE = 1e6
 MEBIBYTE = 1024 * 1024

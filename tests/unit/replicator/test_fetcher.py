@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.read.fetcher import Fetcher
+from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, Unreachable
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Limits, ReadyQueue
-from appliance.replicator.read.fetcher import Fetcher
-from appliance.replicator.read.source_reader import SourceReader
 from tests.support.batches import made
 from tests.support.patience import PATIENCE
 

@@ -3,8 +3,8 @@ import uuid
 
 import pytest
 
+from appliance.engine.model.held_back import HeldBack
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.held_back import HeldBack
 
 ZERO, ONE = (Replica("orders", number, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)) for number in range(2))
 

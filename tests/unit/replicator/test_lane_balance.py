@@ -2,9 +2,9 @@ import random
 
 import pytest
 
+from appliance.commands.model.lanes_report import LanesReport, Loads
+from appliance.driver.model.lane_balance import balanced, lane_loads, tasks_by_load
 from appliance.link.model.layout import PLACED_MAX, Layout
-from appliance.replicator.model.lane_balance import balanced, lane_loads, tasks_by_load
-from appliance.replicator.model.lanes_report import LanesReport, Loads
 
 SEEDS = range(100)
 

@@ -10,13 +10,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import newest
 from appliance.link.model.copy_states import CopyState, StateRecord
-from appliance.link.model.layout import Layout, LayoutRecord
-from appliance.link.model.link_check import PositionsTopic, layout_fault, unfit_for_a_change
-from appliance.link.model.link_sql import LinkSql, SqlChange, history, newest_change
-from appliance.link.model.naming import Naming
-from appliance.link.model.offset_records import segment_key
-from appliance.link.model.position import Position, SourcePlace
-from appliance.replicator.model.lane_moves import (
+from appliance.link.model.lane_moves import (
     Segments,
     announced,
     decided,
@@ -25,6 +19,12 @@ from appliance.replicator.model.lane_moves import (
     next_number,
     segments_in,
 )
+from appliance.link.model.layout import Layout, LayoutRecord
+from appliance.link.model.link_check import PositionsTopic, layout_fault, unfit_for_a_change
+from appliance.link.model.link_sql import LinkSql, SqlChange, history, newest_change
+from appliance.link.model.naming import Naming
+from appliance.link.model.offset_records import segment_key
+from appliance.link.model.position import Position, SourcePlace
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from tests.support.settings import REQUIRED

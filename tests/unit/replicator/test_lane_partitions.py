@@ -4,12 +4,12 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import CopyRefused
 from appliance.kafka.client.configs import WriteLimits
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.read.buffer import Limits, ReadyQueue
-from appliance.replicator.write.lane_partitions import LanePartitions
 
 ORDERS = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 HELD = Position(ORDERS.source_id, ORDERS.destination_id, 5, 0)

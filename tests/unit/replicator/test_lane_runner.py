@@ -6,14 +6,14 @@ from typing import cast
 
 import pytest
 
+from appliance.engine.read.source_reader import SourceReader
+from appliance.engine.write.lane import Lane
+from appliance.engine.write.lane_runner import LaneRunner
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.link.model.states import LaneState
-from appliance.replicator.read.source_reader import SourceReader
-from appliance.replicator.write.lane import Lane
-from appliance.replicator.write.lane_runner import LaneRunner
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
 

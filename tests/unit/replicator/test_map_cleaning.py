@@ -1,9 +1,9 @@
 import uuid
 
+from appliance.engine.model.map_growth import KnownSegments
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import encode_dropped, encode_segment
 from appliance.link.model.offset_tail import OffsetTail
-from appliance.replicator.model.map_growth import KnownSegments
 
 ORDERS = ("orders", 0)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.replicator.spark.configuration import configuration
-from appliance.replicator.spark.passed_conf import merged, passed_conf, secrets_of
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
+from appliance.spark.configuration import configuration
+from appliance.spark.passed_conf import merged, passed_conf, secrets_of
 from tests.support.engine import ENGINE
 from tests.support.settings import REQUIRED
 

@@ -3,12 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.commands.model.position_change import Change, Kind, Place, moved
+from appliance.commands.model.reset_report import ResetReport
 from appliance.errors import SettingsError
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.position_change import Change, Kind, Place, moved
-from appliance.replicator.model.reset_report import ResetReport
 
 SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
 REPLICA = Replica("orders", 3, "orders.copy", SOURCE, COPY)

@@ -1,8 +1,8 @@
 """A problem is reported when it begins or changes, and when it is over."""
 
+from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError
 from appliance.link.model.problems import Fault
-from appliance.replicator.model.problem_log import ProblemLog
 
 
 class Recorder:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.replicator.spark.query_listener import _WAITING, QueryListener, listening
+from appliance.spark.query_listener import _WAITING, QueryListener, listening
 
 EVENT: dict[str, object] = {"id": "5" * 32, "runId": "6" * 32}
 

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from appliance import cli
+from appliance.commands.model.position_change import Place
+from appliance.commands.reset import _Run
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
-from appliance.failover.operation import Choice
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.program import PROGRAM
-from appliance.replicator.model.position_change import Place
-from appliance.replicator.reset import _Run
 
 
 def test_case_917_the_command_that_ends_another_reset_takes_its_topic_alone_and_can_be_typed() -> None:

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.replicator.transform.ranges import Failure, Outcome, Range
-from appliance.replicator.transform.rounds import Pending, Rounds
+from appliance.sql.flight.rounds import Pending, Rounds
 
 
 def batch(first: int, runs: tuple[tuple[int, int], ...]) -> Outgoing:

@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.replicator.spark.spark_error import spark_error
+from appliance.spark.spark_error import spark_error
 
 FAILED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent \
@@ -31,7 +31,7 @@ def test_a_tasks_error_is_its_innermost_exception(said: str, line: str) -> None:
     "said",
     [
         "org.apache.spark.SparkException: \nError from python worker:\n  python3: Error while finding module "
-        "specification for 'appliance.replicator.spark.daemon' "
+        "specification for 'appliance.driver.daemon' "
         "(ModuleNotFoundError: No module named 'appliance')\nPYTHONPATH was:\n  /x",
         'java.io.IOException: Cannot run program "python3": error=2, No such file or directory',
     ],

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from appliance.engine.control.assignment import Assignment, Copied, Notice, Report
+from appliance.engine.model.chunk import Chunk
+from appliance.engine.task import runner as task_runner
+from appliance.engine.task.runner import TaskRunner
 from appliance.errors import BrokerBusy, Superseded, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk
-from appliance.replicator.spark import task_runner
-from appliance.replicator.spark.assignment import Assignment, Copied, Notice, Report
-from appliance.replicator.spark.task_runner import TaskRunner
 from tests.support.engine import ENGINE
 
 NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))

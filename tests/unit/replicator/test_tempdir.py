@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.replicator.spark.tempdir import short_name, tempdir
+from appliance.spark.tempdir import short_name, tempdir
 
 
 @pytest.fixture(autouse=True)

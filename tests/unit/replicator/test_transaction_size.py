@@ -1,6 +1,6 @@
 """The size of a lane's next transaction."""
 
-from appliance.replicator.model.transaction_size import LEAST, TransactionSize
+from appliance.engine.model.transaction_size import LEAST, TransactionSize
 
 MEBIBYTE = 1024 * 1024
 TIMEOUT = 60.0

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from appliance.engine.model.ranges import Range
 from appliance.kafka.records.arrays import encoding
 from appliance.kafka.records.batch import HEADER_SIZE
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record, body_of
-from appliance.replicator.transform import row_writer
-from appliance.replicator.transform.messages import LEAD, decode, decode_batches, encode_done
-from appliance.replicator.transform.ranges import Range
-from appliance.replicator.transform.row_reader import Confirmed, RowReader
-from appliance.replicator.transform.row_writer import RowWriter
-from appliance.transform.model.statement import END, GROWN, LEFT_OUT, OPAQUE, OUTCOME, PASSES, RANGE, TEXTS
+from appliance.sql.flight import row_writer
+from appliance.sql.flight.messages import LEAD, decode, decode_batches, encode_done
+from appliance.sql.flight.row_reader import Confirmed, RowReader
+from appliance.sql.flight.row_writer import RowWriter
+from appliance.sql.model.statement import END, GROWN, LEFT_OUT, OPAQUE, OUTCOME, PASSES, RANGE, TEXTS
 from tests.support.record_batches import outgoing_of, records_of
 
 _LIMIT = HEADER_SIZE + 200

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from appliance.engine.control.connection import dialled
+from appliance.engine.model.ranges import Range
 from appliance.errors import ApplianceError
-from appliance.replicator.spark.control_connection import dialled
-from appliance.replicator.spark.transform_jobs import JobFailed, run_jobs
-from appliance.replicator.transform.ranges import Range
-from appliance.replicator.transform.service import TransformService
+from appliance.sql.flight.service import TransformService
+from appliance.sql.jobs.jobs import JobFailed, run_jobs
 from tests.support.patience import PATIENCE
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pytest
 
+from appliance.engine.model.ranges import WEIGHT_MAX, Range
 from appliance.errors import PeerError
 from appliance.kafka.records.records import Record, body_of, fields_of
-from appliance.replicator.spark.configuration import ROWS_AT_ONCE
-from appliance.replicator.transform.messages import LEAD, decode, decode_batches, encode_done
-from appliance.replicator.transform.ranges import WEIGHT_MAX, Range
-from appliance.replicator.transform.row_reader import Confirmed, RowReader
-from appliance.replicator.transform.row_writer import RangeDamaged, RowWriter
-from appliance.transform.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE, TEXTS
+from appliance.spark.configuration import ROWS_AT_ONCE
+from appliance.sql.flight.messages import LEAD, decode, decode_batches, encode_done
+from appliance.sql.flight.row_reader import Confirmed, RowReader
+from appliance.sql.flight.row_writer import RangeDamaged, RowWriter
+from appliance.sql.model.statement import END, GROWN, OPAQUE, OUTCOME, RANGE, TEXTS
 from tests.support.record_batches import Headers, outgoing_of, record, records_of
 
 _GIVEN = (RANGE, "offset", "timestamp", *TEXTS.values(), OPAQUE, END)

@@ -9,16 +9,16 @@ from typing import cast
 
 import pytest
 
+from appliance.engine.model.ranges import Failure, Range
 from appliance.errors import ApplianceError, ProcessFailed
-from appliance.replicator.spark.configuration import ROWS_AT_ONCE
-from appliance.replicator.transform import ends
-from appliance.replicator.transform.connection import Connection
-from appliance.replicator.transform.messages import LEAD, Fields, decode, encode, encode_ranges
-from appliance.replicator.transform.ranges import Failure, Range
-from appliance.replicator.transform.rounds import Pending
-from appliance.replicator.transform.service import TransformService
-from appliance.replicator.transform.stream import read_message
 from appliance.settings.secret import Secret
+from appliance.spark.configuration import ROWS_AT_ONCE
+from appliance.sql.flight import ends
+from appliance.sql.flight.connection import Connection
+from appliance.sql.flight.messages import LEAD, Fields, decode, encode, encode_ranges
+from appliance.sql.flight.rounds import Pending
+from appliance.sql.flight.service import TransformService
+from appliance.sql.flight.stream import read_message
 from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
 

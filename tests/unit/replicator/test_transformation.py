@@ -8,15 +8,15 @@ from typing import cast
 
 import pytest
 
+from appliance.engine.model.chunk import Chunk, advanced, by_partition, rounds
+from appliance.engine.model.ranges import Failure, Outcome, Range
+from appliance.engine.write.dead_letters import HEADERS_BYTES
+from appliance.engine.write.lane_partitions import LanePartitions
+from appliance.engine.write.transformation import Transformation
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.records.records import fields_of
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
-from appliance.replicator.model.chunk import Chunk, advanced, by_partition, rounds
-from appliance.replicator.transform.ranges import Failure, Outcome, Range
-from appliance.replicator.write.dead_letters import HEADERS_BYTES
-from appliance.replicator.write.lane_partitions import LanePartitions
-from appliance.replicator.write.transformation import Transformation
 from tests.support.record_batches import outgoing_of, record, records_of
 
 ORDERS, BILLS = (Replica(name, 0, f"{name}.copy", uuid.uuid4(), uuid.uuid4()) for name in ("orders", "bills"))

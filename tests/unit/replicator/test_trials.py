@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from appliance.engine.model.chunk import Chunk, advanced
+from appliance.engine.model.trials import Trying
+from appliance.engine.write import trials
+from appliance.engine.write.lane_partitions import LanePartitions
+from appliance.engine.write.trials import Trials
 from appliance.errors import BrokerBusy, Fenced, PartitionStopped, ProcessFailed
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.position import Position, SourcePlace, Trial
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
-from appliance.replicator.model.chunk import Chunk, advanced
-from appliance.replicator.model.trials import Trying
-from appliance.replicator.write import trials
-from appliance.replicator.write.lane_partitions import LanePartitions
-from appliance.replicator.write.trials import Trials
 from tests.support.record_batches import outgoing_of, record
 
 ID = uuid.UUID(int=1)

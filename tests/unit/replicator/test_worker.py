@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.engine.task.worker import work
 from appliance.errors import PeerError, SettingsError
-from appliance.replicator.spark.transform_listener import transforming
-from appliance.replicator.spark.worker import work
+from appliance.sql.jobs.listener import transforming
 from appliance.version import VERSION
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from appliance.replicator.spark.assignment import Copied
+from appliance.engine.control.assignment import Copied
 from appliance.runtime.log import JsonFormatter
 from tests.unit.runtime.test_log import raised, record
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from appliance.replicator.spark import control_client
-from appliance.replicator.spark.control_client import ControlClient
+from appliance.engine.control import client as control_client
+from appliance.engine.control.client import ControlClient
 from appliance.runtime.ending import ended, ends_within
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 

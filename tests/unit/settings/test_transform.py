@@ -9,7 +9,7 @@ from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.strength import new_secret
 from appliance.settings.values import Settings
-from appliance.transform.model.statement import Statement
+from appliance.sql.model.statement import Statement
 from tests.support.settings import REQUIRED
 
 

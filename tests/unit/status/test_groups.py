@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from appliance.failover.model.group_plan import GroupPlan
+from appliance.groups.model.group_plan import GroupPlan
 from appliance.status.model.document import document
 from appliance.status.model.messages import remarks
 from appliance.status.model.metrics import exposition

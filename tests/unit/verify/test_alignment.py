@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records.records import Record
-from appliance.verify.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
+from appliance.logs.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
 
 
 def records(text: str, first: int = 0, times: str = "") -> list[Record]:

@@ -2,12 +2,12 @@
 
 import uuid
 
+from appliance.engine.model.ranges import Outcome
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
-from appliance.replicator.transform.ranges import Outcome
+from appliance.logs.model.span import CopyState, Span
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
-from appliance.verify.model.span import CopyState, Span
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.work import Job
 from tests.support.batches import Written

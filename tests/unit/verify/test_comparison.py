@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.outgoing import outgoing
-from appliance.verify.model import comparison
-from appliance.verify.model.comparison import Comparison, Difference
-from appliance.verify.model.stream import Stream
+from appliance.logs.model import comparison
+from appliance.logs.model.comparison import Comparison, Difference
+from appliance.logs.model.stream import Stream
 from tests.support.batches import Written, made, only, patched, with_holes
 from tests.support.logs import NOW, log, raw_copy, rows
 

@@ -15,12 +15,13 @@ from appliance.kafka.client.fetch import Fetched
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
-from appliance.verify import failures, reader
+from appliance.logs import reader
+from appliance.logs.model.span import CopyState, Span
+from appliance.logs.reader import Reader
+from appliance.logs.side import Side
+from appliance.verify import failures
 from appliance.verify.failures import with_failure, with_letters
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.model.span import CopyState, Span
-from appliance.verify.reader import Reader
-from appliance.verify.side import Side
 from appliance.verify.verification import Plan, Verification
 from appliance.verify.work import joined
 

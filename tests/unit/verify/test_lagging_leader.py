@@ -13,12 +13,12 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.fetch import Fetched
 from appliance.link.model.replicas import Replica
-from appliance.verify import reader as verify_reader
+from appliance.logs import reader as verify_reader
+from appliance.logs.model.span import Span
+from appliance.logs.reader import Reader
+from appliance.logs.side import Side
 from appliance.verify.compacted import verify_newest_records
-from appliance.verify.model.span import Span
 from appliance.verify.partition import verify_every_record
-from appliance.verify.reader import Reader
-from appliance.verify.side import Side
 from appliance.verify.work import Job
 from tests.support.logs import log, rows
 

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records.records import Record, body
-from appliance.verify.model.newest import ALL_KEYS, NewestRecords, Tally
+from appliance.logs.model.newest import ALL_KEYS, NewestRecords, Tally
 
 Change = tuple[int, int | None]
 """A record of a key, with its value, or None for a tombstone."""

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from appliance.kafka.records.batch import Batch
 from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
+from appliance.logs.model.span import CopyState, Span
+from appliance.logs.side import Side
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.model.span import CopyState, Span
 from appliance.verify.partition import verify_every_record
-from appliance.verify.side import Side
 from appliance.verify.work import Job
 from tests.support.batches import Written
 from tests.support.logs import NOW, LogReader, end, log, raw_copy, rows

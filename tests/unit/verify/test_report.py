@@ -2,8 +2,8 @@ import json
 
 from rich.console import Console
 
+from appliance.logs.model.span import CopyState, Span
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult, VerificationReport
-from appliance.verify.model.span import CopyState, Span
 
 EQUAL = PartitionResult(
     "orders",

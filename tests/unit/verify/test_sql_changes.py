@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from appliance.link.model.link_sql import LinkSql, SqlChange
+from appliance.logs.model.span import CopyState, Span
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
-from appliance.verify.model.span import CopyState, Span
 from appliance.verify.sql_changes import changed_from, without_doubtful
 
 ORDERS = ("orders", 0)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from appliance.engine.model.ranges import Range
 from appliance.errors import PartitionStopped, ProcessFailed
 from appliance.link.model.link_sql import LinkSql
-from appliance.replicator.transform.messages import encode
-from appliance.replicator.transform.ranges import Range
-from appliance.replicator.transform.stream import read_message
+from appliance.sql.flight.messages import encode
+from appliance.sql.flight.stream import read_message
 from appliance.verify.partition_sql import ServedSql
 from appliance.verify.sql_service import serving
 from tests.support.patience import PATIENCE

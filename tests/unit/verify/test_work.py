@@ -16,12 +16,12 @@ from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.records.batch import Batch
 from appliance.link.model.claims import Adopted
 from appliance.link.model.replicas import Replica
-from appliance.verify.model import comparison
+from appliance.logs.model import comparison
+from appliance.logs.model.span import CopyState, Span
+from appliance.logs.side import Side
 from appliance.verify.model.report import PartitionResult
-from appliance.verify.model.span import CopyState, Span
 from appliance.verify.partition import verify_every_record
 from appliance.verify.resume_file import ResumeFile
-from appliance.verify.side import Side
 from appliance.verify.work import (
     BLOCK_OFFSETS,
     PARTS,

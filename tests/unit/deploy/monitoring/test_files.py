@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from appliance.failover.model.group_plan import GroupState
+from appliance.groups.model.group_plan import GroupState
 from appliance.link.model.copy_states import CopyState
 from appliance.metrics import METRICS
 from appliance.status.model.snapshot import LinkState

@@ -1,0 +1,14 @@
+"""The operator's commands on a link: each is declared in the file that does its work.
+
+- ``pause``, ``resume``, ``resumption``: ``appliance pause`` and ``resume``, and stopped partitions that go on.
+- ``promotion``, ``source_transactions``: ``appliance promote`` and ``failover``; partly copied transactions.
+- ``removal``, ``deletion``: ``appliance rm-topic``, and ``link``.
+- ``reset``: ``appliance reset``.
+- ``lanes``, ``layout_change``, ``layout_writer``: ``appliance lanes``, and another layout of an existing link.
+- ``offsets``, ``offset_translation``: ``appliance offsets``.
+- ``configs``, ``acls``, ``transform``: ``appliance configs``, ``acls`` and ``transform``, which change nothing.
+- ``spark``: ``appliance spark``.
+- ``failback``, ``adoption``: ``appliance failback`` and ``adopt``.
+- ``run``: one run of such a command, and what several need.
+- ``model``: losses and reports; no IO.
+"""

@@ -1,0 +1,69 @@
+"""``appliance acls``: the ACLs that the replicator's next look would make on copies or remove. It changes nothing."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+
+from appliance.commands.configs import chosen_topics, topic_options
+from appliance.driver.acl_follower import AclFollower, AclLook, left_out, why_left_out
+from appliance.kafka.client.client_tls import user_of
+from appliance.link.client.checkpoint_log import NewestStates
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.registry import Registry
+from appliance.link.model.copied_acls import Entries, principal_of
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import discover, obeying
+from appliance.output import say, say_json
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+
+async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Print the changes."""
+    chosen, naming = chosen_topics(parsed), Naming.of(settings)
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        states = NewestStates(destination, naming)
+        registry = Registry(destination, naming.replicator, shares=naming.shared)
+        await registry.refresh()
+        known = discover(await source.metadata(None), await destination.metadata(None), naming)
+        replicas = obeying(known, await states.read()).replicas
+        others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
+        copies = {r.source_topic: r.destination_topic for r in replicas if r.destination_topic not in others}
+        link = principal_of(user_of(settings.destination))
+        follower = AclFollower(source, destination, registry, states, link)
+        look = await follower.look({topic: copy for topic, copy in copies.items() if chosen.fullmatch(topic)})
+    if parsed.json:
+        say_json(json.dumps(as_document(look, follows=settings.topics.follows_acls)))
+    else:
+        say(*as_lines(look, follows=settings.topics.follows_acls))
+    return 0
+
+
+def as_document(look: AclLook, *, follows: bool) -> dict[str, object]:
+    """The look as JSON's values."""
+    denials = {str(entry): topics for entry, topics in sorted(left_out(look.copied).items())}
+    changes = {"make": _texts(look.changes.made), "remove": _texts(look.changes.removed)}
+    return {"follows": follows, **changes, "left_out": denials}
+
+
+def _texts(changes: Mapping[str, Entries]) -> dict[str, list[str]]:
+    return {copy: [str(entry) for entry in sorted(entries)] for copy, entries in sorted(changes.items())}
+
+
+def as_lines(look: AclLook, *, follows: bool) -> Sequence[str]:
+    """The look, a line for each ACL."""
+    lines = [] if follows else ["ACLS_SYNC=no: none of this is changed"]
+    for doing, changes in (("make", look.changes.made), ("remove", look.changes.removed)):
+        lines += [f"{copy}: {doing} {text}" for copy, texts in _texts(changes).items() for text in texts]
+    lines += [why_left_out(entry, topics) for entry, topics in sorted(left_out(look.copied).items())]
+    return lines or ["every copy has the ACLs for its readers"]
+
+
+ACLS = Command(
+    "Shows the ACLs that copies lack for the readers of their source topics, and those that the link made before and "
+    "whose like is gone at the source. It changes nothing; with ACLS_SYNC=yes the replicator does.",
+    with_settings(Role.REPLICATOR, _acls),
+    topic_options,
+)

@@ -1,0 +1,141 @@
+"""The adoption of a link's copies from MirrorMaker 2, which has stopped.
+
+1. Both logs of every partition are compared. Nothing is written before the operator has seen where each goes on.
+2. The topics are ``paused`` in every lane, with a detail that names the adoption: a replicator copies nothing of them.
+3. The link record is written, if there is none; then the copies are claimed, with the offsets where ours begin.
+4. Every lane gets the positions of its partitions, with the ends of their copies, where their maps of offsets begin.
+5. The topics are active.
+
+After a kill anywhere, the same command continues: the partitions that have a position keep it, the others are compared
+again. Until then a replicator leaves the topics alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from appliance.commands.adoption.finding import ADOPTS, Adoption, Choice, is_adopting
+from appliance.commands.adoption.model.plan import Beginning
+from appliance.commands.adoption.model.report import AdoptionReport
+from appliance.commands.run.link_states import Moves
+from appliance.commands.run.operation import Operation
+from appliance.engine.write.copies import as_found
+from appliance.errors import LinkRefused
+from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.claims import Adopted, Copy, belongs_to_another
+from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import UNKNOWN, Position, SourcePlace
+from appliance.link.model.replicas import Replica, lanes_of
+from appliance.listing import some
+
+_NAMED = 10
+
+
+async def adopt(operation: Operation, choice: Choice) -> AdoptionReport:
+    """Adopt the chosen topics.
+
+    Raises:
+        LinkRefused: MirrorMaker 2 still runs, the link must not continue, or a partition cannot be adopted.
+        SettingsError: nothing matches, or there is no terminal to ask for consent.
+        ApplianceError: a cluster does not answer; the next run continues.
+    """
+    run = Adoption(operation, choice)
+    await run.find()
+    report = run.report()
+    if operation.choice.dry_run:
+        return report
+    if report.beginnings:
+        for line in replace(report, dry_run=True).lines():
+            operation.tell(line)
+    if report.refused:
+        named = some([each.logs.replica.name for each in report.refused], _NAMED)
+        raise LinkRefused(f"nothing was changed: {len(report.refused)} partitions cannot be adopted: {named}")
+    if report.beginnings:
+        await operation.consent(f"adopt {report.numbers()}")
+    await _write(run)
+    return report
+
+
+async def _write(run: Adoption) -> None:
+    """Make the link with these positions; without any, end what a killed run has left.
+
+    Raises:
+        LinkRefused: MirrorMaker 2 runs again, or another link has claimed a copy.
+        ApplianceError: the next run continues.
+    """
+    link, planned = run.operation.link, run.beginnings
+    topics = {each.source_topic for each in planned} | run.unfinished
+    if not planned and not run.positions:
+        return
+    await run.establishing.make_topic()
+    await run.establishing.look_at_made()
+    await retry_while_busy(link.read)
+    if planned:
+        await link.change(sorted(topics), CopyEvent.PAUSE, lambda _, __: {ADOPTS: "mm2"})
+        await run.establishing.establish()
+        await _claim(run)
+        there = await _unchanged(run)
+        for index, owned in lanes_of(planned, link.layout).items():
+
+            def moves(held: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
+                return _moves(run, owned, there, held)
+
+            await link.move(index, moves)
+    ended = sorted(topic for topic in topics if is_adopting(link.states.get(topic)))
+    await link.change(ended, CopyEvent.RESUME)  # also tells the lanes that a killed run has not told
+
+
+async def _claim(run: Adoption) -> None:
+    """Claim the copies, and record where ours begin in them."""
+    registry, copies = run.registry, {each.destination_topic: each.destination_id for each in run.beginnings}
+    for name, claim in (await registry.claim(copies)).items():
+        raise LinkRefused(belongs_to_another(name, claim, run.operation.naming))
+    adopted: dict[Copy, dict[int, Adopted]] = {}
+    for copy in copies.items():
+        adopted[copy] = {each.partition: each for each in registry.claims[copy].adopted}
+    for replica, each in run.beginnings.items():
+        if each.logs.copy.end:
+            some = adopted[replica.destination_topic, replica.destination_id]
+            some[replica.partition] = Adopted(replica.partition, each.offset, each.logs.copy.end)
+    await registry.note_adopted({copy: tuple(some[key] for key in sorted(some)) for copy, some in adopted.items()})
+
+
+async def _unchanged(run: Adoption) -> Metadata:
+    """The metadata of the copies, to which nobody has written since they were compared.
+
+    Raises:
+        LinkRefused: somebody has.
+    """
+    await run.require_stopped()
+    copies, destination = [each.copy for each in run.beginnings], run.operation.destination
+    there = await destination.metadata(sorted({topic for topic, _ in copies}))
+    ends = await list_offsets(destination, there, copies, Bound.END)
+    for replica, each in run.beginnings.items():
+        if ends[replica.copy] != each.logs.copy.end:
+            name = f"{replica.destination_topic}-{replica.partition}"
+            raise LinkRefused(f"somebody has written to {name} meanwhile: is MirrorMaker 2 running? Run this again")
+    return there
+
+
+def _moves(run: Adoption, owned: Sequence[Replica], there: Metadata, positions: Mapping[Partition, Position]) -> Moves:
+    """The positions of a lane, without those of an earlier try."""
+    now = now_ms()
+    left = [each for each in owned if (held := positions.get(each.source)) is None or held.next_offset == UNKNOWN]
+    gaps = [
+        Gap(replica.source, replica.source_id, span.start, span.end, "MirrorMaker 2 had not copied it", now)
+        for replica in left
+        for span in run.beginnings[replica].missing
+    ]
+    return Moves({each: _position(run.beginnings[each], run.epochs[each.source], there) for each in left}, gaps)
+
+
+def _position(beginning: Beginning, epoch: int, there: Metadata) -> Position:
+    """The first position of a partition: its map of offsets begins at the end of the copy."""
+    replica, place = beginning.logs.replica, SourcePlace(beginning.offset, epoch)
+    end = as_found(beginning.logs.copy.end, there, replica.copy)
+    tail = OffsetTail.begin(place.offset, end.offset)
+    return Position(replica.source_id, replica.destination_id, *place, copy_end=end, tail=tail)

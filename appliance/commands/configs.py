@@ -1,0 +1,96 @@
+"""``appliance configs``: the settings that the replicator's next looks would change on copies. It changes nothing."""
+
+import argparse
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from appliance.driver.config_follower import ConfigFollower, ConfigLook
+from appliance.errors import SettingsError
+from appliance.kafka.client.configs import set_on, try_describe
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.registry import Registry
+from appliance.link.model.naming import Naming
+from appliance.link.model.replicas import discover, obeying
+from appliance.output import say, say_json
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+Held = Mapping[str, Mapping[str, str]]
+"""The settings that copies have, by copy."""
+
+
+def topic_options(command: argparse.ArgumentParser) -> None:
+    """The options of a command about copies."""
+    command.add_argument("--topic", default=".*", metavar="REGEX", help="source topics (default: all that are copied)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def chosen_topics(parsed: argparse.Namespace) -> re.Pattern[str]:
+    """The source topics that a command is about; a SettingsError where the regular expression is invalid."""
+    try:
+        return re.compile(parsed.topic)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
+
+
+async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Print the changes; 1 when those of some topic are unknown."""
+    chosen, naming = chosen_topics(parsed), Naming.of(settings)
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        registry = Registry(destination, naming.replicator, shares=naming.shared)
+        await registry.refresh()
+        follower = ConfigFollower(source, destination, naming, settings.topics, registry)
+        found = discover(await source.metadata(None), await destination.metadata(None), naming)
+        found = obeying(found, await follower.states.read())
+        others = registry.of_others({r.destination_topic: r.destination_id for r in found.replicas})
+        topics = {r.source_topic: r.destination_topic for r in found.replicas if chosen.fullmatch(r.source_topic)}
+        left = {name: f"its copy is {state}" for name, state in found.inactive.items() if chosen.fullmatch(name)}
+        left |= {name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others}
+        look = await follower.look(sorted(topics.keys() - left.keys()), found.replicas)
+        look.unchanged = left
+        if settings.topics.syncs_configs:
+            await follower.try_changes(look)
+        described, _unseen = await try_describe(destination, list(look.changes))
+    held = {copy: set_on(configs) for copy, configs in described.items()}
+    if parsed.json:
+        say_json(json.dumps(as_document(look, held, follows=settings.topics.syncs_configs)))
+    else:
+        why_not = "a shared copy keeps its own settings" if naming.shared else "CONFIGS_SYNC=no"
+        say(*as_lines(look, held, "" if settings.topics.syncs_configs else why_not))
+    return 1 if look.failures else 0
+
+
+def as_document(look: ConfigLook, held: Held, *, follows: bool) -> dict[str, object]:
+    """The look as JSON's values; ``then`` is null where the setting would be unset."""
+    changes = {
+        copy: {key: {"now": held.get(copy, {}).get(key), "then": value} for key, value in sorted(change.items())}
+        for copy, change in look.changes.items()
+    }
+    failures = {name: str(error) for name, error in look.failures.items()}
+    left_out = {name: causes for name, causes in look.left_out.items() if causes}
+    unchanged = {"unchanged": dict(look.unchanged)} if look.unchanged else {}
+    return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures, **unchanged}
+
+
+def as_lines(look: ConfigLook, held: Held, why_not: str = "") -> Sequence[str]:
+    """The look, a line for each setting; ``why_not`` is the reason that nothing is changed."""
+    lines = [f"{why_not}: none of this is changed"] if why_not else []
+    for copy, change in look.changes.items():
+        for key, value in sorted(change.items()):
+            lines.append(f"{copy}: {key} {held.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
+    for name, causes in look.left_out.items():
+        lines += [f"{name}: {key} does not follow: {why}" for key, why in sorted(causes.items())]
+    lines += [f"{name}: nothing is changed: {why}" for name, why in look.unchanged.items()]
+    lines += [f"{name}: {error}" for name, error in look.failures.items()]
+    return lines or ["every copy has its source topic's settings"]
+
+
+CONFIGS = Command(
+    "Shows the settings that copies do not have as their source topics do, and that the replicator would set. "
+    "It changes nothing. CONFIGS_SYNC and CONFIGS_EXCLUDE_REGEX say what follows.",
+    with_settings(Role.REPLICATOR, _configs),
+    topic_options,
+)

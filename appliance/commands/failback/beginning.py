@@ -1,0 +1,199 @@
+"""The beginning of a failback: the first offsets of the link in reverse, and the offsets where the logs diverge."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from appliance.commands.failback.model.failback_plan import (
+    GIVE_UP,
+    Found,
+    Refusal,
+    Seed,
+    has_moved,
+    lost_begin,
+    parts_at,
+    seed,
+)
+from appliance.commands.failback.reverse_link import BEGUN, ReverseLink, reversed_replica
+from appliance.engine.write.copies import as_found
+from appliance.engine.write.lane import Lane
+from appliance.errors import LinkRefused, raise_first
+from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.configs import write_limits
+from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.link.client.log_ends import EpochEnds, copy_losses
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.client.source_places import places
+from appliance.link.model.checkpoint import Gap
+from appliance.link.model.copy_states import CopyState
+from appliance.link.model.offset_tail import OffsetTail
+from appliance.link.model.position import LOST, UNACCOUNTED
+from appliance.link.model.replicas import Replica
+
+
+async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
+    """Plan the beginnings of partitions that have not begun yet.
+
+    Raises:
+        LinkRefused: some cannot be failed back.
+    """
+    positions = link.operation.link.positions
+    topics = {topic for topic, _ in positions}
+    fresh = [replica for replica in replicas if _has_to_begin(link, replica)]
+    refusals = [refusal for replica in replicas if (refusal := _broken(link, replica, fresh))]
+    found = await _found(link, fresh)
+    begins = await _where_logs_part(link, found)
+    planned: dict[Replica, Seed] = {}
+    for replica in fresh:
+        held, begin = positions.get(replica.source), begins.get(replica)
+        made = seed(replica, held, found[replica], begin, grown=replica.source_topic in topics)
+        if isinstance(made, Refusal):
+            refusals.append(made)
+        else:
+            planned[replica] = made
+            refusals += _lacking(link, replica, made)
+    if refusals:
+        raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
+    return planned | await _anew(link, [replica for replica in replicas if replica not in fresh])
+
+
+async def require_times(link: ReverseLink, topics: Collection[str]) -> None:
+    """See that these topics of the source keep the times of what is copied back, or say which ones do not.
+
+    Raises:
+        LinkRefused: some do not; unless losses are allowed.
+    """
+    limits, failures = await write_limits(link.operation.source, topics)
+    raise_first(failures.values())
+    if changing := ", ".join(sorted(name for name, each in limits.items() if not each.keeps_times)):
+        what = f"message.timestamp.type=LogAppendTime gives new times to what is copied back to {changing}"
+        if not link.operation.choice.allow_loss:
+            remedy = "set CreateTime there until the failback has ended, or give --allow-loss"
+            raise LinkRefused(f"cannot be failed back: {what}: {remedy}")
+        link.operation.tell(what)
+
+
+async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
+    """The positions of partitions whose sources lost records copied back: the offsets of these in the copies."""
+    lost = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
+    if not lost:
+        return {}
+    maps, found = await link.maps(lost), await _found(link, list(lost))
+    planned = {}
+    for replica, held in lost.items():
+        forward, begun = link.operation.link.positions.get(replica.source), link.begun(replica)
+        assert begun is not None
+        begin = lost_begin(maps.segments(replica.copy), held, begun, forward)
+        if begin is None:
+            raise LinkRefused(f"cannot be failed back: {replica.name}: {held.stopped}; nobody knows where that was")
+        end = found[replica].source_end
+        position = replace(held.go_on(), next_offset=begin, copy_end=end, tail=OffsetTail.begin(begin, end.offset))
+        planned[replica] = Seed(position, (begun.first, begun.next), (begin, begin))
+    return planned
+
+
+def _lacking(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal]:
+    """The refusals of a copy that has lost records, unless losses are allowed."""
+    spans = {
+        planned.deleted: "are deleted, and can never be brought back: give --allow-loss to go on after them",
+        planned.lost: "were lost after they had been copied, and are at the source alone: give --allow-loss to go on",
+    }
+    return [
+        Refusal(replica.name, f"offsets {first} to {following - 1} of its copy {what}")
+        for (first, following), what in spans.items()
+        if first < following and not link.operation.choice.allow_loss
+    ]
+
+
+def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Refusal | None:
+    """The reason that a started failback must not continue."""
+    record, held = link.failing(replica.source_topic), link.position(replica)
+    known = replica.source in link.operation.link.positions
+    if replica in fresh and record and record.details.get(BEGUN) and known and link.begun(replica) is None:
+        what = f"{link.naming.positions_topic} does not say how much was copied back, and it was begun"
+        return Refusal(replica.name, f"{what}: has the source lost that topic, or its end? {GIVE_UP}")
+    if replica not in fresh and held and (reason := has_moved(replica, held)):
+        return Refusal(replica.name, reason)
+    return None
+
+
+def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
+    """True of a partition that has not begun, or has copied nothing yet and found a foreign writer at its source."""
+    held = link.position(replica)
+    unused = held is not None and not held.records and held.has_stopped_for(UNACCOUNTED)
+    return link.begun(replica) is None or unused
+
+
+def _has_lost(link: ReverseLink, replica: Replica) -> bool:
+    """True when the source has lost records copied back."""
+    held = link.position(replica)
+    return held is not None and held.has_stopped_for(LOST)
+
+
+async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
+    """Both current logs of partitions."""
+    source, destination = link.operation.source, link.operation.destination
+    positions = link.operation.link.positions
+    at_source = await source.metadata(sorted({replica.source_topic for replica in replicas}))
+    at_destination = await destination.metadata(sorted({replica.destination_topic for replica in replicas}))
+    ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
+    starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
+    begins = await places(destination, at_destination, starts)
+    written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
+    lost = await copy_losses(destination, at_destination, written)
+    epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
+    held_to, failures = await EpochEnds(source).read(at_source, epochs, epochs)
+    raise_first(failures.values())
+    return {
+        replica: Found(
+            as_found(ends[replica.source], at_source, replica.source),
+            begins[replica.copy].leader_epoch,
+            held_to.get(replica.source),
+            starts[replica.copy],
+            lost.get(replica.copy),
+        )
+        for replica in replicas
+    }
+
+
+async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) -> dict[Replica, int]:
+    """The copy's offsets where the logs diverge, for partitions whose source lost copied records; as far as known."""
+    positions = link.operation.link.positions
+    lost = {
+        replica: parted
+        for replica, each in found.items()
+        if (held := positions.get(replica.source))
+        and (parted := parts_at(held, each)) is not None
+        and parted < held.next_offset
+    }
+    if not lost:
+        return {}
+    maps = OffsetMaps(link.operation.destination, link.operation.naming)
+    await maps.refresh({replica.source for replica in lost})
+    begins = {r: maps.translate(r.source, parted, r.source_id).offset for r, parted in lost.items()}
+    return {replica: begin for replica, begin in begins.items() if begin is not None}
+
+
+async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
+    """Write the first position of each partition that has none in this failback, and let the lanes copy.
+
+    Raises:
+        ApplianceError: as ``Lane.commit``; the next run continues.
+    """
+    planned = await plan(link, replicas)
+    back = {reversed_replica(replica): replica for replica in replicas}
+
+    async def write(lane: Lane, owned: Sequence[Replica]) -> None:
+        new = [back[each] for each in owned if back[each] in planned and _has_to_begin(link, back[each])]
+        lost = [back[each] for each in owned if back[each] in planned and _has_lost(link, back[each])]
+        seeds = {reversed_replica(replica): planned[replica].position for replica in (*new, *lost)}
+        await lane.commit([], seeds, [gap for replica in new for gap in _gaps(link, replica, planned[replica])])
+        await link.let(lane, CopyState.ACTIVE)
+
+    await link.in_lanes(replicas, write)
+
+
+def _gaps(link: ReverseLink, replica: Replica, planned: Seed) -> list[Gap]:
+    now, (first, following) = now_ms(), planned.deleted
+    begun = Gap(replica.copy, replica.source_id, *planned.diverged, link.failback(replica.source_topic), now)
+    deleted = Gap(replica.copy, replica.destination_id, first, following, "deleted before it was brought back", now + 1)
+    return [begun, deleted] if first < following else [begun]

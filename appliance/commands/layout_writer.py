@@ -1,0 +1,158 @@
+"""The transactions by which a command changes a link's layout, and what it reads for that.
+
+All is written with one transactional id, so that of two such commands the later one fences the other.
+"""
+
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from appliance.commands.run.operation import Operation
+from appliance.engine.write.lane import Lane
+from appliance.errors import ApplianceError, BrokerBusy, LinkRefused
+from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.topics import grow_topics, require_led
+from appliance.kafka.client.transactions import init_producer_id
+from appliance.kafka.records.records import Record
+from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.offset_maps import segment_records
+from appliance.link.client.retry import is_loading, is_passing, retry_while_busy
+from appliance.link.client.writer import Writer
+from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, LinkRecord, Owner
+from appliance.link.model.lane_moves import Segments
+
+_FENCED_AT_ONCE = 16
+_SEGMENTS_A_COMMIT = 256
+
+
+@dataclass(slots=True)
+class LanesWriter:
+    """The topics of positions and maps of one link, for one run of the command."""
+
+    operation: Operation
+    _generation: int = 0
+    _timeout: float = field(init=False)
+    _positions: str = field(init=False)
+    _offsets: str = field(init=False)
+    _writer: Writer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._timeout = self.operation.settings.engine.transaction_timeout
+        self._positions, self._offsets = self.operation.naming.positions_topic, self.operation.naming.offsets_topic
+
+    async def take_id(self) -> None:
+        """Fence any other run of such a command, and end its transaction."""
+        destination, naming = self.operation.destination, self.operation.naming
+
+        async def take() -> Writer:
+            destination.forget_coordinator(naming.lanes_id)
+            coordinator = await destination.coordinator(naming.lanes_id)
+            producer = await init_producer_id(coordinator, naming.lanes_id, self._timeout)
+            metadata = await destination.metadata([self._positions, self._offsets])
+            return Writer(destination, producer, (self._positions, 0), metadata, self._timeout)
+
+        self._writer = await retry_while_busy(take, is_loading)
+
+    async def peek(self) -> list[LaneCheckpoint]:
+        """The checkpoints of all lanes' partitions, which may be out of date.
+
+        Raises:
+            LinkRefused: the link record is gone.
+            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
+        """
+        found = self._partitions(self._positions)
+        checkpoints = self._whole(await peek_checkpoints(self.operation.destination, self._positions, found))
+        self._generation = max((each.owner.generation for each in checkpoints if each.owner), default=0)
+        return checkpoints
+
+    def _whole(self, checkpoints: list[LaneCheckpoint]) -> list[LaneCheckpoint]:
+        """The same; a broker that lags may not show all partitions of a topic that has just grown."""
+        if not checkpoints or len(checkpoints) < link_of(checkpoints).partitions:
+            raise BrokerBusy(f"{self._positions} is not shown whole", "LEADER_NOT_AVAILABLE")
+        return checkpoints
+
+    def _partitions(self, name: str) -> int:
+        known = self._writer.metadata.topics.get(name)
+        return len(known.leaders) if known else 0
+
+    async def grow(self, lanes: int) -> ApplianceError | None:
+        """Give the topics of positions and maps as many partitions as there will be lanes; none is ever removed.
+
+        Returns the error after which trying again is useless.
+        """
+        destination = self.operation.destination
+        names = [name for name in (self._positions, self._offsets) if self._partitions(name)]
+        wanted = {name: lanes for name in names if self._partitions(name) < lanes}
+        failures = await grow_topics(destination, wanted) if wanted else {}
+        for error in failures.values():
+            if error.retriable:
+                raise error
+        least = {name: self._partitions(name) if name in failures else lanes for name in names}
+        self._writer.learn(await retry_while_busy(partial(require_led, destination, least)))
+        return next(iter(failures.values()), None)
+
+    async def fence(self) -> list[LaneCheckpoint]:
+        """Fence every lane, and read its checkpoint."""
+        at_once = asyncio.Semaphore(_FENCED_AT_ONCE)
+
+        async def fence(index: int) -> LaneCheckpoint:
+            async with at_once:
+                return await self.fenced(index)
+
+        lanes = range(self._partitions(self._positions))
+        fencing = [asyncio.create_task(fence(index), name=f"fence-{index}") for index in lanes]
+        try:
+            return self._whole(await asyncio.gather(*fencing))
+        finally:
+            for task in fencing:
+                task.cancel()
+
+    async def fenced(self, index: int) -> LaneCheckpoint:
+        """The checkpoint of a lane, once its owner is fenced."""
+        operation = self.operation
+
+        async def start() -> LaneCheckpoint:
+            lane = Lane(index, operation.destination, operation.naming, self.owner(), self._timeout, None)
+            await lane.start()
+            return lane.checkpoint
+
+        return await retry_while_busy(start, is_passing)
+
+    async def segments(self) -> list[Segments]:
+        """The segments of the maps in each lane's partition."""
+        partitions = [(self._offsets, lane) for lane in range(self._partitions(self._offsets))]
+        read = (retry_while_busy(partial(segment_records, self.operation.destination, each)) for each in partitions)
+        return await asyncio.gather(*read)
+
+    async def write_segments(self, records: Mapping[int, Sequence[Record]]) -> None:
+        """Write records into the lanes' partitions of the topic of the maps, in transactions of a bounded size."""
+        for lane, own in records.items():
+            for at in range(0, len(own), _SEGMENTS_A_COMMIT):
+                await self._write(self._offsets, {lane: own[at : at + _SEGMENTS_A_COMMIT]})
+
+    async def write(self, records: Mapping[int, Sequence[Record]]) -> None:
+        """Write records into the lanes' partitions of the positions topic, in one transaction."""
+        await self._write(self._positions, records)
+
+    async def _write(self, topic: str, records: Mapping[int, Sequence[Record]]) -> None:
+        remembered = {(topic, lane): own for lane, own in records.items()}
+        await self._writer.write((), lambda *_: remembered)
+
+    def owner(self) -> Owner:
+        """The name that it leaves in the lanes: a fenced replicator knows by it that its lanes are still its own."""
+        change = self.operation.link.stamp.change
+        return Owner(OPERATOR, change, socket.gethostname(), now_ms(), self._generation)
+
+
+def link_of(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
+    """The link record.
+
+    Raises:
+        LinkRefused: there is none.
+    """
+    link = checkpoints[0].link
+    if link is None:
+        raise LinkRefused("the link record is gone: see `appliance status`")
+    return link

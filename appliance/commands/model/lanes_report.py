@@ -1,0 +1,111 @@
+"""The lanes of a link with their load, and the outcome of changing them, in lines and as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from appliance.driver.model.lane_balance import balanced, lane_loads
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.layout import Layout
+
+_WORTH = 1.2
+"""Load of the busiest lane, as a multiple of what it could be, from which on balancing is proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The load of each source partition with a position, in bytes: those copied in ``seconds``, and those behind.
+
+    With ``seconds`` 0 they are all bytes ever copied.
+    """
+
+    partitions: Mapping[Partition, float]
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """The unit, for people."""
+        return f"what was due within {self.seconds:g} s" if self.seconds else "all that was ever copied"
+
+
+@dataclass(frozen=True, slots=True)
+class LanesReport:
+    """The layout of a link ``before`` a change and ``after`` it, or with ``dry_run`` what it would be.
+
+    Both are the same where only the lanes are shown. ``stall`` are the seconds in which nothing could be copied,
+    ``segments`` the moved ones of the maps of offsets.
+    """
+
+    replicator: str
+    before: Layout
+    after: Layout
+    loads: Loads
+    dry_run: bool = False
+    stall: float = 0.0
+    segments: int = 0
+
+    @property
+    def is_same(self) -> bool:
+        """True when nothing was changed, nor would be."""
+        return (self.before.lanes, self.before.placed) == (self.after.lanes, self.after.placed)
+
+    @property
+    def moved(self) -> list[Partition]:
+        """The partitions that change their lanes."""
+        partitions = sorted(self.loads.partitions)
+        return [each for each in partitions if self.before.lane_of(*each) != self.after.lane_of(*each)]
+
+    def lines(self) -> Iterator[str]:
+        """Print it for the operator."""
+        for row in self._rows(self.after):
+            yield f"lane {row['lane']}: {row['partitions']} partitions, {row['percent']}% of {self.loads.text}"
+        now, then = self.before.lanes, self.after.lanes
+        moved = f"{len(self.moved)} of {len(self.loads.partitions)} partitions"
+        if self.is_same:
+            yield f"{self.replicator} has these {now} lanes; placed by load: {len(self.before.placed)} partitions"
+            yield from self._proposal()
+        elif self.dry_run:
+            yield f"would change {now} lanes to {then}, and move {moved}"
+        else:
+            yield f"changed {now} lanes to {then}, and moved {moved} and {self.segments} segments of maps"
+            yield f"nothing could be copied for {self.stall:.1f} s; a running replicator goes on by itself"
+
+    def _proposal(self) -> Iterator[str]:
+        loads = self.loads.partitions
+        better = balanced(self.before, loads)
+        now, then = (max(lane_loads(layout, loads), default=0) for layout in (self.before, better))
+        if now > _WORTH * then > 0:
+            whole = sum(loads.values())
+            yield (
+                f"`appliance lanes --balance` would bring the busiest lane from {100 * now / whole:.0f}% to "
+                f"{100 * then / whole:.0f}%"
+            )
+
+    def document(self) -> dict[str, object]:
+        """The JSON object."""
+        return {
+            "replicator": self.replicator,
+            "dry_run": self.dry_run,
+            "before": self.before.lanes,
+            "after": self.after.lanes,
+            "partitions": len(self.loads.partitions),
+            "placed": _places(self.after.placed),
+            "moved": _places({each: self.after.lane_of(*each) for each in self.moved}),
+            "segments": self.segments,
+            "stall_seconds": round(self.stall, 3),
+            "load_seconds": self.loads.seconds,
+            "lanes": self._rows(self.after),
+        }
+
+    def _rows(self, layout: Layout) -> Sequence[Mapping[str, int]]:
+        """The partitions and the load of each lane."""
+        counts = lane_loads(layout, dict.fromkeys(self.loads.partitions, 1))
+        loads = lane_loads(layout, self.loads.partitions)
+        whole = sum(loads) or 1
+        return [
+            {"lane": lane, "partitions": int(count), "bytes": round(load), "percent": round(100 * load / whole)}
+            for lane, (count, load) in enumerate(zip(counts, loads, strict=True))
+        ]
+
+
+def _places(lanes: Mapping[Partition, int]) -> list[dict[str, object]]:
+    return [{"topic": topic, "partition": number, "lane": lanes[topic, number]} for topic, number in sorted(lanes)]

@@ -1,0 +1,124 @@
+"""``appliance offsets translate``: offsets of the source to those of the copies, and back.
+
+Only the destination is asked, except for a group's commits at the source.
+"""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from appliance.errors import SettingsError, raise_first
+from appliance.groups.group_io import read_groups, topic_ids
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.naming import Naming
+from appliance.link.model.translation import TranslationState
+from appliance.output import say, say_json
+from appliance.settings.values import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedOffset:
+    """One line of the answer: an offset on one side, and on the other if known."""
+
+    topic: str
+    partition: int
+    offset: int
+    to_topic: str
+    to_offset: int | None
+    state: TranslationState
+    behind: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Describe it in one line."""
+        where = f"{self.topic}-{self.partition} offset {self.offset}"
+        if self.state is TranslationState.EXACT:
+            return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset}"
+        if self.state is TranslationState.AHEAD:
+            return f"{where} is {self.behind} offsets past what is copied"
+        return f"{where} is unknown in {self.to_topic}-{self.partition}" + (f": {self.reason}" if self.reason else "")
+
+
+class _Asked(NamedTuple):
+    """An offset to translate, of the source topic with this id if known."""
+
+    partition: Partition
+    offset: int
+    source_id: UUID = NOWHERE
+
+
+async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
+    """Print the translations; the exit code is 0 when all are exact.
+
+    Raises:
+        SettingsError: the options name no copied topic.
+        ApplianceError: a cluster does not answer, or refuses.
+    """
+    async with destination_cluster(settings) as destination:
+        maps = OffsetMaps(destination, Naming.of(settings))
+        await maps.refresh(())
+        asked = await _asked(settings, destination, maps, parsed)
+        sources = maps.copies()
+        await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in asked})
+        lines = [_translated(maps, each, parsed.reverse) for each in asked]
+    if parsed.json:
+        say_json(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
+    else:
+        say(*lines)
+    return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
+
+
+async def _asked(
+    settings: Settings, destination: KafkaCluster, maps: OffsetMaps, parsed: argparse.Namespace
+) -> Sequence[_Asked]:
+    """The requested offsets: the one of the options, or those of a group in copied topics."""
+    copies = maps.copies()
+    ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
+    if parsed.group is None:
+        if None in (parsed.topic, parsed.partition, parsed.offset):
+            raise SettingsError(["give --group, or --topic, --partition and --offset"])
+        partition = parsed.topic, parsed.partition
+        if partition not in ours:
+            raise_first(maps.failures.values())
+            raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
+        return [_Asked(partition, parsed.offset)]
+    if parsed.reverse:
+        return await _committed(destination, parsed.group, ours)
+    async with source_cluster(settings) as source:
+        asked = await _committed(source, parsed.group, ours)
+        ids = await topic_ids(source, {each.partition[0] for each in asked})
+        return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in asked]
+
+
+async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:
+    found = await read_groups(cluster, lambda name: name == group)
+    raise_first(found.failures.values())
+    commits = {key: commit for key, commit in found.offsets.get(group, {}).items() if key in ours}
+    if not commits:
+        raise SettingsError([f"--group {group}: it has committed nothing in the {cluster.side} cluster that is copied"])
+    return [_Asked(partition, commit.offset) for partition, commit in sorted(commits.items())]
+
+
+def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOffset:
+    partition, offset, source_id = asked
+    found = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset, source_id)
+    sources = maps.copies()
+    other = sources[partition] if reverse else next(copy for copy, source in sources.items() if source == partition)
+    return TranslatedOffset(*partition, offset, other[0], found.offset, found.state, found.behind, found.reason)
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """The options that choose offsets."""
+    command.add_argument("--group", metavar="G", help="all that this group has committed of what is copied")
+    command.add_argument("--topic", metavar="T", help="the source topic; with --reverse the copy")
+    command.add_argument("--partition", type=int, metavar="P", help="its partition")
+    command.add_argument("--offset", type=int, metavar="N", help="the offset there")
+    command.add_argument("--reverse", action="store_true", help="from the copy to the source")
+    command.add_argument("--json", action="store_true", help="print JSON instead of lines")

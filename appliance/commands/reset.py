@@ -1,0 +1,275 @@
+"""A reset: copying continues elsewhere in the source, by the operator's explicit command (invariant D).
+
+1. The topics are ``resetting`` in every lane, with the offsets in the record: nothing is copied, and one place holds.
+2. Every lane's positions move there. Skipped offsets go to the gap ledger in the same transaction (invariant F).
+3. The topics return to their state before, active or paused.
+
+After a kill anywhere, the same command continues with the offsets of the first run, and moves no position twice.
+"""
+
+import argparse
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from appliance.commands.model.position_change import PLACES, Change, Kind, Place, moved
+from appliance.commands.model.reset_report import ResetReport, numbers
+from appliance.commands.resumption import claims_of_others, source_places, with_divergence, with_ends, with_losses
+from appliance.commands.run.link_states import Moves
+from appliance.commands.run.operation import Operation
+from appliance.commands.run.runner import Work, add_options, run_with
+from appliance.engine.write.admission import identity_fault
+from appliance.errors import LinkRefused, SettingsError
+from appliance.kafka.client.clock import now_ms
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.registry import Registry
+from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective
+from appliance.link.model.link_check import cluster_fault
+from appliance.link.model.position import UNKNOWN, Position, SourcePlace
+from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
+from appliance.listing import some
+from appliance.program import PROGRAM, quoted, topic_option
+from appliance.runtime.command import Command
+
+_OPTION = "--to"
+_NAMED = 10
+_GONE = "it is not at the source, or has no copy"
+
+_IDENTITY = attrgetter("source_id", "destination_id", "next_offset", "stopped", "copy_end")
+
+_TO, _PARTITION, _BEFORE, _OFFSETS, _EPOCHS = "to", "partition", "before", "offsets", "epochs"
+"""Details of the state: the command's options, the state before, and the place of each partition."""
+
+
+async def reset(operation: Operation, place: Place, number: int | None) -> ResetReport:
+    """Set the offsets where the chosen topics, or one partition of each, continue.
+
+    Raises:
+        LinkRefused: a topic cannot be reset as it is, or another command has taken over.
+        SettingsError: nothing matches ``--topic``, a partition lacks the offset, or there is no terminal to ask for
+            consent.
+        ApplianceError: a cluster does not answer; the next run continues.
+    """
+    link, choice = operation.link, operation.choice
+    run = _Run(operation, place, number)
+    await link.read()
+    await run.find()
+    ended = run.ended()
+    planned = [each for each in await run.changes() if each.replica.source_topic not in ended]
+    if choice.dry_run:
+        return run.report(planned)
+    if ended:
+        await link.change((), CopyEvent.POSITIONED)
+    fresh = sorted({change.replica.source_topic for change in planned} - run.unfinished())
+    if fresh:
+        for line in ResetReport(operation.naming.replicator, True, planned).lines():
+            operation.tell(line)
+        await operation.consent(f"reset {len(fresh)} topics to {place.text}: {numbers(planned)}")
+    topics = sorted({*fresh, *run.unfinished()})
+    if not topics:
+        return run.report(())
+    await link.change(topics, CopyEvent.RESET, run.details)  # a killed run may not have reached every lane
+    made = await run.move(topics)
+    await run.finish(topics)
+    return run.report(made)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run of the command: ``places`` is where each partition continues."""
+
+    operation: Operation
+    place: Place
+    number: int | None
+    places: dict[Replica, SourcePlace] = field(default_factory=dict)
+
+    async def find(self) -> None:
+        """Find the partitions of the chosen topics, and their places; an interrupted reset has recorded its own."""
+        operation = self.operation
+        source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
+        if fault := cluster_fault(operation.link.checkpoints[0].link, source.cluster_id):
+            raise LinkRefused(fault)
+        found = discover(source, destination, operation.naming)
+        known = {topic for topic, _ in operation.link.positions} | {each.source_topic for each in found.replicas}
+        topics = self._chosen(found, known)
+        self._require_fit(found, topics)
+        self._require_resettable(topics)
+        replicas = [each for each in found.replicas if each.source_topic in topics]
+        replicas = [each for each in replicas if self.number in (None, each.partition)]
+        if not replicas:
+            raise SettingsError([f"--partition {self.number}: no chosen topic has such a partition"])
+        registry = Registry(operation.destination, operation.naming.replicator, shares=operation.naming.shared)
+        await claims_of_others(registry, replicas, operation.naming)
+        begun = self.unfinished()
+        fresh = [replica for replica in replicas if replica.source_topic not in begun]
+        self.places = await source_places(operation.source, fresh, self.place, _OPTION) if fresh else {}
+        for replica in replicas:
+            if (place := self._recorded(replica)) is not None:
+                self.places[replica] = place
+
+    def _chosen(self, found: DiscoveredTopics, known: Collection[str]) -> set[str]:
+        """The topics of the command; without a choice, all but abandoned and deleted ones."""
+        chosen = self.operation.choice.subjects(known)
+        if chosen is not None:
+            return set(chosen)
+        left_out = {name for name in known if effective(self.operation.link.states, name) is CopyState.REMOVED}
+        gone = {*known} - _there(found) - left_out
+        for topic in sorted(gone):
+            self.operation.tell(f"{topic}: left as it is: {_GONE}")
+        return {*known} - left_out - gone
+
+    def _require_fit(self, found: DiscoveredTopics, topics: Collection[str]) -> None:
+        faults = [f"{topic}: {reason}" for topic, reason in found.unfit.items() if topic in topics]
+        faults += [too_small(topic, copy) for topic, copy in found.smaller if topic.name in topics]
+        faults += [f"{topic}: {_GONE}" for topic in sorted({*topics} - _there(found))]
+        if faults:
+            raise LinkRefused("cannot be reset: " + some(faults, _NAMED, "; "))
+
+    def _require_resettable(self, topics: Collection[str]) -> None:
+        states = self.operation.link.states
+        for topic in sorted(topics):
+            state = effective(states, topic)
+            if state is CopyState.RESETTING:
+                self._require_same(states[topic])
+            elif not state.follows:
+                raise LinkRefused(f"topic {topic} is {state}: its positions are not changed by hand")
+
+    def _require_same(self, record: StateRecord) -> None:
+        held = record.details
+        if not self._is_same(record):
+            words = ["reset", topic_option(record.topic), f"--to={held.get(_TO)}"]
+            words += [] if held.get(_PARTITION) is None else [f"--partition={held[_PARTITION]}"]
+            ends_it = " ".join(["`" + PROGRAM, *map(quoted, words)]) + "` ends it"
+            raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: {ends_it}")
+
+    def _is_same(self, record: StateRecord) -> bool:
+        """True of a reset with the options of this one."""
+        return (record.details.get(_TO), record.details.get(_PARTITION)) == (self.place.text, self.number)
+
+    def unfinished(self) -> set[str]:
+        """The chosen topics that are being reset."""
+        states, takes = self.operation.link.states, self.operation.choice.takes
+        return {name for name, each in states.items() if each.state is CopyState.RESETTING and takes(name)}
+
+    def ended(self) -> set[str]:
+        """The chosen topics whose reset by this command has ended, though a kill kept the news from some lanes."""
+        link, unfinished = self.operation.link, self.unfinished()
+        told = [record for checkpoint in link.checkpoints for record in checkpoint.states.values()]
+        same = [each for each in told if each.state is CopyState.RESETTING and self._is_same(each)]
+        return {each.topic for each in same if self.operation.choice.takes(each.topic)} - unfinished
+
+    def _recorded(self, replica: Replica) -> SourcePlace | None:
+        """The place of a started reset."""
+        record = self.operation.link.states.get(replica.source_topic)
+        if record is None or record.state is not CopyState.RESETTING:
+            return None
+        known = [dict(record.details.get(name, ())).get(replica.partition, UNKNOWN) for name in (_OFFSETS, _EPOCHS)]
+        return None if known[0] == UNKNOWN else SourcePlace(*known)
+
+    def details(self, topic: str, before: CopyState) -> Mapping[str, Any]:
+        """The details of a topic's record, from which another run continues."""
+        found = [(each.partition, *place) for each, place in self.places.items() if each.source_topic == topic]
+        options = {_TO: self.place.text, _PARTITION: self.number, _BEFORE: before}
+        return {**options, _OFFSETS: [[n, at] for n, at, _ in found], _EPOCHS: [[n, epoch] for n, _, epoch in found]}
+
+    async def changes(self) -> list[Change]:
+        """The changes still to make."""
+        operation, held = self.operation, self.operation.link.positions
+        held = await with_losses(operation.destination, operation.naming, held, self.places)
+        changes = [self._change(replica, to, held) for replica, to in self.places.items()]
+        return await with_divergence(operation.source, [each for each in changes if each])
+
+    def _change(self, replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
+        """The change of one partition; None where it continues from that offset anyway."""
+        held = positions.get(replica.source)
+        made = moved(replica, held, to, from_first=self.place.kind is Kind.EARLIEST)
+        there = held is not None and held.next_offset == to.offset and not held.stopped
+        return None if there and not identity_fault(replica, made.held) else made
+
+    async def move(self, topics: Sequence[str]) -> list[Change]:
+        """Move the positions of the topics in every lane; the changes made by this run."""
+        link = self.operation.link
+        self._require_begun(topics)
+        link.require = self._still_so(topics)
+        replicas = [each for each in self.places if each.source_topic in topics]
+        self.places = {each: place for each in replicas if (place := self._recorded(each)) is not None}
+        made = await with_ends(self.operation.destination, await self.changes())
+        left = {each.replica: each for each in made}
+        for index, owned in lanes_of(left, link.layout).items():
+            await link.move(index, partial(self._moves, [left[replica] for replica in owned]))
+        return made
+
+    def _require_begun(self, topics: Sequence[str]) -> None:
+        states = self.operation.link.states
+        for topic in topics:
+            if (record := states.get(topic)) is None or record.state is not CopyState.RESETTING:
+                raise LinkRefused(f"another command has made {topic} {effective(states, topic)} meanwhile")
+            self._require_same(record)
+
+    def _still_so(self, topics: Sequence[str]) -> Callable[[States], None]:
+        """Refuse where another run has ended or abandoned the reset: its lanes copy again."""
+        began = {topic: self.operation.link.states[topic].change for topic in topics}
+
+        def require(states: States) -> None:
+            for topic, change_id in began.items():
+                record = states.get(topic)
+                ours = record is not None and record.change == self.operation.link.stamp.change
+                begun = record is not None and record.change == change_id and record.state is CopyState.RESETTING
+                if not (ours or begun):
+                    raise LinkRefused(f"another command has ended the reset of {topic}: see `appliance status`")
+
+        return require
+
+    @staticmethod
+    def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
+        """The moves of a lane, without those of an earlier try."""
+        left = [each for each in changes if not _is_made(each, positions.get(each.replica.source))]
+        gaps = [found for each in left if (found := each.gap(now_ms()))]
+        return Moves({each.replica: each.after for each in left}, gaps, cut=[each.replica for each in left if each.cut])
+
+    async def finish(self, topics: Sequence[str]) -> None:
+        """Return the topics to their state before."""
+        link = self.operation.link
+        paused = {topic for topic in topics if link.states[topic].details.get(_BEFORE) == CopyState.PAUSED}
+        if paused:  # first: the same command finds nothing more to move in these
+            await link.change(sorted(paused), CopyEvent.POSITIONED_PAUSED)
+        if active := sorted({*topics} - paused):
+            await link.change(active, CopyEvent.POSITIONED)
+
+    def report(self, changes: Sequence[Change]) -> ResetReport:
+        """The outcome, or in a dry run the plan."""
+        states = self.operation.link.states
+        topics = sorted({each.replica.source_topic for each in changes})
+        paused = [topic for topic in topics if effective(states, topic) is CopyState.PAUSED]
+        return ResetReport(self.operation.naming.replicator, self.operation.choice.dry_run, changes, paused)
+
+
+def _there(found: DiscoveredTopics) -> set[str]:
+    """The existing source topics, with a copy or with a fault."""
+    return {*found.unfit, *(each.source_topic for each in found.replicas), *(each.name for each, _ in found.smaller)}
+
+
+def _is_made(change: Change, held: Position | None) -> bool:
+    """True if an earlier try has made the change."""
+    return held is not None and _IDENTITY(held) == _IDENTITY(change.after)
+
+
+def _reset_options(command: argparse.ArgumentParser) -> None:
+    add_options(command, "only these source topics (default: all)")
+    command.add_argument("--partition", type=int, metavar="N", help="only this partition of each topic")
+    command.add_argument("--to", required=True, metavar="WHERE", help=PLACES)
+
+
+def _reset(parsed: argparse.Namespace) -> Work:
+    return partial(reset, place=Place.parse("--to", parsed.to), number=parsed.partition)
+
+
+RESET = Command(
+    "Sets where copying goes on. Forwards, the offsets that are left out go to the gap ledger. Backwards, records are "
+    "copied again, behind those that the copy holds. Both are printed by number first. A topic that is promoted, or on "
+    "its way, is refused. Killed anywhere, the same command again ends it at the same offsets.",
+    run_with(_reset),
+    _reset_options,
+)

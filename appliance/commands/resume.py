@@ -1,0 +1,93 @@
+"""``appliance resume``: what is paused goes on, and stopped partitions are tried again, or continue elsewhere."""
+
+import argparse
+import asyncio
+import re
+
+from appliance.commands.model.position_change import PLACES
+from appliance.commands.pause import set_paused
+from appliance.commands.resumption import RETRY, Choice, adopt_positions, resume
+from appliance.commands.run import operation
+from appliance.errors import LinkRefused, SettingsError
+from appliance.link.model.copy_states import CopyEvent
+from appliance.output import say
+from appliance.runtime.command import Command, with_settings
+from appliance.settings.role import Role
+from appliance.settings.values import Settings
+
+
+def _resume_options(command: argparse.ArgumentParser) -> None:
+    subject = command.add_mutually_exclusive_group()
+    subject.add_argument("--topic", metavar="T", help="the source topic, or a regex of paused ones (default: the link)")
+    subject.add_argument("--topic-name", metavar="T", help="this source topic alone, paused or not")
+    subject.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
+    command.add_argument(
+        "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all stopped ones)"
+    )
+    command.add_argument(
+        "--from",
+        dest="start",
+        default="retry",
+        metavar="WHERE",
+        help=f"{PLACES} (default: where it stopped)",
+    )
+    command.add_argument("--take-over", action="store_true", help="take over a copy that belongs to another link")
+    command.add_argument("--removed", action="store_true", help="copy topics again that `appliance rm-topic` removed")
+    command.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
+    command.add_argument("--why", default="", metavar="TEXT", help="the reason, which is kept with the state")
+
+
+async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Print each change; 1 when nothing was paused or stopped."""
+    if parsed.adopt_positions:
+        count = await adopt_positions(settings, say, only_plan=parsed.dry_run)
+        nothing = "the link is as it was made"
+    else:
+        count = await _resume_topics(settings, parsed)
+        nothing = f"nothing of {parsed.topic or 'the link'} is paused, and no partition of it is stopped"
+    if not count:
+        say(nothing)
+    return 0 if count else 1
+
+
+async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
+    """Make paused topics active, and retry stopped partitions, unless the operator names a place for these."""
+    paused = re.escape(parsed.topic_name) if parsed.topic_name else parsed.topic or ""
+    parsed.topic = parsed.topic_name or parsed.topic
+    elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
+    if elsewhere and not parsed.topic:
+        raise SettingsError(["--partition, --from and --take-over need --topic"])
+    if parsed.removed and (elsewhere or not parsed.topic):
+        raise SettingsError(
+            ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
+        )
+    count = 0 if elsewhere else await _resume_paused(settings, parsed, paused)
+    if parsed.removed:
+        return count
+    choice = Choice(parsed.topic or "", parsed.partition, parsed.start, parsed.take_over)
+    try:
+        return count + await resume(settings, choice, say, only_plan=parsed.dry_run)
+    except (SettingsError, LinkRefused) as error:
+        if not count or isinstance(error, LinkRefused) == bool(parsed.topic):
+            raise
+        return count  # a regex is not a topic's name, and a link that never ran has no partitions
+
+
+async def _resume_paused(settings: Settings, parsed: argparse.Namespace, topics: str) -> int:
+    """Number of paused topics among those of the regex, or 1 for the link."""
+    chosen = operation.Choice(topics, parsed.why, parsed.dry_run, yes=True)
+    async with operation.operation(settings, chosen, say) as running:
+        report = await set_paused(running, CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME)
+    if report.states or report.kept:
+        say(*report.lines())
+    return len(report.states)
+
+
+RESUME = Command(
+    "Resumes what is paused, and stopped partitions. Without --from these are tried again at the same offset, after "
+    "you have removed the reason. With --from they continue at another offset, and the skipped offsets are written to "
+    "the gap ledger; this also adopts a copy without a position. Each change is printed. The replicator may run "
+    "meanwhile.",
+    with_settings(Role.REPLICATOR, _resume),
+    _resume_options,
+)

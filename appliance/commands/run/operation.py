@@ -1,0 +1,130 @@
+"""One run of an operator's command on a link: its topics, its author and reason, and the consent."""
+
+import asyncio
+import getpass
+import os
+import re
+import socket
+import sys
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from appliance.commands.run.link_states import LinkStates, Subjects
+from appliance.errors import ApplianceError, SettingsError
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord
+from appliance.link.model.naming import Naming
+from appliance.link.model.remembered import words
+from appliance.output import say
+from appliance.settings.values import Settings
+
+WAIT_SECONDS = 600.0
+"""Longest wait of a planned promotion for its copies, unless the operator says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
+
+    With ``keep_diverged`` a failback keeps the sources' uncopied records; with ``deletes_dead_letters`` a copy's dead
+    letters are deleted with it.
+    """
+
+    topic: str = ""
+    why: str = ""
+    dry_run: bool = False
+    yes: bool = False
+    allow_loss: bool = False
+    wait: float = WAIT_SECONDS
+    keep_diverged: bool = False
+    deletes_dead_letters: bool = False
+
+    def takes(self, topic: str) -> bool:
+        """True when the command applies to this source topic."""
+        return not self.topic or re.fullmatch(self.topic, topic) is not None
+
+    def subjects(self, known: Collection[str]) -> Subjects:
+        """The topics among these that the command applies to; None for all, and future ones.
+
+        Raises:
+            SettingsError: the regex is invalid, or matches nothing.
+        """
+        if not self.topic:
+            return None
+        try:
+            chosen = [topic for topic in sorted(known) if self.takes(topic)]
+        except (re.error, OverflowError, RecursionError) as error:
+            raise SettingsError([f"--topic {self.topic}: no regular expression: {error}"]) from error
+        if not chosen:
+            raise SettingsError([f"--topic {self.topic}: no topic of this link is called so"])
+        return chosen
+
+
+@dataclass(slots=True)
+class Operation:
+    """A command's run; ``tell`` prints a line for the operator."""
+
+    settings: Settings
+    choice: Choice
+    source: KafkaCluster
+    destination: KafkaCluster
+    tell: Callable[[str], None]
+    naming: Naming = field(init=False)
+    link: LinkStates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.naming = Naming.of(self.settings)
+        stamp = StateRecord(LINK, CopyState.ACTIVE, 0, words(operator()), words(self.choice.why), uuid.uuid4().hex)
+        timeout = self.settings.engine.transaction_timeout
+        self.link = LinkStates(self.destination, self.naming, timeout, stamp)
+
+    def subjects(self, also: Collection[str] = ()) -> Subjects:
+        """The command's topics among those that the link knows, and others; as ``Choice.subjects``."""
+        known = {topic for topic, _ in self.link.positions} | self.link.states.keys() | {*also}
+        return self.choice.subjects(known - {LINK})
+
+    async def consent(self, question: str) -> None:
+        """Ask the operator, unless ``--yes`` was given.
+
+        Raises:
+            SettingsError: there is no terminal.
+            ApplianceError: the answer is no.
+        """
+        if self.choice.yes:
+            return
+        if not sys.stdin.isatty():
+            raise SettingsError([f"{question}: there is no terminal to ask at: give --yes, or --dry-run to see more"])
+        say(f"{question}: go on? [y/N] ", end="", error=True)
+        if (await _line()).strip().lower() not in ("y", "yes"):
+            raise ApplianceError("nothing was changed")
+
+
+@asynccontextmanager
+async def operation(settings: Settings, choice: Choice, tell: Callable[[str], None]) -> AsyncIterator[Operation]:
+    """A run with both clusters; the source need not answer."""
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        yield Operation(settings, choice, source, destination, tell)
+
+
+def operator() -> str:
+    """The user and the host of this process; in a container the user may have no name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+async def _line() -> str:
+    """A line from the terminal; a stop cancels it, unlike a thread that waits for it."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline()

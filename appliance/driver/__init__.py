@@ -1,0 +1,11 @@
+"""The replicator: it looks at both clusters, assigns lanes to Spark's tasks, and copies until it is stopped.
+
+- ``replicator``, ``discovery``: the whole; the search for topics and partitions every few seconds.
+- ``establish``: making a link, and checking it at every start.
+- ``jobs``, ``task_reports``: the Spark jobs that copy, and what their tasks report.
+- ``daemon``: the process that forks these tasks.
+- ``config_follower``, ``acl_follower``, ``backlog``: the settings and ACLs of copies, and how much they lack still.
+- ``offsets_build``: maps of offsets for records that were copied without one.
+- ``balancing``, ``running_layout``: partitions placed by their load while the replicator runs.
+- ``model``: decisions without IO.
+"""

@@ -1,0 +1,152 @@
+"""The read ACLs of copies, kept like those of their source topics.
+
+An ACL does not record who made it. So the link records the ACLs in the registry before it makes them, and removes only
+those; the record goes when they are removed. After a kill, the next look continues.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.engine.problem_log import ProblemLog
+from appliance.errors import ApplianceError
+from appliance.kafka.client.acls import (
+    AccessControlEntry,
+    AclBinding,
+    AclPermission,
+    PatternType,
+    create_acls,
+    delete_acls,
+    topic_acls,
+)
+from appliance.kafka.client.interface import Cluster
+from appliance.link.client.checkpoint_log import NewestStates
+from appliance.link.client.registry import Registry
+from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, acl_changes, copied_acls
+from appliance.link.model.problems import ACLS
+from appliance.listing import some
+
+log = logging.getLogger("appliance.replicator")
+
+_FOLLOWED_IN = 5
+"""Number of looks for topics that cover the ACLs of all copies; those of new copies are checked at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclLook:
+    """The ACLs that copies would get, by source topic, and the changes that lead there."""
+
+    copied: Mapping[str, CopiedAcls]
+    changes: AclChanges
+
+
+@dataclass(slots=True)
+class AclFollower:
+    """Makes the ACLs that the readers of copies need, and removes its own that have no counterpart at the source.
+
+    ``link`` is the principal that writes the copies. ``copies`` of each call are their names, by source topic.
+    """
+
+    source: Cluster
+    destination: Cluster
+    registry: Registry
+    states: NewestStates
+    link: str
+    problems: ProblemLog = field(default_factory=ProblemLog)
+    _looks: int = 0
+    _followed: frozenset[str] = frozenset()
+
+    async def look(self, copies: Mapping[str, str]) -> AclLook:
+        """Compare the copies with their source topics, and change nothing; the registry has been read.
+
+        Raises:
+            BrokerRefused: a cluster does not list its ACLs.
+            Unreachable, BrokerBusy: as everywhere.
+        """
+        copied = copied_acls(await topic_acls(self.source), copies, self.link)
+        names = set(copies.values())
+        at_destination = await topic_acls(self.destination)
+        there = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
+        wanted = {copies[topic]: found.entries for topic, found in copied.items()}
+        return AclLook(copied, acl_changes(wanted, _by_copy(there), self.registry.acls))
+
+    async def follow(self, copies: Mapping[str, str]) -> None:
+        """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""
+        self._looks += 1
+        if self._looks % _FOLLOWED_IN and self._followed >= copies.keys():
+            return
+        self._followed = frozenset(copies)
+        try:
+            causes = await self._follow(copies) if copies else set()
+        except ApplianceError as error:
+            causes = {str(error)}
+        self.problems.keep(ACLS, {ACLS: ApplianceError(some(sorted(causes), separator="; "))} if causes else {})
+
+    async def _follow(self, copies: Mapping[str, str]) -> set[str]:
+        found = await self.look(copies)
+        causes = {why_left_out(entry, topics) for entry, topics in left_out(found.copied).items()}
+        if found.changes:
+            await self.registry.note_acls(found.changes.made, {})
+            causes |= await self._change(await self._still_active(copies, found.changes))
+        return causes
+
+    async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
+        """The changes, except for copies that were paused or promoted since the look began."""
+        active = {copies[topic] for topic in await self.states.still_active(copies)}
+        return AclChanges(
+            {copy: entries for copy, entries in changes.made.items() if copy in active},
+            {copy: entries for copy, entries in changes.removed.items() if copy in active},
+        )
+
+    async def _change(self, changes: AclChanges) -> set[str]:
+        """Make and remove; the reasons of failures. In between nobody has more rights than before or after.
+
+        Nor has anybody where something fails: a copy whose rights were not all taken is given none, until they are.
+        """
+        made, removed = _bindings(changes.made), _bindings(changes.removed)
+        denied, allowed = _of(made, AclPermission.DENY), _of(removed, AclPermission.ALLOW)
+        failed = await create_acls(self.destination, denied)
+        failed |= await delete_acls(self.destination, allowed)
+        untaken = {each.name for each in failed}
+        given = [each for each in _of(made, AclPermission.ALLOW) if each.name not in untaken]
+        failed |= await create_acls(self.destination, given)
+        lifted = [each for each in _of(removed, AclPermission.DENY) if each.name not in untaken]
+        failed |= await delete_acls(self.destination, lifted)
+        done = [each for each in (*denied, *allowed, *given, *lifted) if each not in failed]
+        gone = set(done).intersection(removed)
+        refused = [each for each in made if each in failed and not failed[each].retriable]
+        await self.registry.note_acls({}, _by_copy([*gone, *refused]))
+        for copy, count in sorted(Counter(each.name for each in done).items()):
+            log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
+        return set(map(str, failed.values()))
+
+
+def left_out(copied: Mapping[str, CopiedAcls]) -> dict[AccessControlEntry, list[str]]:
+    """The denials that copies cannot have, each with its source topics."""
+    found: dict[AccessControlEntry, list[str]] = {}
+    for topic, each in sorted(copied.items()):
+        for entry in each.left_out:
+            found.setdefault(entry, []).append(topic)
+    return found
+
+
+def why_left_out(entry: AccessControlEntry, topics: Sequence[str]) -> str:
+    """The reason that a denial is not copied, for people."""
+    more = f" and {len(topics) - 1} more" if len(topics) > 1 else ""
+    return f"{entry} on {topics[0]}{more} stays behind with the ALLOWs that it beats: it would bind this link too"
+
+
+def _bindings(changes: Mapping[str, Entries]) -> list[AclBinding]:
+    return [AclBinding(copy, PatternType.LITERAL, entry) for copy in sorted(changes) for entry in sorted(changes[copy])]
+
+
+def _of(bindings: Iterable[AclBinding], permission: AclPermission) -> list[AclBinding]:
+    return [each for each in bindings if each.entry.permission is permission]
+
+
+def _by_copy(bindings: Iterable[AclBinding]) -> dict[str, Entries]:
+    found: dict[str, Entries] = {}
+    for each in bindings:
+        found[each.name] = found.get(each.name, frozenset()) | {each.entry}
+    return found

@@ -1,0 +1,130 @@
+"""The settings of copies, kept like those of their source topics."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from appliance.driver.backlog import Backlog
+from appliance.engine.problem_log import ProblemLog
+from appliance.errors import ApplianceError
+from appliance.kafka.client.config_filter import Change, ConfigFilter
+from appliance.kafka.client.configs import set_on, try_describe
+from appliance.kafka.client.interface import Cluster
+from appliance.link.client.checkpoint_log import NewestStates
+from appliance.link.client.registry import Registry
+from appliance.link.model.naming import Naming
+from appliance.link.model.problems import CONFIGS
+from appliance.link.model.replicas import Replica
+from appliance.link.model.topic_configs import ConfigChange, Configs, config_change, stays
+from appliance.settings.values import TopicSettings
+
+log = logging.getLogger("appliance.replicator")
+
+
+@dataclass(slots=True)
+class ConfigLook:
+    """The settings to change, by copy; unavailable settings with their reasons, and errors, both by source topic.
+
+    ``own`` are the settings of each copy that are the link's, once it has made the change. ``unchanged`` are source
+    topics whose copies stay as they are, with the reasons.
+    """
+
+    changes: dict[str, Change] = field(default_factory=dict)
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    failures: dict[str, ApplianceError] = field(default_factory=dict)
+    own: dict[str, Configs] = field(default_factory=dict)
+    unchanged: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ConfigFollower:
+    """Applies the settings of source topics to their copies, and unsets those of the link's that a source lacks.
+
+    The registry remembers which settings are the link's: they are recorded there before they are set.
+    """
+
+    source: Cluster
+    destination: Cluster
+    naming: Naming
+    topics: TopicSettings
+    registry: Registry
+    problems: ProblemLog = field(default_factory=ProblemLog)
+    filter: ConfigFilter = field(init=False)
+    states: NewestStates = field(init=False)
+    _backlog: Backlog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.filter = ConfigFilter(self.destination, self.naming.positions_topic)
+        self.states = NewestStates(self.destination, self.naming)
+        self._backlog = Backlog(self.source, self.states)
+
+    async def look(self, topics: Collection[str], replicas: Iterable[Replica]) -> ConfigLook:
+        """Compare the copies of these source topics with them, and change nothing.
+
+        The registry has been read; the replicas are those of all topics.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+        """
+        copies = {name: self.naming.destination(name) for name in topics}
+        at_source, undescribed = await try_describe(self.source, topics)
+        on_copies, unseen = await try_describe(self.destination, list(copies.values()))
+        found, given, changes = ConfigLook(), {}, dict[str, ConfigChange]()
+        for name, copy in copies.items():
+            if name in at_source and on_copies.get(copy):
+                remembered = self.registry.configs(copy)
+                # Nothing is unset that no longer follows, or of a source that does not tell its settings.
+                follow = self.topics.configs_to_follow(dict(remembered)) if at_source[name] else {}
+                ours = frozenset(each for each in remembered if each[0] in follow or (at_source[name] and stays(each)))
+                found.own[copy] = remembered - ours
+                given[name] = self.topics.configs_to_follow(set_on(at_source[name])), on_copies[copy], ours
+                changes[name] = config_change(*given[name])
+            elif error := unseen.get(copy) or undescribed.get(name):
+                found.failures[name] = error
+        early = {each for each in replicas if each.source_topic in changes and changes[each.source_topic].early}
+        for name in await self._backlog.of(early, topics):
+            changes[name] = config_change(*given[name], changes[name].early)
+        for name, change in changes.items():
+            found.left_out[name] = dict(change.left_out)
+            found.own[copies[name]] |= change.own
+            if change.settings:
+                found.changes[copies[name]] = change.settings
+        return found
+
+    async def follow(self, topics: Collection[str], replicas: Collection[Replica]) -> Mapping[str, Mapping[str, str]]:
+        """Update the copies of these source topics, unless CONFIGS_SYNC=no; missing settings, with their reasons.
+
+        Raises:
+            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
+        """
+        told = {subject for subject in self.problems.open if subject.startswith(CONFIGS)}
+        for gone in told - {CONFIGS + each.source_topic for each in replicas}:
+            self.problems.over(gone)
+        if not topics or not self.topics.syncs_configs:
+            return {}
+        found = await self.look(topics, replicas)
+        await self.registry.note_configs(found.own)
+        if found.changes:
+            copies = {self.naming.destination(name) for name in await self.states.still_active(topics)}
+            found.changes = {copy: change for copy, change in found.changes.items() if copy in copies}
+        changed = await self.filter.change(found.changes)
+        for name in topics:
+            copy = self.naming.destination(name)
+            if copy in changed.made:
+                fields = {"topic": copy, "changed": sorted(changed.made[copy])}
+                log.info("configuration followed", extra={"fields": fields})
+            if error := changed.failures.get(copy) or found.failures.get(name):
+                self.problems.tell(CONFIGS + name, error)
+            else:
+                self.problems.over(CONFIGS + name)
+            if name in found.left_out:
+                found.left_out[name] |= changed.left_out.get(copy, {})
+        return found.left_out
+
+    async def try_changes(self, look: ConfigLook) -> None:
+        """Leave out of a look what the destination refuses; nothing is changed."""
+        tried = await ConfigFilter(self.destination, self.naming.positions_topic, tries=True).change(look.changes)
+        look.changes = tried.made
+        look.failures |= tried.failures
+        for copy, causes in tried.left_out.items():
+            look.left_out[copy] = causes

@@ -1,0 +1,281 @@
+"""Maps of offsets for records copied without one, made by reading both logs once.
+
+The n-th record of a stretch of the source is the n-th of its copy. Where one side lacks its beginning, both are aligned
+as in a verification. Every record is compared, and both sides must reach the end of the stretch, whose offsets are
+known, at once. If they do not, nothing of the stretch is remembered.
+
+Nothing is fenced while the logs are read. The lane writes the segments, like an operator's change of a position: they
+only fill the holes that other segments leave, so the replicator's writes in the meantime do not matter. A kill in
+between leaves whole segments behind; the same command builds the rest.
+"""
+
+import logging
+import socket
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from appliance.driver.establish import Establishing
+from appliance.engine.model.map_growth import SEGMENT_BYTES
+from appliance.engine.write.lane import Lane
+from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
+from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.model.copy_states import effective
+from appliance.link.model.naming import Naming
+from appliance.link.model.offset_map import Hole, Segment
+from appliance.link.model.offset_tail import MapFilling, OffsetTail
+from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.replicas import Replica
+from appliance.logs.beginning import begin
+from appliance.logs.model.pairing import Pairing, Run
+from appliance.logs.model.span import Span
+from appliance.logs.reader import Reader, Written
+from appliance.logs.side import Side
+from appliance.settings.values import Settings
+
+log = logging.getLogger("appliance.replicator")
+
+Tell = Callable[[str], None]
+"""Shows the operator a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A stretch of a copy without a map, as far as both logs still hold it."""
+
+    partition: Partition
+    position: Position
+    hole: Hole
+    source: Span
+    copy: Span
+
+
+async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
+    """Build the maps of the chosen source partitions; the number of those that stay incomplete.
+
+    Each is shown when it is done; with ``only_plan`` nothing is read or changed.
+
+    Raises:
+        LinkRefused: the link must not continue as it is, or has no topic for its maps yet.
+        Unreachable, BrokerBusy, BrokerRefused, Fenced: the next run continues where this one ended.
+    """
+    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+        building = _Building(settings, source, destination, tell)
+        lanes = await building.begin()
+        if not only_plan:
+            await building.end_unknown_tails(lanes, chosen)
+        missing = [each for each in await missing_maps(source, destination, building.naming) if chosen(each.partition)]
+        for each in missing if only_plan else ():
+            tell(f"{_name(each.partition)}: copy offsets {each.copy.start} to {each.copy.end} have no map")
+        failed = 0
+        for lane, held in lanes.items() if not only_plan else ():
+            failed += await building.build(lane, [each for each in missing if each.partition in held])
+        return len(missing) if only_plan else failed
+
+
+async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> list[Missing]:
+    """The stretches without a map that both logs still hold, so that it can be built.
+
+    Raises:
+        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not say what it has.
+    """
+    maps = OffsetMaps(destination, naming)
+    await maps.read()
+    holes = maps.holes()
+    names = {(naming.destination(topic), number) for topic, number in holes}
+    copies = await _offsets(destination, names, Bound.START)
+    originals = await _offsets(source, holes, Bound.START)
+    found = []
+    for partition, some in sorted(holes.items()):
+        position, copy = maps.position(partition), (naming.destination(partition[0]), partition[1])
+        if position is None or partition not in originals or copy not in copies:
+            continue
+        for hole in some:
+            ours = Span(max(originals[partition], hole.source_from), hole.source_to)
+            theirs = Span(max(copies[copy], hole.copy_from), hole.copy_to)
+            if len(ours) > 0 and len(theirs) > 0:
+                found.append(Missing(partition, position, hole, ours, theirs))
+    return found
+
+
+async def tell_what_is_missing(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
+    """Log once that missing maps of offsets can be built."""
+    try:
+        maps = OffsetMaps(destination, naming)
+        await maps.refresh(())
+        without = {partition for partition, held in maps.positions() if _has_no_tail(held)}
+        without |= {each.partition for each in await missing_maps(source, destination, naming)}
+    except ApplianceError as error:
+        log.debug("the maps of offsets could not be looked at", exc_info=error)
+        return
+    if without:
+        text = "older copies have no map of offsets: `bin/appliance offsets build` reads both logs once and makes them"
+        log.warning(text, extra={"fields": {"partitions": len(without), "first": _name(min(without))}})
+
+
+async def _offsets(cluster: KafkaCluster, partitions: Collection[Partition], bound: Bound) -> dict[Partition, int]:
+    metadata = await cluster.metadata(sorted({topic for topic, _ in partitions}))
+    return (await try_offsets(cluster, metadata, partitions, bound))[0]
+
+
+class _Building:
+    """One run of the command."""
+
+    def __init__(self, settings: Settings, source: KafkaCluster, destination: KafkaCluster, tell: Tell) -> None:
+        self.naming = Naming.of(settings)
+        self._settings = settings
+        self._source = source
+        self._destination = destination
+        self._tell = tell
+        self._written = Written(source, destination, self.naming)
+        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
+        self._layout = 0
+
+    async def begin(self) -> dict[int, Mapping[Partition, Position]]:
+        """The positions of each lane, once it is clear that the link may continue."""
+        topic = await Establishing(self._settings, self._source, self._destination, OPERATOR).checked()
+        name = self.naming.offsets_topic
+        if name not in (await self._destination.metadata([name])).topics:
+            raise LinkRefused(f"there is no {name}: start the replicator once, it makes the topic")
+        self._owner, self._layout = replace(self._owner, generation=topic.generation - 1), topic.layout.number
+        return {lane: checkpoint.positions for lane, checkpoint in enumerate(topic.checkpoints[: topic.lanes])}
+
+    async def end_unknown_tails(
+        self, lanes: Mapping[int, Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
+    ) -> None:
+        """Begin the tails of maps without one: then both offsets at the end of the missing stretch are known."""
+        for lane, positions in lanes.items():
+            if not any(chosen(partition) and _has_no_tail(held) for partition, held in positions.items()):
+                continue
+            taken = await self._take(lane)
+            anew = [
+                (partition, held)
+                for partition, held in taken.checkpoint.positions.items()
+                if chosen(partition) and _has_no_tail(held) and self._follows(taken, partition)
+            ]
+            ends = await self._ends([partition for partition, _ in anew])
+            changed = {
+                self._replica(partition, held): replace(held, tail=OffsetTail.begin(held.next_offset, ends[partition]))
+                for partition, held in anew
+                if partition in ends
+            }
+            await taken.commit([], changed)
+
+    def _follows(self, taken: Lane, partition: Partition) -> bool:
+        """True while nobody else writes to the copy; otherwise its end says nothing about the copied records."""
+        state = effective(taken.checkpoint.states, partition[0])
+        if not state.follows:
+            self._tell(
+                f"{_name(partition)}: not built: its copy is {state}, so nobody knows where what was copied ends"
+            )
+        return state.follows
+
+    async def build(self, lane: int, missing: Sequence[Missing]) -> int:
+        """Read the missing stretches of a lane's partitions, and write their segments; the number of failures."""
+        read: list[tuple[Missing, list[Segment]]] = []
+        for each in missing:
+            try:
+                stretches = await self._read(each)
+            except ApplianceError as error:
+                self._tell(f"{_name(each.partition)}: not built: {error}")
+                continue
+            ids = each.position.source_id, each.position.destination_id
+            read.append((each, [Segment(*ids, stretch, fills=True) for stretch in stretches]))
+        if not read:
+            return len(missing)
+        taken = await self._take(lane)
+        unknown = await self._still_unknown([each for each, _ in read])
+        kept = [(each, segments) for each, segments in read if each.partition in unknown]
+        await taken.remember_segments([(each.partition, segment) for each, segments in kept for segment in segments])
+        await taken.commit([], {})  # the operator's name after them: it makes a running replicator take the lane back
+        for each, segments in read:
+            found = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
+            changed = "not built: its copy was changed, or its map built, meanwhile"
+            self._tell(f"{_name(each.partition)}: {found if each.partition in unknown else changed}")
+        return len(missing) - len(kept)
+
+    async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
+        """The partitions whose maps, now that their lane is fenced, know nothing more than when they were read."""
+        maps = OffsetMaps(self._destination, self.naming)
+        await maps.read({each.partition for each in missing})
+        found = maps.holes({each.partition for each in missing})
+        changed = {each.partition for each in missing if not each.hole.lies_in(found.get(each.partition, ()))}
+        return {each.partition for each in missing} - changed
+
+    async def _read(self, missing: Missing) -> list[OffsetTail]:
+        """The map of a stretch.
+
+        Raises:
+            PartitionStopped: the logs do not agree.
+            BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: they cannot be read.
+        """
+        partition, hole = missing.partition, missing.hole
+        copy_of = self.naming.destination(partition[0]), partition[1]
+        reader = Reader(self._source, partition, "build", missing.source.start, self._written.at_source)
+        source = Side(reader, missing.source)
+        reader = Reader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
+        copy = Side(reader, missing.copy)
+        if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
+            beginning = await begin(source, copy, asked_from=missing.source.end)
+            if not beginning.state.well and await source.more():
+                raise PartitionStopped(beginning.detail)
+        filling = MapFilling(source.stream.start, copy.stream.start, SEGMENT_BYTES)
+        await _pair(source, copy, hole, filling)
+        return filling.finished(hole.source_to, hole.copy_to)
+
+    async def _take(self, lane: int) -> Lane:
+        timeout = self._settings.engine.transaction_timeout
+        taken = Lane(lane, self._destination, self.naming, self._owner, timeout, self._layout)
+        await taken.start()
+        return taken
+
+    async def _ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        copies = {(self.naming.destination(topic), number): (topic, number) for topic, number in partitions}
+        return {copies[copy]: end for copy, end in (await _offsets(self._destination, copies, Bound.END)).items()}
+
+    def _replica(self, partition: Partition, held: Position) -> Replica:
+        topic, number = partition
+        return Replica(topic, number, self.naming.destination(topic), held.source_id, held.destination_id)
+
+
+async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> None:
+    """Pair the records of both sides up to the end of the hole, which both must reach at once."""
+    pairing, ended = Pairing(source.stream, copy.stream), False
+    while not ended and await source.more() and await copy.more():
+        for run in pairing.advance():
+            inside = min(run.length, hole.source_to - run.source, hole.copy_to - run.copy)
+            if inside > 0:
+                filling.add(run.source, run.copy, inside)
+            if inside < run.length:
+                _require_end(Run(run.source + max(inside, 0), run.copy + max(inside, 0), 1), hole)
+                ended = True
+                break
+        if pairing.differs_at is not None and not ended:
+            _require_end(Run(*pairing.differs_at, 1), hole)
+            ended = True
+    if not ended:
+        left = source.stream.position < hole.source_to and bool(source.stream)
+        if left or (await copy.more() and copy.stream.position < hole.copy_to):
+            side = "source" if left else "copy"
+            raise PartitionStopped(f"the {side} has more records than the other side before they meet again")
+
+
+def _require_end(at: Run, hole: Hole) -> None:
+    """Check that a pair of records lies past the hole on both sides."""
+    if at.source < hole.source_to or at.copy < hole.copy_to:
+        text = f"source offset {at.source} and copy offset {at.copy} do not hold the same record"
+        raise PartitionStopped(f"{text}: something was left out, copied twice or compacted there")
+
+
+def _has_no_tail(held: Position) -> bool:
+    return held.tail is None and held.next_offset != UNKNOWN and held.records > 0
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"

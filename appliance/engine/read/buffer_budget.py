@@ -1,0 +1,108 @@
+"""The bytes that a process may read from the source now: by its buffers' memory, and by rate."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from appliance.engine.read.buffer import Buffer
+from appliance.kafka.client.clock import loop_seconds
+
+_BYTES = 16 * 1024 * 1024
+_ANSWERS = 5
+"""Least budget in bytes, and in answers: with one answer of a partition received, there is room for its next one."""
+
+LEAST = 64 * 1024
+"""Least bytes of a partition worth a Fetch."""
+
+_MOMENT = 0.001
+_WORTH_ASKING = 64 * 1024
+"""Least bytes worth a Fetch, where a second brings more."""
+
+
+class Allowance:
+    """A token bucket, which a bound of 0 leaves open; ``clock`` gives seconds, by default the event loop's.
+
+    It fills up to a second's worth. An answer is paid for once it has come, since its size is unknown before: bytes
+    beyond the bucket are a debt, and no Fetch is sent until it is paid.
+    """
+
+    def __init__(self, clock: Callable[[], float] = loop_seconds) -> None:
+        self._clock = clock
+        self._rate = 0
+        self._held = 0.0
+        self._filled = 0.0  # it is empty until it has a bound
+        self._changed = asyncio.Event()
+
+    def bound(self, bytes_per_second: int) -> None:
+        """Set a new rate; 0 is unbounded. A debt stays."""
+        self._fill()
+        if not self._rate:
+            self._held = bytes_per_second
+        self._rate = bytes_per_second
+        self._held = min(self._held, bytes_per_second)
+        self._changed.set()
+
+    @property
+    def pause(self) -> float:
+        """Seconds until a Fetch is worthwhile."""
+        self._fill()
+        if not self._rate:
+            return 0.0
+        pause = (min(_WORTH_ASKING, self._rate) - self._held) / self._rate
+        return pause if pause > _MOMENT else 0.0
+
+    async def left(self, wanted: int) -> int:
+        """Wait until a Fetch is worthwhile; the number of the ``wanted`` bytes that it may ask for."""
+        while pause := self.pause:
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+        return min(wanted, max(1, int(self._held))) if self._rate else wanted
+
+    def spend(self, size: int) -> None:
+        """Count received bytes."""
+        self._fill()
+        if self._rate:
+            self._held -= size
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._held = min(self._held + (now - self._filled) * self._rate, self._rate)
+        self._filled = now
+
+
+@dataclass(slots=True)
+class BufferBudget:
+    """``bytes`` is the size of all buffers now, ``limit`` their approximate bound; ``allowance`` bounds the rate."""
+
+    bytes: int = 0
+    limit: int = _BYTES
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def stretch(self, response_bytes: int) -> None:
+        """Make room for answers of this size, as a distant leader needs."""
+        self.limit = max(self.limit, _ANSWERS * response_bytes)
+
+    @property
+    def left(self) -> int:
+        """Bytes that the next answer may bring."""
+        return max(self.limit - self.bytes, LEAST)
+
+    def room(self, buffer: Buffer) -> int:
+        """Bytes that may be fetched into a buffer; 0 when it is full.
+
+        One buffer may hold half of the free budget (the dynamic threshold of shared-memory switches, Choudhury and
+        Hahne 1998): a single partition gets much, many get their shares, and a stuck lane leaves room for the others.
+        An empty buffer may always be filled.
+        """
+        room = (self.limit - self.bytes) // 2 - buffer.bytes
+        if room < LEAST:
+            return 0 if buffer.chunks else LEAST
+        return room
+
+
+def share(bytes_per_second: int, tasks: int) -> int:
+    """Share of a link's bound for each of its tasks; never 0 where there is a bound."""
+    return max(1, bytes_per_second // max(1, tasks)) if bytes_per_second else 0

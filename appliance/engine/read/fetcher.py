@@ -1,0 +1,263 @@
+"""The fetcher of one leader: one Fetch in flight, in a session, into the buffers of the partitions that it leads.
+
+A Fetch costs by the partitions with news: the session knows the idle ones, which take no work.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from kio.schema.errors import ErrorCode
+
+from appliance.engine.problem_log import ProblemLog, unexpected
+from appliance.engine.read.buffer import Buffer, unreadable
+from appliance.engine.read.buffer_budget import BufferBudget
+from appliance.engine.read.fetch_sizer import FetchSizer
+from appliance.engine.read.leaders import at_divergence
+from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped
+from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
+from appliance.kafka.client.fetch_session import LOST, FetchSession
+from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.protocol.answer import OF_THE_RECORDS, failure
+from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Partition
+from appliance.kafka.records.batch import Header
+from appliance.kafka.records.legacy import convert
+from appliance.link.client.origins import Origins
+from appliance.link.model.stops import StopKind
+from appliance.listing import some
+
+_IDLE_WAIT = 0.5
+_HURRIED_WAIT = 0.01
+"""Wait of a Fetch that leaves out a full buffer, in seconds: the buffer may have room long before others have records.
+It doubles as long as nothing is taken."""
+
+_SMALL = 64 * 1024
+_COLLECTING = 0.005
+"""Minimum spacing of Fetches that bring little, in seconds: the records of one answer are written in one batch. The
+first record after a silence does not wait."""
+
+
+class Keeper(Protocol):
+    """Takes back the buffers that a leader cannot fill."""
+
+    def release(self, buffers: Iterable[Buffer]) -> None:
+        """Their leader has changed, is gone, or does not answer."""
+
+    def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
+        """The leader will not or cannot serve this one now, or does not have its position."""
+
+
+class Fetcher:
+    """The reading from one leader, while ``run`` runs."""
+
+    def __init__(
+        self,
+        node: int,
+        source: Cluster,
+        budget: BufferBudget,
+        problems: ProblemLog,
+        keeper: Keeper,
+        origins: Origins | None = None,
+    ) -> None:
+        self.node = node
+        self._cluster = source
+        self._budget = budget
+        self._problems = problems
+        self._keeper = keeper
+        self._origins = origins
+        self._session = FetchSession()
+        self._sizer = FetchSizer()
+        self._connection: Connection | None = None
+        self._buffers: dict[Partition, Buffer] = {}
+        self._pending: dict[Partition, None] = {}
+        """The buffers that the session does not ask for now: filled or added since the last Fetch, or full. What the
+        Fetch in flight says of them is out of date."""
+        self._doubted: set[Buffer] = set()
+        """Buffers that a leader has refused and the session asks for: an answer that names no error ends the doubt."""
+        self._lost: set[Buffer] = set()
+        """The buffers that were given back last."""
+        self._news = asyncio.Event()
+        self._wait = _IDLE_WAIT
+
+    def add(self, buffer: Buffer) -> None:
+        """Read into this buffer."""
+        self._buffers[buffer.key] = buffer
+        self._pending[buffer.key] = None
+        self._news.set()
+
+    def drop(self, buffer: Buffer) -> None:
+        """Stop reading into it, and ignore the answer in flight."""
+        self._buffers.pop(buffer.key, None)
+        self._pending.pop(buffer.key, None)
+        self._doubted.discard(buffer)
+        self._session.drop(buffer.key)
+
+    def lose(self, error: ApplianceError) -> None:
+        """The leader is gone, or cannot be read from: give all buffers back."""
+        lost = list(self._buffers.values())
+        self._lost = {*lost}
+        self._problems.tell(self._subject, _with_names(error, lost))
+        for buffer in lost:
+            self.drop(buffer)
+        self._keeper.release(lost)
+
+    def look_again(self) -> None:
+        """Full buffers may have room."""
+        self._wait = _HURRIED_WAIT
+        self._news.set()
+
+    def begin_anew(self, error: ApplianceError) -> None:
+        """Give all buffers back after a defect, and use nothing of what was known."""
+        self.lose(error)
+        self._doubted.clear()
+        self._connection = None
+
+    def rest(self, unplaced: Iterable[Buffer]) -> None:
+        """End the problem of a broker once others lead all that it has given back; ``unplaced`` have no leader yet."""
+        if not self._buffers and self._lost.isdisjoint(unplaced):
+            self._problems.over(self._subject)
+
+    async def run(self) -> None:
+        """Fetch until cancelled."""
+        while True:
+            self._news.clear()
+            self._ask_for_pending()
+            if len(self._pending) == len(self._buffers):
+                await self._news.wait()
+                continue
+            try:
+                await self._fetch()
+            except ApplianceError as error:
+                if isinstance(error, BrokerBusy) and error.code in LOST and not self._session.full:
+                    continue
+                self.lose(error)
+            else:
+                self._problems.over(self._subject)
+
+    @property
+    def _subject(self) -> str:
+        return f"source broker {self.node}"
+
+    def _ask_for_pending(self) -> None:
+        """Make the next Fetch ask for the buffers with room alone."""
+        for buffer in [self._buffers[key] for key in self._pending]:
+            if room := self._budget.room(buffer):
+                del self._pending[buffer.key]
+                self._session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
+                if buffer.doubted:
+                    self._doubted.add(buffer)
+            else:
+                self._session.drop(buffer.key)
+
+    async def _fetch(self) -> None:
+        connection = await self._cluster.broker(self.node, "fetch")
+        if connection is not self._connection:
+            self._session.begin_anew()
+            self._connection, self._sizer = connection, FetchSizer()
+        size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
+        limits = FetchLimits(size, self._wait if self._pending else _IDLE_WAIT)
+        self._wait = min(2 * self._wait, _IDLE_WAIT)
+        sent = asyncio.get_running_loop().time()
+        answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
+        self._budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
+        self._session.answered(answer.session_id)
+        self._sizer.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
+        if self._sizer.far:
+            self._budget.stretch(self._sizer.response_bytes)
+        if self._origins is not None:
+            await self._learn(self._origins, answer.partitions)
+        self._absorb_all(answer.partitions)
+        if connection.newest.bytes < _SMALL:
+            await asyncio.sleep(sent + _COLLECTING - asyncio.get_running_loop().time())
+
+    async def _learn(self, origins: Origins, partitions: Iterable[Fetched]) -> None:
+        """Find out which of the fetched batches a link wrote; partitions for which that is unknown are given back."""
+        headers = {fetched.partition: _headers(fetched) for fetched in partitions if fetched.records}
+        try:
+            await origins.learn([header for each in headers.values() for header in each])
+        except ApplianceError as error:
+            for partition, found in headers.items():
+                if (buffer := self._buffers.get(partition)) and origins.producers.unknown(found):
+                    self._leave(buffer, error)
+
+    def _leave(self, buffer: Buffer, error: ApplianceError) -> None:
+        if isinstance(error, PartitionStopped):
+            self._stop(buffer, unreadable(buffer, error))
+        else:
+            self._refuse(buffer, BrokerBusy(f"{buffer}: {StopKind.WRITERS_UNKNOWN.words}: {error}", "UNKNOWN_WRITER"))
+
+    def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
+        for fetched in partitions:
+            buffer = self._buffers.get(fetched.partition)
+            if buffer is not None and buffer.key not in self._pending:
+                self._take_in(buffer, fetched)
+        for buffer in self._doubted:
+            buffer.doubted = False
+            self._problems.over(buffer.subject)
+        self._doubted.clear()
+
+    def _take_in(self, buffer: Buffer, fetched: Fetched) -> None:
+        if fetched.error is not ErrorCode.none:
+            self._failed(buffer, fetched.error)
+        elif fetched.diverges is not None:
+            self._diverged(buffer, fetched.diverges)
+        elif fetched.records:
+            self._absorb(buffer, fetched)
+
+    def _absorb(self, buffer: Buffer, fetched: Fetched) -> None:
+        try:
+            self._budget.bytes += buffer.absorb(fetched)
+        except MemoryError:
+            raise
+        except Exception as error:  # any fault in one partition's bytes: the others are still read
+            self._stop(buffer, unreadable(buffer, unexpected(error)))
+        if buffer.stopped:
+            self.drop(buffer)
+        else:
+            self._ask_anew(buffer)
+
+    def _diverged(self, buffer: Buffer, end: EpochEnd) -> None:
+        try:
+            reason = at_divergence(buffer, end)
+        except BrokerBusy as error:
+            self._refuse(buffer, error)
+            return
+        if reason is not None:
+            self._stop(buffer, reason)
+        else:
+            buffer.epoch = end.epoch if end.epoch < buffer.epoch else UNKNOWN_EPOCH
+            self._ask_anew(buffer)
+
+    def _failed(self, buffer: Buffer, code: ErrorCode) -> None:
+        error = failure(code, f"fetch {buffer} from offset {buffer.position}")
+        if isinstance(error, BrokerRefused) and error.code not in OF_THE_RECORDS:
+            self._refuse(buffer, error)
+        else:
+            self._stop(buffer, PartitionStopped(str(error)))
+
+    def _ask_anew(self, buffer: Buffer) -> None:
+        """Let the next Fetch ask for it again, with its new values."""
+        self._pending[buffer.key] = None
+
+    def _refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
+        self.drop(buffer)
+        self._keeper.refuse(buffer, error)
+
+    def _stop(self, buffer: Buffer, reason: PartitionStopped) -> None:
+        self.drop(buffer)
+        buffer.stop(reason)
+
+
+def _headers(fetched: Fetched) -> list[Header]:
+    """The headers of its batches, up to damaged bytes."""
+    headers: list[Header] = []
+    with contextlib.suppress(BatchCorrupt):
+        headers.extend(each.header for each in fetched.batches(convert))
+    return headers
+
+
+def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:
+    """The error, and some of the waiting partitions."""
+    names = sorted(waiting, key=lambda buffer: buffer.key)
+    return ApplianceError(f"{error}; not read meanwhile: {some(names)}") if names else error

@@ -1,0 +1,273 @@
+"""The partitions of a lane: each waits, is being checked, or is taken in: read, or stopped.
+
+A partition of a topic that is paused, promoted, or about to be, is none of these: it is ignored until the lane
+restarts.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from appliance.engine.model.chunk import dead_letters_of
+from appliance.engine.model.held_back import HeldBack
+from appliance.engine.problem_log import ProblemLog
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.read.source_reader import SourceReader
+from appliance.engine.write.admission import Admission, Admitting, made_anew_since
+from appliance.engine.write.copies import UNFINISHED, LookedTo
+from appliance.engine.write.lane import Lane
+from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
+from appliance.kafka.client.clock import loop_seconds, now_ms
+from appliance.kafka.client.configs import WriteLimits
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.protocol.metadata import Metadata
+from appliance.link.model.checkpoint import Gap, StartOffsets
+from appliance.link.model.copy_states import CopyState, effective
+from appliance.link.model.position import NO_PLACE, Loss, Position, SourcePlace
+from appliance.link.model.replicas import Replica
+from appliance.link.model.stops import FOLLOWING, SETTINGS
+
+_PARTS = 16
+"""Parts of a refused batch that are written one by one: each time that it is refused restarts the lane."""
+
+
+@dataclass(slots=True)
+class LanePartitions:
+    """The partitions of one lane; those ``taken_in`` are read or stopped; with ``records_gaps`` no gap stops one.
+
+    ``limits`` are those of the topics that it writes; ``refused`` are those of partitions of which a batch was refused.
+    """
+
+    lane: Lane
+    source: Cluster
+    destination: Cluster
+    reader: SourceReader
+    ready: ReadyQueue
+    problems: ProblemLog
+    records_gaps: bool
+    replicas: tuple[Replica, ...] = ()
+    taken_in: set[Replica] = field(default_factory=set)
+    limits: dict[str, WriteLimits] = field(default_factory=dict)
+    refused: dict[Replica, Limits] = field(default_factory=dict)
+    _held_back: HeldBack = field(default_factory=HeldBack)
+    _starts: Mapping[str, StartOffsets] = field(default_factory=dict)
+    _unwritable: set[Replica] = field(default_factory=set)
+    _looks: dict[asyncio.Task[Admission], Sequence[Replica]] = field(default_factory=dict)
+    _looked_to: LookedTo = field(default_factory=dict)
+
+    def assign(self, replicas: tuple[Replica, ...], starts: Mapping[str, StartOffsets]) -> None:
+        """Copy only these from now on."""
+        removed = set(self.replicas).difference(replicas)
+        for replica in removed:
+            self.problems.over(replica.name)
+            self.refused.pop(replica, None)
+        self.reader.forget(removed)
+        self.taken_in -= removed
+        self._unwritable -= removed
+        self._held_back.keep(replicas)
+        self.replicas, self._starts = replicas, starts
+        known = self.taken_in.union(*self._looks.values())
+        self._held_back.add_due(replica for replica in replicas if replica not in known)
+
+    def begin_anew(self) -> None:
+        """Begin a lane's start: read nothing until the positions are known again."""
+        self.reader.forget(self.replicas)
+        self.taken_in.clear()
+        for look in self._looks:
+            look.cancel()
+        self._looks.clear()
+        self._held_back.add_due(self.replicas)
+
+    async def close(self) -> None:
+        """Cancel running admissions; they restart when the lane continues."""
+        for look, replicas in self._looks.items():
+            look.cancel()
+            self._held_back.add_due(replicas)
+        await asyncio.gather(*self._looks, return_exceptions=True)
+        self._looks.clear()
+
+    def pause(self) -> float:
+        """Seconds until a partition is due; infinite if none waits."""
+        return self._held_back.pause(loop_seconds())
+
+    async def look(self) -> None:
+        """Begin to check due partitions; safe to repeat after a cancel at any await.
+
+        It runs beside the lane, one task for each leader of the copies: a silent leader delays no other's partitions.
+        """
+        due = self._held_back.due(loop_seconds())
+        for replica in [replica for replica in due if not self._is_active(replica)]:
+            self.problems.over(replica.name)
+            self._held_back.went_well(replica)  # a change of its state restarts the lane
+            due.remove(replica)
+        if not due:
+            self.problems.over(f"lane {self.lane.index} admission")
+            return
+        metadata = await self.lane.learn({replica.destination_topic for replica in due})
+        if self.have_changed(metadata):
+            self.lane.begin_anew()
+            return
+        by_leader: dict[int, list[Replica]] = {}
+        for replica in due:
+            self._held_back.tried(replica)
+            by_leader.setdefault(metadata.leader(*replica.copy), []).append(replica)
+        admitting = Admitting(
+            self.source, self.destination, self.lane, self._starts, self.records_gaps, self._looked_to
+        )
+        for led in by_leader.values():
+            admission = admitting.admit(led, metadata, self.lane.producer)
+            look = asyncio.create_task(admission, name=f"lane-{self.lane.index}-admission")
+            look.add_done_callback(lambda _: self.ready.set())
+            self._looks[look] = led
+
+    async def admit(self) -> None:
+        """Take in the partitions checked by now.
+
+        Raises:
+            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
+        """
+        done = [look for look in self._looks if look.done()]
+        assigned, subject = set(self.replicas if done else ()), f"lane {self.lane.index} admission"
+        for look in done:
+            replicas = [replica for replica in self._looks.pop(look) if replica in assigned]
+            try:
+                admission = look.result()
+            except ApplianceError as error:
+                self.problems.tell(subject, error)
+                for replica in replicas:
+                    self._held_back.add(replica, loop_seconds())
+            else:
+                self.problems.over(subject)
+                await self._take_in(replicas, admission)
+
+    async def _take_in(self, replicas: Iterable[Replica], admission: Admission) -> None:
+        self.limits |= admission.limits
+        admitted = []
+        for replica in replicas:
+            stop = admission.stops.get(replica)
+            if replica in admission.waiting:
+                self.leave_out(replica, admission.waiting[replica])
+            elif isinstance(stop, CopyShortened) and not stop.is_known and not self.lane.can_cut_maps:
+                self.leave_out(replica, stop)
+            elif self.lane.is_led_as(replica.copy, admission.metadata):
+                admitted.append(replica)
+            else:
+                self._held_back.add_due([replica])
+        positions = {replica: admission.positions[replica] for replica in admitted if replica in admission.positions}
+        await self.lane.commit([], positions)
+        ends = {replica.copy: admission.ends[replica.copy] for replica in admitted if replica.copy in admission.ends}
+        self.lane.expect_ends(ends, admission.metadata)
+        for replica in admitted:
+            if replica in admission.stops:
+                await self.settle(replica, admission.stops[replica], admission.begins.get(replica.source, NO_PLACE))
+            else:
+                self._read(replica)
+            self.taken_in.add(replica)
+            if replica not in self._unwritable:
+                self._held_back.went_well(replica)
+                if not self.position(replica).stopped:
+                    self.problems.over(replica.name)
+
+    def leave_out(self, replica: Replica, error: ApplianceError) -> None:
+        """Pause copying of a partition; the others continue."""
+        self.problems.tell(replica.name, error)
+        if replica in self.taken_in:
+            self.reader.forget([replica])
+            self.taken_in.discard(replica)
+        if isinstance(error, BrokerBusy) and error.code == UNFINISHED:
+            self._held_back.went_well(replica)
+        self._held_back.add(replica, loop_seconds())
+
+    def leave_out_unwritable(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> bool:
+        """Pause copying of unwritable partitions; False when none of the topics is this lane's."""
+        unwritable = {
+            replica: reasons[partition]
+            for replica in self.replicas
+            for partition in (dead_letters_of(replica), replica.copy)
+            if partition in reasons
+        }
+        for replica, reason in unwritable.items():
+            self._unwritable.add(replica)
+            self.leave_out(replica, reason)
+        return bool(unwritable)
+
+    def wrote_to(self, replicas: Collection[Replica]) -> None:
+        """Note that the copies of these took their batches."""
+        for replica in replicas:
+            self.problems.over(replica.name)
+        for replica in self._unwritable.intersection(replicas):
+            self._unwritable.discard(replica)
+            self._held_back.went_well(replica)
+
+    def refuse(self, error: CopyRefused) -> None:
+        """Next time, stop before a record that the destination refuses, or look for it in its batch."""
+        (replica,) = [each for each in self.replicas if error.partition in (each.copy, dead_letters_of(each))]
+        offsets, topic = error.offsets, error.partition[0]
+        size, refused_by = self.limits[replica.destination_topic].batch_bytes, (topic, self.limits.get(topic))
+        remedy = f"; {SETTINGS[error.code]} of {topic}" if error.code in SETTINGS else ""
+        text = f"{replica.name} offset {offsets.start} is refused: {error}{remedy}; {FOLLOWING} {offsets.stop}"
+        held, before = self.position(replica), self.refused.get(replica, Limits())
+        kept = [offset for offset in before.cut if before.hold_at(held) and offset < offsets.start]
+        parts = offsets[:: -(-len(offsets) // _PARTS)]
+        text, cut = (text, (*kept, *parts)) if len(parts) == 1 else ("", (*kept, *parts, offsets.stop))
+        self.refused[replica] = Limits(size, cut, text, refused_by, held)
+
+    def take_in_again(self, replica: Replica) -> None:
+        """Forget the refused batch of a partition, and read it from its position."""
+        del self.refused[replica]
+        if replica in self.taken_in:  # else it is being checked, or waits
+            self.reader.forget([replica])
+            self.taken_in.discard(replica)
+            self._held_back.add_due([replica])
+
+    def _is_active(self, replica: Replica) -> bool:
+        """True when the lane's checkpoint, read after fencing, allows the copy to grow."""
+        return effective(self.lane.checkpoint.states, replica.source_topic) is CopyState.ACTIVE
+
+    def have_changed(self, metadata: Metadata) -> bool:
+        """True when the leader or topic of a written copy has changed since its check."""
+        made_anew = any(made_anew_since(replica, metadata) for replica in self.taken_in)
+        return made_anew or self.lane.has_moved(metadata)
+
+    def position(self, replica: Replica) -> Position:
+        """The remembered position of a taken-in partition."""
+        return self.lane.checkpoint.positions[replica.source]
+
+    async def settle(self, replica: Replica, reason: PartitionStopped, begin: SourcePlace = NO_PLACE) -> None:
+        """Remember why a partition stops; or record a gap and continue after it, if the operator chose that.
+
+        ``begin`` is where it continues if the gap does not say. The gap and the position past it commit together
+        (invariants A and F).
+        """
+        held = self.position(replica)
+        if not (isinstance(reason, GapFound) and self.records_gaps):
+            self.problems.tell(replica.name, reason)
+            stopped, cut = held.stop(str(reason), now_ms()), False
+            if isinstance(reason, CopyShortened):
+                loss = Loss(reason.end, reason.is_known)
+                stopped, cut = held.stop_shortened(str(reason), now_ms(), loss), not loss.is_known
+            if stopped is not held:
+                await self.lane.commit([], {replica: stopped}, cut=[replica] if cut else ())
+            if refused := self.refused.get(replica):
+                self.refused[replica] = replace(refused, held=self.position(replica))
+            return
+        begin = SourcePlace(reason.next, reason.leader_epoch) if reason.next >= 0 else begin
+        self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin.offset))
+        entry = Gap(replica.source, held.source_id, reason.first, reason.next, reason.cause, now_ms())
+        moved = held.go_on().begin_again(replica.source_id, replica.destination_id, begin)
+        await self.lane.commit([], {replica: moved}, [entry])
+        self._read(replica)
+
+    def _read(self, replica: Replica) -> None:
+        position = self.position(replica)
+        if not self.refused.get(replica, Limits()).hold_at(position):
+            self.refused.pop(replica, None)
+        limits = self.refused.get(replica) or Limits(self.limits[replica.destination_topic].batch_bytes)
+        self.reader.read(replica, position.next_offset, position.leader_epoch, self.ready, limits)
+
+
+def _with_offsets(gap: GapFound, replica: Replica, begin: int) -> ApplianceError:
+    """The gap for the log: the topics' ids distinguish gaps that are otherwise alike."""
+    lost = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
+    ids = f"topic id {replica.source_id}, copied to {replica.destination_id}"
+    return ApplianceError(f"{gap}; {lost} will never be copied, it goes on from offset {begin} of {ids}")

@@ -1,0 +1,134 @@
+"""``appliance import``: writes a folder with setenv.sh for each link, and lists what becomes of each key."""
+
+import argparse
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from appliance.errors import SettingsError
+from appliance.migrate.folders import SETTINGS, write_folders
+from appliance.migrate.model.confluent_replicator import replicator_link
+from appliance.migrate.model.ledger import Outcome
+from appliance.migrate.model.link import ImportedLink, setenv_text
+from appliance.migrate.model.mirror_maker_connector import links_of_either
+from appliance.migrate.model.properties import Properties, read_connector
+from appliance.migrate.model.verdict import Verdict
+from appliance.output import say
+from appliance.runtime.command import Command
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE, Role
+from appliance.settings.strength import new_secret
+from appliance.settings.values import Route
+
+_FILE_MAX = 2**24
+"""Largest file that is read, in bytes."""
+
+_NEXT = """\
+Next, for each folder: fill in its setenv.sh, and stop the program that copies now. Then copy the file into a clone of
+this repository that has the folder's name, on both VMs, and run the prepare scripts. With SOURCE_ROUTE='direct', on a
+host that reaches both clusters, run instead: bin/appliance replicate --env-file FOLDER/setenv.sh
+"""
+
+
+def _options(command: argparse.ArgumentParser) -> None:
+    programs = command.add_subparsers(dest="program", required=True, metavar="PROGRAM")
+    mirror_maker = programs.add_parser("mm2", help="MirrorMaker 2: mm2.properties, or its source connector's JSON")
+    replicator = programs.add_parser("replicator", help="Confluent Replicator: the connector's JSON or properties")
+    for program in (mirror_maker, replicator):
+        program.add_argument("file", type=Path, metavar="FILE", help="its settings")
+        program.add_argument(
+            "--out",
+            type=Path,
+            default=Path(),
+            metavar="DIRECTORY",
+            help="where the links' folders are made (default: the current directory)",
+        )
+    replicator.add_argument(
+        "--source",
+        default="",
+        metavar="NAME",
+        help="the source cluster's name (default: the one in topic.rename.format, else source)",
+    )
+    replicator.add_argument(
+        "--destination",
+        default="destination",
+        metavar="NAME",
+        help="the destination cluster's name (default: destination)",
+    )
+
+
+async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
+    """Write the folders and print the outcomes.
+
+    Raises:
+        SettingsError: the file is not such a program's, or a folder exists.
+    """
+    name, origin = str(parsed.file), "MirrorMaker 2"
+    found = read_connector(name, _content(parsed.file))
+    if parsed.program == "mm2":
+        links, outcomes = links_of_either(name, found.values)
+    else:
+        origin = "Confluent Replicator"
+        link, outcomes = replicator_link(name, found.values, parsed.source, parsed.destination)
+        links = (link,)
+    faults = {link.folder: _faults(link) for link in links}
+    texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
+    write_folders(parsed.out, texts)
+    say(*_links(parsed.out, links, faults), *_outcomes(found, outcomes), "", *_NEXT.splitlines())
+    return 0
+
+
+def _content(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_FILE_MAX + 1)
+    except OSError as error:
+        raise SettingsError([f"{file}: {(error.strerror or 'not readable').lower()}"]) from error
+    if len(content) > _FILE_MAX:
+        raise SettingsError([f"{file}: expected at most {_FILE_MAX} bytes"])
+    return content
+
+
+def _with_secret(link: ImportedLink) -> ImportedLink:
+    """The link with a secret of its own for its tunnel, if it has one."""
+    if link.route is Route.DIRECT:
+        return link
+    return link.with_variables({"SHARED_SECRET": new_secret(link.folder)})
+
+
+def _faults(link: ImportedLink) -> tuple[str, ...]:
+    """The faults that the appliance would still find in these settings."""
+    roles = Role.REPLICATOR | Role.CONSOLE if link.route is Route.DIRECT else EVERY_ROLE
+    try:
+        parse(_with_secret(link).variables, roles)
+    except SettingsError as error:
+        return error.faults
+    return ()
+
+
+def _missing(faults: Iterable[str]) -> set[str]:
+    return {fault.partition(":")[0] for fault in faults if ": missing: " in fault}
+
+
+def _links(out: Path, links: Sequence[ImportedLink], faults: dict[str, tuple[str, ...]]) -> Iterable[str]:
+    for link in links:
+        yield f"{out / link.folder / SETTINGS}: the link from {link.source} to {link.destination}"
+        wanted = faults[link.folder]
+        yield from (["  to fill in or to change:", *(f"    {fault}" for fault in wanted)] if wanted else [])
+
+
+def _outcomes(found: Properties, outcomes: Sequence[Outcome]) -> Iterable[str]:
+    for verdict in Verdict:
+        lines = [f"  {outcome}" for outcome in outcomes if outcome.verdict is verdict]
+        yield from (["", f"{verdict.capitalize()}:", *lines] if lines else [])
+    for key in found.repeated:
+        yield f"  {key}: given more than once, of which the last counts, as in Java"
+
+
+IMPORT = Command(
+    "Reads the settings of another program that copies topics, and writes a folder with setenv.sh for each link. Every "
+    "key of the file is listed: carried over, with nothing to set, or not carried over, with the reason. Secrets are "
+    "not printed. Folders that exist are not overwritten, and nothing is changed in any cluster.",
+    _import,
+    _options,
+)
