@@ -203,9 +203,7 @@ def _run_ivy(ivy_cache: Path, ivy_file: Path, what: str, types: Sequence[str] = 
         reason = _first_complaint(error.stdout + error.stderr)
         raise ProcessFailed(f"{what} could not be downloaded, check the network: {reason}") from error
     except subprocess.TimeoutExpired as error:
-        raise ProcessFailed(
-            f"{what} was not downloaded within {_DEADLINE:.0f} s: check the network"
-        ) from error
+        raise ProcessFailed(f"{what} was not downloaded within {_DEADLINE:.0f} s: check the network") from error
 
 
 def _ivy_jar() -> Path:
