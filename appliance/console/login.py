@@ -180,9 +180,9 @@ def _provider(own: PageLoginSettings) -> _Provider:
 
 
 def _is_network(error: BaseException) -> bool:
-    from httpx2 import TransportError
+    from httpx2 import HTTPError
 
-    return isinstance(error, TransportError)
+    return isinstance(error, HTTPError)
 
 
 def _reason(error: BaseException) -> str:

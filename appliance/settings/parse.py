@@ -11,6 +11,7 @@ from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.one_topic import with_one_topic
+from appliance.settings.page_login import PageLoginSettings
 from appliance.settings.parsers import utf8, without_login
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
@@ -165,7 +166,7 @@ def _settings(reading: _Reading) -> Settings:
         dns=reading.build(DnsSettings),
         engine=reading.build(EngineSettings, monitoring=reading.build(MonitoringSettings)),
         console=reading.build(ConsoleSettings),
-        control_center=reading.build(ControlCenterSettings),
+        control_center=reading.build(ControlCenterSettings, login=reading.build(PageLoginSettings)),
         audit=reading.build(AuditSettings),
         log=reading.build(LogSettings),
         secret_files=tuple(reading.files),

@@ -3,13 +3,12 @@
 import contextlib
 import json
 import os
-import subprocess
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from bench.lib.running import free_port
-from testbed.jars import cache_directory, fetch_archive, java
+from testbed.jars import fetch_archive, java
 from testbed.process import OwnedProcess
 from tests.support.patience import PATIENCE
 
@@ -75,7 +74,7 @@ async def keycloak(directory: Path) -> AsyncIterator[str]:
         "--import-realm",
         "--http-host=127.0.0.1",
     ]
-    command += [f"--http-port={port}", f"--hostname=http://localhost:{port}"]
+    command += ["--http-host=127.0.0.1", f"--http-port={port}", f"--hostname=http://localhost:{port}"]
     environment = os.environ | {"JAVA": java(), "JAVA_OPTS_KC_HEAP": "-Xms256m -Xmx512m -XX:+UseSerialGC"}
     process = await OwnedProcess.start("keycloak", command, directory / "keycloak.log", environment)
     try:
