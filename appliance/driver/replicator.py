@@ -50,7 +50,7 @@ from appliance.spark.session import Spark
 from appliance.spark.spark_jvm import SparkJvm, driver_host
 from appliance.spark.submitted import SubmittedJvm
 from appliance.sql.jobs.job_ends import Lanes, LanesOnHosts
-from appliance.sql.jobs.jobs import Dial, Sql, prepare, run_jobs
+from appliance.sql.jobs.jobs import Dial, Sql, run_jobs
 from appliance.sql.model.statement import Statement
 
 log = logging.getLogger("appliance.replicator")
@@ -203,6 +203,8 @@ class Replicator:
         if spark.ui:
             log.info("Spark's page", extra={"fields": {"address": spark.ui}})
         if statement is not None:
+            from appliance.sql.jobs.plan import prepare  # loads the whole of PySpark's SQL
+
             preparing = asyncio.to_thread(prepare, spark, statement, transform.salt, self._lanes())
             self._sql = await in_time(preparing, _START_PATIENCE)
         return spark

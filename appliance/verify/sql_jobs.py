@@ -17,7 +17,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.link_sql import LinkSql, salt_digest
 from appliance.settings.secret import Secret
 from appliance.spark.session import Spark
-from appliance.sql.jobs.jobs import Sql, prepare, run_jobs
+from appliance.sql.jobs.jobs import Sql, run_jobs
 from appliance.sql.model.statement import Statement, StatementRefused
 from appliance.verify.partition_sql import PartitionSql, ServedSql, statements_of
 
@@ -51,6 +51,8 @@ def prepared(
     Raises:
         ProcessFailed: Spark has ended.
     """
+    from appliance.sql.jobs.plan import prepare  # loads the whole of PySpark's SQL
+
     plans: dict[LinkSql, Sql] = {}
     refused: dict[LinkSql, str] = {}
     for sql in statements_of(partitions.values()):

@@ -16,7 +16,7 @@
 - ``claims``: the links that copies belong to (invariant I).
 - ``claim_changes``: the changes of the registry by which a link claims copies.
 - ``link_topics``: the topics that a link copies, as it tells others.
-- ``layout``: the number of lanes, and the lane of each source partition.
+- ``layout``, ``lane_moves``: the number of lanes, the lane of each source partition, and what a change of these writes.
 - ``problems``: the open problems of the running replicator.
 - ``link_load``: the load of its partitions at one moment.
 - ``producers``: the producer ids of lanes, and their records.

@@ -10,13 +10,8 @@ from typing import Protocol
 from appliance.engine.control.connection import Stream
 from appliance.engine.model.ranges import Range
 from appliance.errors import ProcessFailed
-from appliance.settings.secret import Secret
-from appliance.spark.session import Spark
-from appliance.spark.spark_error import spark_error
 from appliance.sql.flight.messages import decode_ranges, encode
 from appliance.sql.flight.stream import read_message
-from appliance.sql.jobs.job_ends import Lanes
-from appliance.sql.model.statement import Statement
 
 log = logging.getLogger("appliance.replicator")
 
@@ -57,23 +52,6 @@ class Sql(Protocol):
 
     def reason(self, record: Range) -> str:
         """The reason for which the SQL fails on a record alone; empty if there is none."""
-
-
-def prepare(spark: Spark, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
-    """Prepare the SQL for the tasks at these sockets, or on other hosts.
-
-    Raises:
-        StatementRefused: the SQL cannot be used.
-        ProcessFailed: Spark has ended.
-    """
-    # It loads the whole of PySpark's SQL.
-    from appliance.sql.catalyst import SPARK_ERRORS
-    from appliance.sql.jobs.plan import TransformPlan
-
-    try:
-        return TransformPlan(spark.context, statement, salt, sockets)
-    except SPARK_ERRORS as error:
-        raise ProcessFailed(spark_error(str(error))) from error
 
 
 Dial = Callable[[], Awaitable[Stream]]

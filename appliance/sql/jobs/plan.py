@@ -18,15 +18,17 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from appliance.engine.model.ranges import Range
+from appliance.errors import ProcessFailed
 from appliance.kafka.records.outgoing import records_at
 from appliance.settings.secret import Secret
 from appliance.spark.host import require_release
+from appliance.spark.session import Spark
 from appliance.spark.spark_error import spark_error
 from appliance.sql.catalyst import SPARK_ERRORS, record_reason
 from appliance.sql.evaluation import Evaluation
 from appliance.sql.flight.ends import sink, source
 from appliance.sql.jobs.job_ends import Attempt, Lanes, connected
-from appliance.sql.jobs.jobs import JobFailed
+from appliance.sql.jobs.jobs import JobFailed, Sql
 from appliance.sql.model.statement import COLUMNS, INTERNAL, RANGE, SALT, Statement
 from appliance.sql.plan import contents, needed
 from appliance.version import VERSION
@@ -37,6 +39,19 @@ logging.getLogger("SQLQueryContextLogger").disabled = True
 _ROLE = "APPLIANCE_TRANSFORM_END"
 
 Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def prepare(spark: Spark, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
+    """Prepare the SQL for the tasks at these sockets, or on other hosts.
+
+    Raises:
+        StatementRefused: the SQL cannot be used.
+        ProcessFailed: Spark has ended.
+    """
+    try:
+        return TransformPlan(spark.context, statement, salt, sockets)
+    except SPARK_ERRORS as error:
+        raise ProcessFailed(spark_error(str(error))) from error
 
 
 class TransformPlan:

@@ -3,5 +3,4 @@
 - ``connect``: HTTP/1.1 CONNECT inside the TLS.
 - ``allowlist``: the targets and addresses that may be dialled.
 - ``timeouts``: the longest time of each step of a connection.
-- ``counters``: the numbers of one end.
 """

@@ -15,7 +15,7 @@ from appliance.tls.first_flight import ClientWire
 from appliance.tunnel.first_flight_reader import READS_MAX
 from appliance.tunnel.limits import pending_handshakes
 from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
-from appliance.tunnel.model.counters import Refusal
+from appliance.tunnel.counters import Refusal
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.outage_log import LINES_A_MINUTE
 from bench.lib.tunnel_strangers import flood, hello

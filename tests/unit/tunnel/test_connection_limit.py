@@ -5,7 +5,7 @@ import pytest
 
 from appliance.errors import TimedOut, Unreachable
 from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
-from appliance.tunnel.model.counters import Counters, Refusal
+from appliance.tunnel.counters import Counters, Refusal
 from tests.support.patience import PATIENCE
 
 

@@ -11,7 +11,7 @@ from appliance.tunnel.limits.pending_handshakes import (
     RateLimit,
     Room,
 )
-from appliance.tunnel.model.counters import Counters
+from appliance.tunnel.counters import Counters
 
 PEER = "198.51.100.9"
 
