@@ -15,7 +15,7 @@ from tests.containers.vpcs import SECONDS
 RECORDS = 1000
 
 
-@pytest.mark.release  # two links on a VM: tests/start/test_prepare.py; circles: tests/real/replicator
+@pytest.mark.release  # two links on a VM: tests/start/test_prepare.py; circles: tests/real/engine
 @pytest.mark.asyncio(loop_scope="session")
 async def test_both_directions_run_side_by_side_and_no_record_travels_in_circles(link: Link) -> None:
     back = Link(link.vpcs, GRAPE, ORANGE)

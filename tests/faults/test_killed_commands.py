@@ -138,7 +138,7 @@ async def test_a_failover_during_which_another_operator_gives_a_command_ends_wel
         assert await commands.outcome(topic) == expected, f"at step {step}"
 
 
-@pytest.mark.release  # held by tests/real/failover/test_commands_at_odds.py
+@pytest.mark.release  # held by tests/real/commands/test_commands_at_odds.py
 @pytest.mark.parametrize("other", ["failback", pytest.param("failover", marks=pytest.mark.release)])
 async def test_a_failback_during_which_another_operator_gives_a_command_ends_well_or_says_so(
     commands: Commands, other: str, times: int, chance: random.Random

@@ -15,7 +15,7 @@ from appliance.status.model.messages import problems
 from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
-from tests.real.failover.test_promotion import failed_over, promoted
+from tests.real.commands.test_promotion import failed_over, promoted
 from tests.real.status.test_watcher import only, until, watching
 from tests.support.administration import make_topic, wait_for_leader
 from tests.support.engine import Pair, copying

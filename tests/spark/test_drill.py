@@ -244,7 +244,7 @@ DOING = {
 """Whatever is to be done in a step of the page before its commands are entered."""
 
 
-@pytest.mark.release  # its commands are tested one by one in tests/real/failover
+@pytest.mark.release  # its commands are tested one by one in tests/real/commands
 async def test_the_drill_is_carried_out_word_for_word(shared: Link, tmp_path: Path) -> None:
     shared.make_topic(shared.orange, TOPIC, PARTITIONS)
     drill = Drill(shared, tmp_path)

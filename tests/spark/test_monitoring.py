@@ -88,7 +88,7 @@ async def test_the_page_of_spark_names_the_link_and_its_lanes_on_loopback_alone_
         assert (await asked(address, f"{at}/jobs"))[0]["status"] == "RUNNING"
 
 
-@pytest.mark.release  # held by tests/unit/replicator/test_configuration.py
+@pytest.mark.release  # held by tests/unit/spark/test_configuration.py
 async def test_without_being_asked_spark_serves_no_page(pair: Pair, tmp_path: Path) -> None:
     async with copying(pair, tmp_path) as replicator:
         (java,) = (process for process in family(replicator.pid) if runs(process, DRIVER))
@@ -117,7 +117,7 @@ class Listener(StreamingQueryListener):
 """
 
 
-@pytest.mark.release  # held by tests/unit/replicator/test_query_listener.py
+@pytest.mark.release  # held by tests/unit/spark/test_query_listener.py
 async def test_a_listener_of_pyspark_is_told_how_a_run_starts_goes_on_and_ends(pair: Pair, tmp_path: Path) -> None:
     (tmp_path / "listener.py").write_text(LISTENER)
     changed = {"SLICE_SECONDS": "1", "PROGRESS_LISTENER": f"{tmp_path}/listener.py:Listener"}

@@ -132,7 +132,7 @@ async def test_a_replicator_whose_jvm_has_died_ends_and_says_so(pair: Pair, star
         assert temporary(tmp_path) == []
 
 
-@pytest.mark.release  # held by tests/unit/replicator/test_driver.py
+@pytest.mark.release  # held by tests/unit/driver/test_driver.py
 async def test_a_replicator_whose_jvm_hangs_ends_and_says_so(pair: Pair, start: Start) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)
@@ -167,7 +167,7 @@ async def test_files_that_a_killed_replicator_has_left_are_removed_by_the_next(
         assert made != left
 
 
-@pytest.mark.release  # held by tests/real/failover/test_deletion.py
+@pytest.mark.release  # held by tests/real/commands/test_deletion.py
 async def test_a_replicator_that_stood_still_while_its_link_was_deleted_ends_and_so_does_the_next(
     pair: Pair, topic: str, tmp_path: Path
 ) -> None:

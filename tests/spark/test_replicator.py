@@ -98,7 +98,7 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
-@pytest.mark.release  # held by tests/real/failover/test_groups_follow.py and test_group_sync.py
+@pytest.mark.release  # held by tests/real/commands/test_groups_follow.py and test_group_sync.py
 async def test_groups_follow_a_replicator_that_is_killed_and_read_on_with_the_next_record(orders: Link) -> None:
     groups = {"REPLICA_GROUPS_REGEX": "billing", "GROUPS_SYNC_SECONDS": "0.5"}
     read: list[bytes] = []
@@ -123,7 +123,7 @@ async def until_synced(on: Link, settings: Mapping[str, str]) -> None:
                 return
 
 
-@pytest.mark.release  # held by tests/real/replicator/test_bounded.py
+@pytest.mark.release  # held by tests/real/engine/test_bounded.py
 async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_and_status_shows_it(
     orders: Link,
 ) -> None:
@@ -211,7 +211,7 @@ async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_late
     assert orders.topics(orders.grape) == {"late.copy", POSITIONS, OFFSETS, REGISTRY}
 
 
-@pytest.mark.release  # held by tests/real/replicator/test_topics.py
+@pytest.mark.release  # held by tests/real/engine/test_topics.py
 async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:
     orders.make_topic(orders.grape, "orders.copy", 1)
     orders.make_topic(orders.orange, "orders-eu", 1)
@@ -254,7 +254,7 @@ async def test_start_latest_copies_what_comes_after_and_later_topics_whole(order
     assert await copied(orders.grape, "orders.copy") == 5
 
 
-@pytest.mark.release  # held by tests/real/replicator/test_engine.py and test_copies.py
+@pytest.mark.release  # held by tests/real/engine/test_engine.py and test_copies.py
 async def test_a_stopped_partition_goes_on_by_the_operators_command_while_the_replicator_runs(orders: Link) -> None:
     orders.make_topic(orders.grape, "orders.copy", 2, **{"max.message.bytes": "20000"})
     orders.produce("orders", 10)
@@ -272,7 +272,7 @@ async def test_a_stopped_partition_goes_on_by_the_operators_command_while_the_re
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
 
 
-@pytest.mark.release  # held by tests/real/replicator/test_engine.py, and by the simulation
+@pytest.mark.release  # held by tests/real/engine/test_engine.py, and by the simulation
 async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) -> None:
     orders.produce("orders", 10)
     async with orders.tunnel():

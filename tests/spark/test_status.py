@@ -172,7 +172,7 @@ async def test_status_that_watches_shows_what_comes_until_it_is_told_to_stop(ord
         }
 
 
-@pytest.mark.release  # held by tests/real/replicator/test_ownership.py and the simulation
+@pytest.mark.release  # held by tests/real/engine/test_ownership.py and the simulation
 async def test_of_two_replicators_the_newer_one_has_the_lanes_and_the_older_says_so(orders: Link) -> None:
     # Its lanes are idle, and check their ownership by themselves.
     async with orders.tunnel(), orders.running("replicate") as older:

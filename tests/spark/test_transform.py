@@ -115,7 +115,7 @@ def send(pair: Pair, topic: str, values: Iterable[bytes], partition: int) -> Non
     assert producer.flush(PATIENCE) == 0
 
 
-@pytest.mark.release  # held by test_transform_jobs.py and tests/unit/replicator/test_transformation.py
+@pytest.mark.release  # held by test_transform_jobs.py and tests/unit/engine/test_transformation.py
 async def test_a_record_that_the_sql_fails_on_stops_its_partition_alone(pair: Pair, tmp_path: Path) -> None:
     topic = pair.topic("source", 2)
     copy = f"destination-{topic}"

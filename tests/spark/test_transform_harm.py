@@ -106,7 +106,7 @@ async def ended_or_said(replicator: OwnedProcess, words: str) -> bool:
     return said in done and said.exception() is None
 
 
-@pytest.mark.release  # held by the test above and tests/unit/replicator/test_trials.py
+@pytest.mark.release  # held by the test above and tests/unit/engine/test_trials.py
 @pytest.mark.asyncio(loop_scope="session")
 async def test_case_962_a_record_on_which_the_sql_computes_for_ever_is_found_by_restarts_and_stopped_alone(
     pair: Pair, tmp_path: Path

@@ -25,8 +25,8 @@ from appliance.spark.spark_jvm import spark_jvm
 from appliance.sql.flight.service import TransformService
 from appliance.sql.jobs.job_ends import Lanes, LanesOnHosts
 from appliance.sql.jobs.jobs import Dial, Sql, run_jobs
-from appliance.sql.jobs.plan import prepare
 from appliance.sql.jobs.listener import serving_hosts
+from appliance.sql.jobs.plan import prepare
 from appliance.sql.model.statement import Statement
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE

@@ -10,8 +10,8 @@ from appliance.gateway.model.brokers import BrokerState, BrokerView
 from appliance.settings.target import AllowedTargets
 from appliance.settings.values import Side
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
-from appliance.tunnel.model.allowlist import VARIABLES, why_refused
 from appliance.tunnel.counters import Counters
+from appliance.tunnel.model.allowlist import VARIABLES, why_refused
 
 STALE_SECONDS = 30.0
 """Oldest metadata that counts as current, in seconds."""

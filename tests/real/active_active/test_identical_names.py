@@ -37,7 +37,7 @@ from appliance.status.model.messages import remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.watcher import Watcher
 from appliance.verify.verification import Verification
-from tests.real.failover.test_removal import removed, restored
+from tests.real.commands.test_removal import removed, restored
 from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair, delete_topic
 from tests.support.failing_back import failed_back, promoted, states

@@ -15,7 +15,7 @@ from appliance.audit.store import Folder
 from appliance.commands.lanes import lanes
 from appliance.commands.resumption import Choice, resume
 from appliance.settings.values import OnGap
-from tests.real.failover.test_promotion import YES, command
+from tests.real.commands.test_promotion import YES, command
 from tests.support.administration import COMPACTED, configure, delete_before
 from tests.support.audit import (
     KilledAt,

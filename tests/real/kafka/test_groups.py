@@ -160,7 +160,7 @@ async def test_a_group_with_more_partitions_than_one_batch_holds_is_committed(pa
         assert await offsets_of(kafka, group) == offsets
 
 
-@pytest.mark.release  # held by tests/real/failover/test_groups_follow.py
+@pytest.mark.release  # held by tests/real/commands/test_groups_follow.py
 async def test_a_share_group_starts_where_its_offsets_were_altered_to(pair: Pair) -> None:
     topic, name = pair.topic("shared"), f"share-{pair.tag}"
     values = produce_numbered(pair.producer(), topic, 30)

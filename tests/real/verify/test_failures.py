@@ -6,7 +6,7 @@ from appliance.engine.model.ranges import Outcome, Range
 from appliance.link.model.link_sql import LinkSql
 from appliance.logs.model.span import CopyState
 from appliance.sql.model.statement import Statement
-from tests.real.replicator.test_dead_letters import BAD, FailsOnBad, letters, send
+from tests.real.engine.test_dead_letters import BAD, FailsOnBad, letters, send
 from tests.real.verify.test_verify import verify
 from tests.support.administration import delete_before
 from tests.support.engine import Pair, delete_topic

@@ -27,7 +27,7 @@ from appliance.sql.flight.row_reader import RowReader
 from tests.support.batches import made, only, patched
 from tests.support.memory import at_most
 from tests.support.record_batches import outgoing_of, record
-from tests.unit.replicator.test_transform_rows import returned, rows_of
+from tests.unit.sql.test_transform_rows import returned, rows_of
 
 NOW = 1_700_000_000_000
 ZSTD = 4

@@ -4,8 +4,8 @@ import contextlib
 import pytest
 
 from appliance.errors import TimedOut, Unreachable
-from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
 from appliance.tunnel.counters import Counters, Refusal
+from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
 from tests.support.patience import PATIENCE
 
 

@@ -2,6 +2,7 @@ import contextlib
 
 import pytest
 
+from appliance.tunnel.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import (
     EXPECTED_A_SECOND,
     HANDSHAKES_AT_ONCE,
@@ -11,7 +12,6 @@ from appliance.tunnel.limits.pending_handshakes import (
     RateLimit,
     Room,
 )
-from appliance.tunnel.counters import Counters
 
 PEER = "198.51.100.9"
 

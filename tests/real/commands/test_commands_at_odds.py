@@ -17,7 +17,7 @@ from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
-from tests.real.failover.test_promotion import command, everywhere, failed_over, promoted
+from tests.real.commands.test_promotion import command, everywhere, failed_over, promoted
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

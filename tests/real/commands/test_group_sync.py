@@ -256,7 +256,7 @@ async def test_commits_that_expired_at_the_destination_are_made_anew(pair: Pair)
         assert at.at_destination("g") == {0: 105}
 
 
-@pytest.mark.release  # held by tests/real/failover/test_groups_follow.py
+@pytest.mark.release  # held by tests/real/commands/test_groups_follow.py
 async def test_a_share_group_starts_at_the_destination_where_it_had_come_to(pair: Pair) -> None:
     async with site(pair, filled=0) as at:
         produce_numbered(pair.producer(), at.topic, 10)

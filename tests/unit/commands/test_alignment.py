@@ -11,7 +11,7 @@ from appliance.commands.adoption.model.alignment import Aligned, Alignment, Orig
 from appliance.commands.adoption.model.plan import Allowed, Logs, of_compared
 from appliance.logs.model.pairing import Run
 from appliance.logs.model.span import Span
-from tests.unit.adoption.test_plan import REPLICA
+from tests.unit.commands.test_plan import REPLICA
 
 Original = tuple[int, str, bool]
 """A source record: its offset, its content, and whether it is committed."""

@@ -15,8 +15,8 @@ from appliance.link.model.checkpoint import Owner
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.layout import Layout
 from appliance.link.model.states import LaneState
-from tests.real.failover.test_promotion import Killed, command
-from tests.real.replicator.test_lanes import (
+from tests.real.commands.test_promotion import Killed, command
+from tests.real.engine.test_lanes import (
     PARTITIONS,
     checkpoints,
     goes_on,

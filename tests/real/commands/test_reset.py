@@ -20,7 +20,7 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.position import Position
 from appliance.link.model.translation import TranslationState
-from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted
+from tests.real.commands.test_promotion import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce

@@ -22,8 +22,8 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
-from tests.real.failover.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
-from tests.real.failover.test_removal import claims, copied, kill_after, meanwhile
+from tests.real.commands.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
+from tests.real.commands.test_removal import claims, copied, kill_after, meanwhile
 from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file

@@ -24,7 +24,7 @@ from appliance.settings.secret import Secret
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey
 from tests.conftest import plain
-from tests.real.failover.test_removal import removed, restored
+from tests.real.commands.test_removal import removed, restored
 from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
 from tests.support.commands import command, settings_file
 from tests.support.engine import Engine, Pair
@@ -156,7 +156,7 @@ async def test_nothing_follows_unless_it_is_asked_for(secured: Pair) -> None:
         assert acls_of(secured.grape, orders) == set()
 
 
-@pytest.mark.release  # held by tests/unit/replicator/test_acls_command.py
+@pytest.mark.release  # held by tests/unit/commands/test_acls_command.py
 async def test_the_command_shows_what_would_be_changed_and_changes_nothing(secured: Pair, tmp_path: Path) -> None:
     async with linked(secured, "orders", "gone") as (engine, (orders, gone)):
         kept = acl(source(secured, "gone"), "ALLOW", "User:alice", "READ")

@@ -16,7 +16,7 @@ from appliance.groups.group_sync import GroupSync
 from appliance.groups.model.group_plan import GroupPlan, GroupState
 from appliance.kafka.client.group_offsets import Commit
 from appliance.status.watcher import Watcher
-from tests.real.failover.test_removal import removed, restored
+from tests.real.commands.test_removal import removed, restored
 from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import Killed, delete_records
