@@ -7,6 +7,7 @@
 - ``neighbours``: the control centers of the VM's other links.
 - ``pages``, ``templating``: the pages, and how they show states, numbers and times.
 - ``server``, ``access``: their addresses, and who may see and send what.
+- ``sessions``, ``login``: sessions of the page, and logins at a provider.
 - ``serving``, ``tls``: the port and the socket.
 - ``connect_routes``: Kafka Connect's REST interface.
 - ``command``: ``appliance console``.
