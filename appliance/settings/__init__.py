@@ -1,8 +1,8 @@
 """The settings: setenv.sh as frozen dataclasses, or a list of all its faults.
 
 - ``shell_lines``, ``env_file``: the grammar of a line, and lines to a dict.
-- ``values``, ``clusters``, ``logins``, ``tunnel``, ``replication``, ``transform``, ``groups``, ``control_center``, ``page_login``,
-  ``monitoring``, ``audit``: the values, each declared with its variable.
+- ``values``, ``clusters``, ``logins``, ``tunnel``, ``replication``, ``transform``, ``groups``, ``control_center``,
+  ``page_login``, ``monitoring``, ``audit``: the values, each declared with its variable.
 - ``variable``, ``variables``, ``role``: a declaration, the table of all of them, the roles that read them.
 - ``parse``, ``parsers``: the environment to values, or to every fault.
 - ``one_topic``: kafka-reo's four variables, in the place of ours.
