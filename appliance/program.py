@@ -11,6 +11,10 @@ DOCTOR_ELSEWHERE = PROGRAM == IN_CONTAINER  # in a container of its own, which a
 DOCTOR = "docker-compose run --rm doctor" if DOCTOR_ELSEWHERE else f"{PROGRAM} doctor destination"
 
 
+OPERATOR_VARIABLE = "APPLIANCE_OPERATOR"
+"""The environment variable with the user of the control center who has given a command."""
+
+
 def topic_option(name: str) -> str:
     """The argument by which a command takes this topic alone, whatever its name."""
     return f"--topic-name={name}"

@@ -19,6 +19,8 @@ from appliance.settings.target import is_ip_literal
 
 SESSION_SECONDS = 8 * 3600
 _SESSIONS_MAX = 256
+_OF_A_USER_MAX = 8
+"""Most sessions of a user who has logged in; one more ends their oldest."""
 _DELAY_SECONDS = 1.0
 _DELAYED_MAX = 64
 
@@ -62,8 +64,11 @@ class Access:
         """A new session's cookie; ``user`` is empty after a token."""
         now = self._clock()
         self._sessions = {key: session for key, session in self._sessions.items() if session.end > now}
+        own = [key for key, session in self._sessions.items() if session.user == user and user]
+        for key in own[: max(0, len(own) - _OF_A_USER_MAX + 1)]:
+            del self._sessions[key]
         while len(self._sessions) >= _SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
+            del self._sessions[min(self._sessions, key=lambda key: self._sessions[key].right)]
         session = secrets.token_urlsafe(32)
         self._sessions[session] = _Session(now + SESSION_SECONDS, right, user)
         return session
@@ -135,5 +140,7 @@ def known_host(host: str, names: tuple[str, ...]) -> bool:
     """
     name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
     name = name.lower().rstrip(".")
+    if "@" in host:
+        return False
     own = name == "localhost" or name.endswith(".localhost") or name in {one.lower() for one in names}
     return own or is_ip_literal(name)

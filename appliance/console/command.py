@@ -85,6 +85,6 @@ async def _console(settings: Settings, parsed: argparse.Namespace, stopping: asy
 CONSOLE = Command(
     "Serves the control center on CONTROL_CENTER_LISTEN: a page that shows the link, and the part of Kafka Connect's "
     "REST interface that other consoles read. It asks both clusters, and needs no running replicator. With "
-    "CONSOLE_TOKEN it also takes commands.",
+    "CONSOLE_TOKEN, or an operator's login, it also takes commands.",
     with_settings(Role.REPLICATOR | Role.CONSOLE, _console),
 )

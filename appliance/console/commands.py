@@ -10,6 +10,7 @@ from pathlib import Path
 from appliance.console.model.actions import DOCTOR
 from appliance.errors import ApplianceError
 from appliance.kafka.client.clock import now_ms
+from appliance.program import OPERATOR_VARIABLE
 from appliance.runtime.child_process import killed_with_parent
 from appliance.runtime.ending import ended
 
@@ -52,8 +53,7 @@ class CommandRun:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 limit=_OUTPUT_MAX,
-                # The login name is what the command records as its operator.
-                env=os.environ | {"PYTHONUNBUFFERED": "1"} | ({"LOGNAME": self.user} if self.user else {}),
+                env=os.environ | {"PYTHONUNBUFFERED": "1", OPERATOR_VARIABLE: self.user},
             )
         except (OSError, ValueError) as error:
             self._add(f"it cannot be started: {error}")

@@ -181,6 +181,7 @@ class LinkPages:
             "allowed": viewer.allowed,
             "guarded": bool(own.token or own.login),
             "takes_token": bool(own.token),
+            "has_login": bool(own.login),
             "user": viewer.user,
             "busy": self._commands.running,
         }

@@ -57,7 +57,7 @@ class ControlCenterSettings:
         Secret,
         _of(
             "CONSOLE_TOKEN",
-            "Secret with which the page also pauses, resumes, promotes and resets; empty: the page only reads.",
+            "Secret with which the page also pauses, resumes, promotes and resets; empty: only who logs in does.",
             Secret,
         ),
     ]
@@ -86,7 +86,7 @@ class ControlCenterSettings:
         Secret,
         _of(
             "CONSOLE_VIEWER_TOKEN",
-            "Secret of those who only read the page, and its /metrics; empty: whoever reaches the page reads it.",
+            "Secret of those who only read the page, and its /metrics; empty, without logins: all who reach the page.",
             Secret,
         ),
     ]

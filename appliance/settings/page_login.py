@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 from appliance.settings.parsers import listed, matching, optional
+from appliance.settings.pem_files import read_authorities
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.variable import Variable
 
 _T = TypeVar("_T")
 
-_ISSUER = r"https://[^\s?#@]+|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]+)?(/[^\s?#@]*)?"
+_PORT_AND_PATH = r"(:[1-9][0-9]{0,4})?(/[^\s?#@]*)?(?<!/openid-configuration)"
+_ISSUER = rf"(https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])|http://(localhost|127(\.[0-9]{{1,3}}){{3}})){_PORT_AND_PATH}"
+_VALUES = listed(matching(r".+", "values of the claim, comma separated"))
 
 
 def _of(name: str, reason: str, parse: Callable[[str], _T], default: str = "") -> Variable[_T]:
@@ -62,11 +65,11 @@ class PageLoginSettings:
     ]
     operators: Annotated[
         tuple[str, ...],
-        _of("OPERATORS", "Values of that claim whose users also command; comma separated.", listed(str)),
+        _of("OPERATORS", "Values of that claim whose users also command; comma separated.", _VALUES),
     ]
     viewers: Annotated[
         tuple[str, ...],
-        _of("VIEWERS", "Values of that claim whose users read; comma separated, * for all users.", listed(str)),
+        _of("VIEWERS", "Values of that claim whose users read; comma separated, * for all users.", _VALUES),
     ]
 
     def __bool__(self) -> bool:
@@ -81,7 +84,10 @@ def page_login_faults(own: PageLoginSettings) -> Iterator[str]:
         yield "CONSOLE_OIDC_OPERATORS, CONSOLE_OIDC_VIEWERS: expected one of them, or nobody may log in"
     if "*" in own.operators:
         yield "CONSOLE_OIDC_OPERATORS=*: expected names: each user of the provider would command"
-    if own and own.ca_file and not own.ca_file.is_file():
-        yield f"CONSOLE_OIDC_CA_FILE={own.ca_file}: no such file"
-    if not own and (own.client_id or own.client_secret or own.operators or own.viewers):
+    if own.ca_file:
+        try:
+            read_authorities("CONSOLE_OIDC_CA_FILE", own.ca_file)
+        except ValueError as error:
+            yield str(error)
+    if not own and (own.client_id or own.client_secret or own.operators or own.viewers or own.ca_file):
         yield "CONSOLE_OIDC_ISSUER: required with the other CONSOLE_OIDC_ variables"

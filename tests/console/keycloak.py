@@ -72,10 +72,9 @@ async def keycloak(directory: Path) -> AsyncIterator[str]:
         "start-dev",
         "--db=dev-mem",
         "--import-realm",
-        "--http-host=127.0.0.1",
     ]
     command += ["--http-host=127.0.0.1", f"--http-port={port}", f"--hostname=http://localhost:{port}"]
-    environment = os.environ | {"JAVA": java(), "JAVA_OPTS_KC_HEAP": "-Xms256m -Xmx512m -XX:+UseSerialGC"}
+    environment = os.environ | {"JAVA": java(), "JAVA_OPTS_KC_HEAP": "-Xms256m -Xmx512m"}
     process = await OwnedProcess.start("keycloak", command, directory / "keycloak.log", environment)
     try:
         await process.wait_for_line("Listening on:", 4 * PATIENCE)

@@ -60,7 +60,7 @@ async def test_an_operator_logs_in_commands_under_that_name_and_ends_the_session
         await asyncio.to_thread(seen.click, "Pause")
         await asyncio.to_thread(seen.wait_for, "Pause: done")
         await asyncio.to_thread(seen.click, "Link")
-        await asyncio.to_thread(seen.wait_for, "paused", "alice@")
+        await asyncio.to_thread(seen.wait_for, "paused", "alice (control center)@")
         await asyncio.to_thread(seen.click, "Commands")
         await asyncio.to_thread(seen.click, "Resume")
         await asyncio.to_thread(seen.wait_for, "Resume: done")

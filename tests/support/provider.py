@@ -31,7 +31,11 @@ class Provider:
     signing: Any = None
     """The key that signs; None for the published one."""
     asked: list[dict[str, str]] = field(default_factory=list)
-    """The queries of authorization, one for each login, and the challenge's check."""
+    """The queries of authorization, one for each login."""
+    codes: set[str] = field(default_factory=set)
+    """Those that were exchanged: a provider takes each once."""
+    configured: int = 0
+    """The number of questions for its addresses."""
 
     def token(self, nonce: str) -> str:
         now = int(time.time())
@@ -42,6 +46,7 @@ class Provider:
         return jwt.encode(self.header, given, self.signing or self.key, registry=registry)
 
     async def configuration(self, _request: web.Request) -> web.Response:
+        self.configured += 1
         own = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
@@ -58,9 +63,14 @@ class Provider:
 
     async def exchange(self, request: web.Request) -> web.Response:
         form = await request.post()
-        login = self.asked[int(str(form["code"])) - 1]
+        code = str(form["code"])
+        login = self.asked[int(code) - 1]
+        if code in self.codes:
+            return web.json_response({"error": "invalid_grant"}, status=400)
         digest = hashlib.sha256(str(form["code_verifier"]).encode()).digest()
-        assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == login["code_challenge"]
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != login["code_challenge"]:
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        self.codes.add(code)
         assert form["redirect_uri"] == login["redirect_uri"]
         tokens = {"access_token": "access", "token_type": "Bearer", "id_token": self.token(login["nonce"])}
         return web.json_response(tokens if self.status == 200 else {"error": "invalid_grant"}, status=self.status)

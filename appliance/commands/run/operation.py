@@ -19,6 +19,7 @@ from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.naming import Naming
 from appliance.link.model.remembered import words
 from appliance.output import say
+from appliance.program import OPERATOR_VARIABLE
 from appliance.settings.values import Settings
 
 WAIT_SECONDS = 600.0
@@ -110,7 +111,12 @@ async def operation(settings: Settings, choice: Choice, tell: Callable[[str], No
 
 
 def operator() -> str:
-    """The user and the host of this process; in a container the user may have no name."""
+    """The user and the host of this process; in a container the user may have no name.
+
+    A user of the control center is marked as one: such a name may be that of any user of this host.
+    """
+    if user := os.environ.get(OPERATOR_VARIABLE):
+        return f"{user} (control center)@{socket.gethostname()}"
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

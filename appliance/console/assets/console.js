@@ -36,6 +36,7 @@
     waiting = true;
     try {
       const answer = await fetch(location.href, { headers: { "X-Part": "live", Accept: "text/html" }, signal: AbortSignal.timeout(10000) });
+      if (answer.status === 401) return location.reload(); // the session has ended: the server says what follows
       if (!answer.ok) throw new Error(String(answer.status));
       const text = await answer.text();
       answered = Date.now();
