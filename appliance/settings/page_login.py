@@ -89,5 +89,5 @@ def page_login_faults(own: PageLoginSettings) -> Iterator[str]:
             read_authorities("CONSOLE_OIDC_CA_FILE", own.ca_file)
         except ValueError as error:
             yield str(error)
-    if not own and (own.client_id or own.client_secret or own.operators or own.viewers or own.ca_file):
+    if not own and (own.client_id or own.operators or own.viewers or own.ca_file):
         yield "CONSOLE_OIDC_ISSUER: required with the other CONSOLE_OIDC_ variables"

@@ -291,7 +291,7 @@ def test_a_star_lets_every_user_read_and_nobody_command() -> None:
         ({"CA_FILE": "/nowhere.pem"}, "CONSOLE_OIDC_CA_FILE=/nowhere.pem: expected a readable PEM file"),
         ({"CA_FILE": __file__}, "CONSOLE_OIDC_CA_FILE=.*: expected"),
         (
-            {"ISSUER": "", "CLIENT_ID": "", "CLIENT_SECRET": "", "OPERATORS": "", "CA_FILE": __file__},
+            {"ISSUER": "", "CLIENT_ID": "", "OPERATORS": "", "CA_FILE": __file__},
             "required with the other",
         ),
         ({"ISSUER": "https://id.example:99999999"}, "expected an https URL"),
