@@ -320,7 +320,7 @@ class Hanging:
     def room(self) -> int:
         return 1
 
-    def run_job(self, *_: object) -> None:
+    def run(self, *_: object) -> None:
         self.cancelled.wait(PATIENCE)
 
     def cancel(self) -> None:
