@@ -17,6 +17,7 @@ from appliance.driver.establish import Established
 from appliance.driver.jobs import Jobs
 from appliance.driver.replicator import Replicator
 from appliance.driver.task_reports import TaskReports
+from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.assignment import Assignment, Copied, Notice
 from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import ProblemLog
@@ -62,8 +63,7 @@ class Driver(Replicator):
     """A replicator whose job has begun, with its assignments."""
 
     def __init__(self, tasks: int, replicas: tuple[Replica, ...] = REPLICAS, bytes_per_second: int = 0) -> None:
-        anything: Any = None
-        jvm: Any = Jvm()
+            jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
         given = anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
@@ -327,6 +327,9 @@ class Hanging:
         self.cancelled.set()
 
 
+ENDPOINT = DriverEndpoint("/nowhere/control", "token", "run", 1)
+
+
 @dataclass
 class Cores(Hanging):
     """A Spark with so many cores."""
@@ -366,8 +369,7 @@ async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
     running, clock, spark = Driver(1), Clock(), Hanging()
     running._reports = running._jobs.reports = TaskReports(running._problems, clock)
     running._jobs.stopping = asyncio.Event()
-    anything: Any = None
-    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    job = asyncio.create_task(running._one_job(spark, ENDPOINT, 1))  # type: ignore[arg-type]
     while not running._reports._heard:
         await asyncio.sleep(0)
     clock.now = 61.0
@@ -382,8 +384,7 @@ async def test_sql_that_makes_no_progress_ends_the_replicator_and_its_spark(
     running, spark = Driver(1), Hanging()
     running._jobs.stopping = asyncio.Event()
     running._jobs.control.stop = spark.cancel  # type: ignore[method-assign]
-    anything: Any = None
-    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    job = asyncio.create_task(running._one_job(spark, ENDPOINT, 1))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     silent = "SQL in flight: no progress for 60 s in orders-0 offsets 5 to 9"
     running._reports.heard(0, Notice("SQL in flight", silent, "ProcessFailed"))
@@ -397,8 +398,7 @@ async def test_a_job_ends_where_its_lanes_shall_go_to_other_tasks() -> None:
     running, spark = Driver(1), Hanging()
     running._jobs.stopping = asyncio.Event()
     running._jobs.control.stop = spark.cancel  # type: ignore[method-assign]
-    anything: Any = None
-    job = asyncio.create_task(running._one_job(spark, anything, 1))  # type: ignore[arg-type]
+    job = asyncio.create_task(running._one_job(spark, ENDPOINT, 1))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     running._jobs.renew()
     async with asyncio.timeout(PATIENCE):
@@ -413,9 +413,8 @@ async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_
     running, spark = Driver(1), Hanging()
     running._jobs.stopping = asyncio.Event()
     running._jobs.stopping.set()
-    anything: Any = None
     with pytest.raises(ProcessFailed, match="Spark hangs: its job has not ended"):
-        await running._one_job(spark, anything, 1)  # type: ignore[arg-type]
+        await running._one_job(spark, ENDPOINT, 1)  # type: ignore[arg-type]
     assert not spark.cancelled.is_set()
     spark.cancel()
 
