@@ -17,8 +17,8 @@ from appliance.driver.establish import Established
 from appliance.driver.jobs import Jobs
 from appliance.driver.replicator import Replicator
 from appliance.driver.task_reports import TaskReports
-from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.assignment import Assignment, Copied, Notice
+from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
@@ -63,7 +63,8 @@ class Driver(Replicator):
     """A replicator whose job has begun, with its assignments."""
 
     def __init__(self, tasks: int, replicas: tuple[Replica, ...] = REPLICAS, bytes_per_second: int = 0) -> None:
-            jvm: Any = Jvm()
+        anything: Any = None
+        jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
         given = anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
