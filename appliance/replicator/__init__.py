@@ -13,7 +13,7 @@ Comes in: settings, metadata, the positions topic. Goes out: copies and position
 - ``failback_diverged``, ``failback_positions``: uncopied records, kept elsewhere; the positions of the link afterwards.
 - ``reset``: ``appliance reset``.
 - ``lanes``, ``lanes_writer``, ``lanes_command``: another layout of an existing link, and ``appliance lanes``.
-- ``balancing``, ``running_layout``: partitions placed by their load while the replicator runs.
+- ``unfinished_layout``: the end of a change of lanes that a replicator of an older release has left.
 - ``transform_command``: ``appliance transform``.
 - ``command``: ``appliance spark``, ``resume``, ``reset``, ``failback`` and ``offsets``.
 - ``spark``: the tasks and their processes.

@@ -21,20 +21,16 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
-from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import Problems
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
-from appliance.replicator.balancing import LaneBalancing
 from appliance.replicator.discovery import TopicDiscovery
 from appliance.replicator.establish import Established, Establishing
 from appliance.replicator.jobs import Jobs, in_time
-from appliance.replicator.model.balance_policy import TIMES, BalanceTimes
-from appliance.replicator.model.lane_balance import Placement, lane_loads, tasks_by_load
+from appliance.replicator.model.lane_balance import lane_loads, tasks_by_load
 from appliance.replicator.model.problem_log import ProblemLog
 from appliance.replicator.offsets_build import tell_what_is_missing
 from appliance.replicator.read.buffer_budget import share
-from appliance.replicator.running_layout import RunningLayout
 from appliance.replicator.spark.assignment import Assignment
 from appliance.replicator.spark.configuration import slots_each
 from appliance.replicator.spark.control_client import DriverEndpoint, transform_socket
@@ -67,8 +63,7 @@ _START_PATIENCE = 180.0
 class Replicator:
     """One run of the replicator: it copies until ``stopping``, within ``bound``.
 
-    ``newest`` receives the positions of the groups, and ``audit`` the progress of the audit table. By ``load``
-    partitions are placed, at these ``times``.
+    ``newest`` receives the positions of the groups, and ``audit`` the progress of the audit table.
     """
 
     def __init__(
@@ -79,8 +74,6 @@ class Replicator:
         bound: Bound,
         newest: NewestGroups,
         audit: AuditProgress,
-        load: NewestLoad,
-        times: BalanceTimes = TIMES,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
@@ -105,8 +98,6 @@ class Replicator:
         self._task_of: Sequence[int] = ()
         each = slots_each(transforms=settings.transform.wanted)
         self._jobs = Jobs(engine, jvm, stopping, self._control, self._reports, self._problems, each)
-        self._layout = RunningLayout(settings, self._source, self._destination)
-        self._balancing = LaneBalancing(self._layout, self._jobs, self._reports, load, times)
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
         self._sql: Sql | None = None
@@ -134,7 +125,6 @@ class Replicator:
             for task in self._beside:
                 task.cancel()
             await asyncio.gather(*self._beside, return_exceptions=True)
-            await self._layout.close()
             await self._control.close()
             if spark:
                 spark.let_go()
@@ -161,7 +151,7 @@ class Replicator:
         if statement:
             await starting
         making = Establishing(self._settings, self._source, self._destination, self._run, statement)
-        self._link = await self._insist(lambda: self._layout.establish(making), "destination")
+        self._link = await self._insist(making.establish, "destination")
         self._loads = self._link.copied
         topics = self._settings.topics
         user = user_of(self._settings.destination)
@@ -174,8 +164,6 @@ class Replicator:
             self._repeat_beside(heartbeats.beat, "heartbeats", HEARTBEAT_SECONDS)
         following = self._bound.follow(engine.discovery_seconds, lambda _: self._assign())
         self._run_beside(following, "bound")
-        if engine.balances_lanes:
-            self._repeat_beside(self._balance, "lanes", self._balancing.times.look)
         if self._settings.groups.wanted:
             keep = functools.partial(self._problems.keep, GROUPS)
             groups = follow_groups(self._settings, self._source, self._destination, self._newest, keep)
@@ -265,10 +253,9 @@ class Replicator:
     async def _lay_out(self) -> bool:
         """Read the link's new layout, once its change has ended; False if a newer replicator has taken over."""
         making = Establishing(self._settings, self._source, self._destination, self._run)
-        own = self._own
-        found = await self._insist(lambda: self._layout.establish(making, own), "destination")
+        found = await self._insist(making.establish, "destination")
         self._reports.layout_changed.clear()
-        self._balancing.begin_anew()
+        own = Owner(self._run, "driver", "", 0, self._link.generation)
         others = [each for each in found.owners if each.run not in (OPERATOR, self._run) and each.is_newer_than(own)]
         if others:
             self._reports.fenced_from = f"the lanes by {max(others, key=lambda each: each.generation)}"
@@ -279,14 +266,6 @@ class Replicator:
         self._link = replace(found, generation=self._link.generation, sql=self._link.sql)
         log.info("lanes changed", extra={"fields": {"lanes": found.layout.lanes, "layout": found.layout.number}})
         return True
-
-    @property
-    def _own(self) -> Owner:
-        """The name of this run."""
-        return Owner(self._run, "driver", "", 0, self._link.generation)
-
-    async def _balance(self) -> None:
-        await self._balancing.look(Placement(self._link.layout, self._task_of, self._jobs.tasks), self._own)
 
     def _assign(self) -> None:
         """Give each task of the running job its part of the current plan."""
@@ -306,7 +285,7 @@ class Replicator:
         """Run a job; lanes go to its tasks by their load."""
         layout = self._link.layout
         tasks = self._jobs.tasks = min(room, layout.lanes)
-        self._task_of = tasks_by_load(lane_loads(layout, self._balancing.loads or self._loads), tasks)
+        self._task_of = tasks_by_load(lane_loads(layout, self._loads), tasks)
         self._reports.new_job(tasks)
         self._assign()
         await self._jobs.run(spark, endpoint, layout.lanes, room, self._sql_jobs(tasks))

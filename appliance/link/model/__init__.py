@@ -18,7 +18,6 @@
 - ``link_topics``: the topics that a link copies, as it tells others.
 - ``layout``: the number of lanes, and the lane of each source partition.
 - ``problems``: the open problems of the running replicator.
-- ``link_load``: the load of its partitions at one moment.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
 - ``topic_configs``: the settings of the topics that a link makes.

@@ -1,6 +1,5 @@
 """Decisions and values of the replicator that need no IO.
 
-- ``balance_policy``, ``load_window``: when the running replicator places partitions by their load.
 - ``chunk``: the batches of one transaction, and the sums of what was copied.
 - ``held_back``: partitions that are not copied now, and the time of each one's next try.
 - ``lane_balance``, ``lane_moves``, ``lanes_report``: partitions over lanes by load, what a change of lanes writes, and
