@@ -59,12 +59,11 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.audit.model.progress import AuditProgress
             from appliance.driver.replicator import Replicator
             from appliance.groups.model.newest_groups import NewestGroups
-            from appliance.link.model.link_load import NewestLoad
             from appliance.status.service import console
 
-            newest, audit, load = NewestGroups(), AuditProgress(settings.audit.path), NewestLoad()
-            replicator = Replicator(settings, jvm, stopping, bound, newest, audit, load)
-            async with console(settings, bound, newest, audit, load, replicator.problems, listener):
+            newest, audit = NewestGroups(), AuditProgress(settings.audit.path)
+            replicator = Replicator(settings, jvm, stopping, bound, newest, audit)
+            async with console(settings, bound, newest, audit, replicator.problems, listener):
                 await replicator.run()
 
 

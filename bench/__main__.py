@@ -13,19 +13,11 @@ from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
 from appliance.tables import show
 from bench.cases import (
-    backlog,
-    batches,
-    console,
-    failover,
-    groups,
     lanes,
     latency,
-    maps,
     offsets,
     recovery,
     replicate,
-    spark,
-    start,
     topics,
     transform,
     tunnel,
@@ -41,23 +33,15 @@ Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
     "replicate": ("rate of our replicator beside other programs and the limit", replicate.add_arguments, replicate.run),
-    "backlog": ("memory while copying a backlog of gigabytes", backlog.add_arguments, backlog.run),
-    "batches": ("processor time of raw and rebuilt batches, without a broker", batches.add_arguments, batches.run),
-    "console": ("cost of the control center, and of its viewers", console.add_arguments, console.run),
-    "failover": ("time of promote and failover with many topics and groups", failover.add_arguments, failover.run),
-    "groups": ("delay of the offsets of many groups", groups.add_arguments, groups.run),
     "lanes": (
         "rate by lanes, executors and load; a change of lanes; the driver's cost",
         lanes.add_arguments,
         lanes.run,
     ),
     "latency": ("latency from producer to consumer, beside MirrorMaker 2", latency.add_arguments, latency.run),
-    "maps": ("growth of the maps of offsets with a trickle, beside what is allowed", maps.add_arguments, maps.run),
     "offsets": ("exactness of the offsets of groups, beside MirrorMaker 2", offsets.add_arguments, offsets.run),
     "recovery": ("time to recover from SIGKILL", recovery.add_arguments, recovery.run),
     "plot": ("one picture of several results of --json", plot.add_arguments, plot.run),
-    "spark": ("rate of 1, 2 and 4 Spark tasks, and of a Spark cluster", spark.add_arguments, spark.run),
-    "start": ("start of a lane behind ten million commits", start.add_arguments, start.run),
     "topics": ("start-up and cost of many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),
     "transform": (
         "rate, cost and latency of SQL in flight, beside MirrorMaker 2",

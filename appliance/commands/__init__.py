@@ -4,7 +4,7 @@
 - ``promotion``, ``source_transactions``: ``appliance promote`` and ``failover``; partly copied transactions.
 - ``removal``, ``deletion``: ``appliance rm-topic``, and ``link``.
 - ``reset``: ``appliance reset``.
-- ``lanes``, ``layout_change``, ``layout_writer``: ``appliance lanes``, and another layout of an existing link.
+- ``lanes``, ``layout_change``: ``appliance lanes``, and another layout of an existing link.
 - ``offsets``, ``offset_translation``: ``appliance offsets``.
 - ``configs``, ``acls``, ``transform``: ``appliance configs``, ``acls`` and ``transform``, which change nothing.
 - ``spark``: ``appliance spark``.

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.commands.layout_writer import LanesWriter, link_of
 from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.commands.run.operation import Operation
+from appliance.driver.layout_writer import LanesWriter, link_of
 from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.kafka.client.clock import now_ms
 from appliance.link.client.checkpoint_log import peek_checkpoints
@@ -41,15 +41,15 @@ Wanted = Callable[[Sequence[LaneCheckpoint], LinkRecord], Layout]
 """Returns the layout to make; its number does not count."""
 
 
-async def change_layout(operation: Operation, wanted: Wanted, loads: Loads, run: str = "") -> LanesReport:
-    """Give a link another layout; ``loads`` are shown. ``run`` is the replicator that does it, empty for an operator.
+async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> LanesReport:
+    """Give a link another layout; ``loads`` are shown.
 
     Raises:
         LinkRefused: there is no such link, it may not be changed as it is, or another command has taken over.
         SettingsError: there is no terminal to ask for consent.
         ApplianceError: the destination does not answer; the next run continues.
     """
-    change, topic = _Change(operation, wanted, run), await find_positions(operation)
+    change, topic = _Change(operation, wanted), await find_positions(operation)
     unsettled = _unsettled(topic.checkpoints[0].states)
     if unsettled and not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
         raise unsettled
@@ -95,14 +95,15 @@ class _Change:
 
     operation: Operation
     wanted: Wanted
-    run: str = ""
     stall: float = 0.0
     segments: int = 0
     _began: float = 0.0
     _writer: LanesWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._writer = LanesWriter(self.operation)
+        operation = self.operation
+        timeout, change = operation.settings.engine.transaction_timeout, operation.link.stamp.change
+        self._writer = LanesWriter(operation.destination, operation.naming, timeout, change)
 
     def layout(self, checkpoints: Sequence[LaneCheckpoint]) -> Layout:
         """The layout to make, the next one of the link."""
@@ -172,8 +173,7 @@ class _Change:
 
     def _record(self, layout: Layout, *, is_changing: bool) -> LayoutRecord:
         stamp = self.operation.link.stamp
-        run = self.run if is_changing else ""
-        return LayoutRecord(layout.number, layout.lanes, now_ms(), stamp.by, stamp.why, is_changing, run)
+        return LayoutRecord(layout.number, layout.lanes, now_ms(), stamp.by, stamp.why, is_changing)
 
 
 def _unsettled(states: States) -> ApplianceError | None:

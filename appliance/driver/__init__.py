@@ -6,6 +6,6 @@
 - ``daemon``: the process that forks these tasks.
 - ``config_follower``, ``acl_follower``, ``backlog``: the settings and ACLs of copies, and how much they lack still.
 - ``offsets_build``: maps of offsets for records that were copied without one.
-- ``balancing``, ``running_layout``: partitions placed by their load while the replicator runs.
+- ``layout_writer``, ``unfinished_layout``: another layout of the lanes, and one that an older release left unfinished.
 - ``model``: decisions without IO.
 """

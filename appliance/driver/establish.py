@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from appliance.driver.unfinished_layout import end_unfinished, is_left_by_a_replicator
 from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown, raise_first
 from appliance.grouping import grouped
@@ -103,7 +104,7 @@ class Establishing:
 
         Raises:
             LinkRefused: it has changed.
-            LayoutChanging: its layout is being changed.
+            LayoutChanging: a command is changing its layout.
             Fenced: another replicator is making it.
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
@@ -118,14 +119,18 @@ class Establishing:
         for _ in range(_TRIES):
             topic = await self.look_at_made()
             if changing := layout_fault(topic):
-                raise LayoutChanging(changing)
-            if fault := await self.fault(topic):
+                if topic.link is None or not is_left_by_a_replicator(topic.checkpoints):
+                    raise LayoutChanging(changing)
+                writing = end_unfinished(self.destination, self.naming, self.settings.engine.transaction_timeout)
+            elif fault := await self.fault(topic):
                 raise LinkRefused(fault)
-            if topic.link is not None:
+            elif topic.link is not None:
                 return replace(_established(topic, topic.link), sql=self._sql(topic))
-            # A simultaneous start that makes the link fences this one, or is fenced.
+            else:
+                writing = self._write_down(topic)
+            # A simultaneous start that does the same fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
-                await self._write_down(topic)
+                await writing
             await asyncio.sleep(_PAUSE * random.random())
         raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
 

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Awaitable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -61,11 +61,6 @@ class Jobs:
     slots_each: int = 1
     tasks: int = 0
     _failures: int = 0
-    _renewed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def renew(self) -> None:
-        """End the running job, so that the next one gives the lanes to its tasks anew."""
-        self._renewed.set()
 
     async def room(self, spark: Spark) -> int:
         """Number of tasks for which there is room now; waits for some.
@@ -113,7 +108,7 @@ class Jobs:
     async def run(
         self, spark: Spark, endpoint: DriverEndpoint, lanes: int, room: int, beside: Sequence[Coroutine[Any, Any, None]]
     ) -> None:
-        """Run a job of ``tasks`` until it has to end (a stop, fencing, another layout, other tasks) or fails.
+        """Run a job of ``tasks`` until it has to end (a stop, fencing, another layout) or fails.
 
         Work ``beside`` it ends with it.
 
@@ -121,13 +116,12 @@ class Jobs:
             ProcessFailed: Java has ended, or hangs, or SQL in it does.
         """
         began = asyncio.get_running_loop().time()
-        self._renewed.clear()
         task = partial(work, VERSION, dataclasses.asdict(endpoint), transforming)
         description = f"{lanes} lanes in {self.tasks} tasks"
         job = asyncio.create_task(asyncio.to_thread(spark.run, task, self.tasks, description), name="job")
         others = [asyncio.create_task(each, name="beside") for each in beside]
         reports, room_changes = self.reports, self._room_changes(spark, room)
-        ends = self.stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait(), self._renewed.wait()
+        ends = self.stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
         await _first_of(job, *ends, room_changes, self._silence(), reports.sql_silent.wait())
         self.tasks = 0
         for each in others:

@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.driver.balancing import LaneBalancing
 from appliance.driver.discovery import TopicDiscovery
 from appliance.driver.establish import Established, Establishing
 from appliance.driver.jobs import Jobs, in_time
-from appliance.driver.model.balance_policy import TIMES, BalanceTimes
-from appliance.driver.model.lane_balance import Placement, lane_loads, tasks_by_load
+from appliance.driver.model.lane_balance import lane_loads, tasks_by_load
 from appliance.driver.offsets_build import tell_what_is_missing
-from appliance.driver.running_layout import RunningLayout
 from appliance.driver.task_reports import TaskReports
 from appliance.engine.control.assignment import Assignment
 from appliance.engine.control.client import DriverEndpoint, transform_socket
@@ -36,7 +33,6 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
-from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import Problems
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
@@ -67,8 +63,7 @@ _START_PATIENCE = 180.0
 class Replicator:
     """One run of the replicator: it copies until ``stopping``, within ``bound``.
 
-    ``newest`` receives the positions of the groups, and ``audit`` the progress of the audit table. By ``load``
-    partitions are placed, at these ``times``.
+    ``newest`` receives the positions of the groups, and ``audit`` the progress of the audit table.
     """
 
     def __init__(
@@ -79,8 +74,6 @@ class Replicator:
         bound: Bound,
         newest: NewestGroups,
         audit: AuditProgress,
-        load: NewestLoad,
-        times: BalanceTimes = TIMES,
     ) -> None:
         self._settings = settings
         self._naming = Naming.of(settings)
@@ -105,8 +98,6 @@ class Replicator:
         self._task_of: Sequence[int] = ()
         each = slots_each(transforms=settings.transform.wanted)
         self._jobs = Jobs(engine, jvm, stopping, self._control, self._reports, self._problems, each)
-        self._layout = RunningLayout(settings, self._source, self._destination)
-        self._balancing = LaneBalancing(self._layout, self._jobs, self._reports, load, times)
         self._refused: LinkRefused | None = None
         self._beside: list[asyncio.Task[Any]] = []
         self._sql: Sql | None = None
@@ -134,7 +125,6 @@ class Replicator:
             for task in self._beside:
                 task.cancel()
             await asyncio.gather(*self._beside, return_exceptions=True)
-            await self._layout.close()
             await self._control.close()
             if spark:
                 spark.let_go()
@@ -161,7 +151,7 @@ class Replicator:
         if statement:
             await starting
         making = Establishing(self._settings, self._source, self._destination, self._run, statement)
-        self._link = await self._insist(lambda: self._layout.establish(making), "destination")
+        self._link = await self._insist(making.establish, "destination")
         self._loads = self._link.copied
         topics = self._settings.topics
         user = user_of(self._settings.destination)
@@ -174,8 +164,6 @@ class Replicator:
             self._repeat_beside(heartbeats.beat, "heartbeats", HEARTBEAT_SECONDS)
         following = self._bound.follow(engine.discovery_seconds, lambda _: self._assign())
         self._run_beside(following, "bound")
-        if engine.balances_lanes:
-            self._repeat_beside(self._balance, "lanes", self._balancing.times.look)
         if self._settings.groups.wanted:
             keep = functools.partial(self._problems.keep, GROUPS)
             groups = follow_groups(self._settings, self._source, self._destination, self._newest, keep)
@@ -267,10 +255,9 @@ class Replicator:
     async def _lay_out(self) -> bool:
         """Read the link's new layout, once its change has ended; False if a newer replicator has taken over."""
         making = Establishing(self._settings, self._source, self._destination, self._run)
-        own = self._own
-        found = await self._insist(lambda: self._layout.establish(making, own), "destination")
+        found = await self._insist(making.establish, "destination")
         self._reports.layout_changed.clear()
-        self._balancing.begin_anew()
+        own = Owner(self._run, "driver", "", 0, self._link.generation)
         others = [each for each in found.owners if each.run not in (OPERATOR, self._run) and each.is_newer_than(own)]
         if others:
             self._reports.fenced_from = f"the lanes by {max(others, key=lambda each: each.generation)}"
@@ -281,14 +268,6 @@ class Replicator:
         self._link = replace(found, generation=self._link.generation, sql=self._link.sql)
         log.info("lanes changed", extra={"fields": {"lanes": found.layout.lanes, "layout": found.layout.number}})
         return True
-
-    @property
-    def _own(self) -> Owner:
-        """The name of this run."""
-        return Owner(self._run, "driver", "", 0, self._link.generation)
-
-    async def _balance(self) -> None:
-        await self._balancing.look(Placement(self._link.layout, self._task_of, self._jobs.tasks), self._own)
 
     def _assign(self) -> None:
         """Give each task of the running job its part of the current plan."""
@@ -308,7 +287,7 @@ class Replicator:
         """Run a job; lanes go to its tasks by their load."""
         layout = self._link.layout
         tasks = self._jobs.tasks = min(room, layout.lanes)
-        self._task_of = tasks_by_load(lane_loads(layout, self._balancing.loads or self._loads), tasks)
+        self._task_of = tasks_by_load(lane_loads(layout, self._loads), tasks)
         self._reports.new_job(tasks)
         self._assign()
         await self._jobs.run(spark, endpoint, layout.lanes, room, self._sql_jobs(tasks))

@@ -236,15 +236,6 @@ class EngineSettings:
             "0",
         ),
     ]
-    balances_lanes: Annotated[
-        bool,
-        Variable(
-            "LANES_BALANCE",
-            "Move partitions from a lane that is behind to others, by their load: yes, or no for the command alone.",
-            yes_or_no,
-            "yes",
-        ),
-    ]
     tasks: Annotated[
         int,
         Variable("TASKS", "Number of Spark tasks; 0: one for each core of this host.", whole(0, 1000), "0"),

@@ -15,14 +15,12 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.clock import now_ms
 from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page, json_page
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings
 from appliance.status.model.document import document, health, is_fresh
-from appliance.status.model.load_sample import load_sample
 from appliance.status.model.metrics import exposition
 from appliance.status.model.running import Running
 from appliance.status.progress_reports import ProgressListener, ProgressReports
@@ -42,11 +40,10 @@ async def console(
     bound: Bound,
     newest: NewestGroups,
     audit: AuditProgress,
-    load: NewestLoad,
     problems: Problems,
     listener: ProgressListener | None = None,
 ) -> AsyncIterator[None]:
-    """Watch and serve while the block runs; report the progress, and the load to whoever places partitions by it.
+    """Watch and serve while the block runs, and report the progress.
 
     ``problems`` are the replicator's open ones.
     """
@@ -61,17 +58,16 @@ async def console(
         async with in_background(
             log,
             "the console failed to {}; copying goes on",
-            watch=lambda: _watch(watcher, reports, load),
+            watch=lambda: _watch(watcher, reports),
             serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
         ):
             yield
 
 
-async def _watch(watcher: Watcher, reports: ProgressReports, load: NewestLoad) -> None:
+async def _watch(watcher: Watcher, reports: ProgressReports) -> None:
     while True:
         snapshot = await watcher.collect()
         reports.seen(snapshot)
-        load.sample = load_sample(snapshot)
         count = sum(len(topic.partitions) for topic in snapshot.topics)
         await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
 

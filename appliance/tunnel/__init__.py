@@ -8,9 +8,8 @@
 - ``dialler``, ``broker_dialer``: the client's dial to the server and its CONNECT, the server's dial to the target.
 - ``certificate_reload``: certificate files that change while connections stand.
 - ``probe``, ``outage_log``: a step-by-step test of the tunnel, and one log line for each change of state.
-- ``counters``: the numbers of one end.
 - ``model``: CONNECT, the allow-list and timeouts; no IO.
-- ``limits``: the numbers of connections, handshakes, descriptors and tries.
+- ``limits``: the numbers of connections, handshakes, descriptors and tries, and what was counted.
 - ``stream``: connections as channels of bytes, and their relay.
 - ``ssh``: SSH as a carrier.
 """

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from appliance.errors import ApplianceError, OutOfDescriptors, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.counters import Counters
 from appliance.tunnel.limits.connection_limit import FD_REMEDY
+from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.model.allowlist import check_target, dialable
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.outage_log import OutageLog

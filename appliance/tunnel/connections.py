@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.stream.channel import Channel
 
 log = logging.getLogger("appliance.tunnel")

@@ -20,9 +20,9 @@ from appliance.tls.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tls.proof_check import ProofCheck
 from appliance.tunnel.broker_dialer import BrokerDialer, Resolve
 from appliance.tunnel.connections import Connections
-from appliance.tunnel.counters import Counters
 from appliance.tunnel.first_flight_reader import FirstFlights
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
+from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
 from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer
 from appliance.tunnel.model.timeouts import Timeouts

@@ -1,13 +1,10 @@
 """The benchmarks, each with its options and its rows.
 
-- ``replicate``, ``backlog``, ``topics``, ``wan``, ``spark``: copies of one topic, of gigabytes, of many topics,
-  over a long line, with more tasks.
+- ``replicate``, ``topics``, ``wan``: copies of one topic, of many topics, over a long line.
 - ``lanes``: lanes over executors with a skewed load, and the driver's cost of many partitions.
-- ``groups``, ``offsets``, ``maps``: the offsets of many groups, their exactness, and the bytes that it costs.
-- ``latency``, ``recovery``, ``start``, ``failover``: times: of a record, after a kill, of a lane's start, of a
-  promotion.
-- ``console``: the control center, and what its viewers cost a copy.
+- ``offsets``: the exactness of groups' offsets.
+- ``latency``, ``recovery``: times: of a record, and after a kill.
 - ``transform``: SQL in flight: its rate, its cost and its latency.
 - ``verify``: a verification by one process, and by Spark.
-- ``batches``, ``tunnel``: the batches' path without brokers, and the tunnel.
+- ``tunnel``: the tunnel.
 """

@@ -25,7 +25,6 @@ from appliance.errors import BrokerBusy, ProcessFailed
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.settings.values import Side
-from bench.cases.spark import on_a_cluster
 from bench.lib.clusters import Pair, delete_topics, kafka_cluster, make_topic, plain_pair
 from bench.lib.copying import Copying
 from bench.lib.counting import require_complete
@@ -34,6 +33,7 @@ from bench.lib.footprint import Cost, cost_of
 from bench.lib.our_replicator import environment, our_replicator
 from bench.lib.row import LIMIT, Row
 from bench.lib.setup import positive, setup
+from bench.lib.spark_cluster import on_a_cluster
 from bench.lib.topic_load import PARTITIONS, PATTERN, arrived, make, named
 
 _LANES, _EXECUTORS = (2, 4, 8), (1, 2, 4)

@@ -18,12 +18,12 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.cases.spark import cluster_settings, start_part
 from bench.lib.clusters import Pair, plain_pair
 from bench.lib.filling import Load, fill
 from bench.lib.our_replicator import env_text, environment
 from bench.lib.row import Row
 from bench.lib.setup import few, positive
+from bench.lib.spark_cluster import cluster_settings, start_part
 from bench.lib.transforming import NO_SQL, WAYS, Way
 from bench.lib.watching import watch
 from bench.lib.workloads import OURS

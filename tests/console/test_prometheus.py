@@ -19,7 +19,7 @@ from appliance.runtime.http import HttpServer, Page
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.status.model.metrics import exposition
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from bench.lib.running import LOOPBACK, free_port
 from deploy.monitoring.__main__ import FOLDER
 from deploy.monitoring.alerts import ALERTS, REPLICATOR_JOB, TUNNEL_JOB

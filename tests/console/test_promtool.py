@@ -14,7 +14,7 @@ from appliance.gateway.model.metrics import DestinationCollector
 from appliance.gateway.model.metrics import exposition as tunnel_exposition
 from appliance.settings.values import Side
 from appliance.status.model.metrics import exposition
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from deploy.monitoring.__main__ import FOLDER
 from deploy.monitoring.alerts import ALERTS, TOPIC
 from tests.console.alert_cases import CASES, REPLICATOR, TUNNEL, Case

@@ -145,7 +145,7 @@ class Misfortunes:
             )
 
     def _place_by_load(self) -> None:
-        """A replicator, not always the newest one, places partitions in other lanes by itself."""
+        """A replicator, not always the newest one, places partitions in other lanes by itself, as older releases do."""
         chance, running = self._link.chance, [process for process in self._link.processes if process.runs]
         if running:
             keys = [(log.topic, log.number) for log in self._link.source.logs()]

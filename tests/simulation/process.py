@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from appliance.commands.run.operation import Choice, Operation
 from appliance.driver.discovery import TopicDiscovery
 from appliance.driver.establish import Establishing
-from appliance.driver.model.lane_balance import Rebalance
-from appliance.driver.running_layout import RunningLayout
 from appliance.engine.control.assignment import Assignment, Notice, Report
 from appliance.engine.task.runner import TaskRunner
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused
@@ -26,6 +25,7 @@ from appliance.settings.values import OnGap, Settings, Side, Start
 from tests.simulation.brokers import Brokers
 from tests.simulation.client import Fates, SimulatedCluster
 from tests.simulation.loop import Life
+from tests.support.older_placing import place_as_an_older_release
 from tests.support.settings import REQUIRED
 
 Answer = TypeVar("Answer")
@@ -68,8 +68,6 @@ class Replicator:
         self._fates = fates
         self._source = SimulatedCluster(source, Side.SOURCE, self.life, fates)
         self._destination = SimulatedCluster(destination, Side.DESTINATION, self.life, fates)
-        clusters: Any = self._source, self._destination
-        self._running_layout = RunningLayout(known, *clusters)
         self._layout = Layout(known.engine.lanes)
         self._starts: Mapping[str, StartOffsets] = {}
         self._assignment = Assignment()
@@ -106,7 +104,7 @@ class Replicator:
     async def _drive(self) -> None:
         """Make the link, and look for topics again and again, which the task copies that runs meanwhile."""
         establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
-        established = await self._insist(lambda: self._running_layout.establish(establishing))
+        established = await self._insist(establishing.establish)
         self._layout, self._number, self._starts = established.layout, established.generation, established.starts
         discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
         copied: tuple[Replica, ...] = ()
@@ -161,10 +159,10 @@ class Replicator:
 
     async def _lay_out(self) -> bool:
         """Read the link's new layout, as the driver does; False if this run ends."""
-        own = self._own
+        own = Owner(self.life.name, "driver", "host", 0, self._number)
         try:
             establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
-            found = await self._insist(lambda: self._running_layout.establish(establishing, own))
+            found = await self._insist(establishing.establish)
         except ApplianceError as error:
             self._end(error)
             return False
@@ -176,24 +174,19 @@ class Replicator:
         self.assign(self._replicas)
         return True
 
-    @property
-    def _own(self) -> Owner:
-        return Owner(self.life.name, "driver", "host", 0, self._number)
-
     def place(self, lanes: Mapping[Partition, int]) -> None:
-        """Have it place partitions in these lanes, as the driver does by their load."""
+        """Have it place partitions in these lanes by itself, as older releases do."""
         self._fates.note(self.life.name, "places", lanes)
         self._fates.loop.start(self.life, self._place(lanes))
 
     async def _place(self, lanes: Mapping[Partition, int]) -> None:
-        before = self._layout
-        placed = {key: lane for key, lane in lanes.items() if lane < before.lanes}
-        proposed = Rebalance(before, replace(before, placed=placed), dict.fromkeys(lanes, 1.0), 1.0, (1.0, 0.5))
+        clusters: Any = self._source, self._destination
+        operation = Operation(self._settings, Choice(yes=True), *clusters, self._fates.note)
         try:
-            self._fates.note("placed:", str(await self._running_layout.change(proposed, self._own)))
+            self._fates.note("placed:", await place_as_an_older_release(operation, lanes))
         except ApplianceError as error:
             self._fates.note("not placed:", str(error))
-            if isinstance(error, LinkRefused):
+            if isinstance(error, Fenced | LinkRefused):
                 return
         self._is_of_another_layout = True
         self._news.set()

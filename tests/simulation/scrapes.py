@@ -12,7 +12,6 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.engine.problem_log import ProblemLog
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.clock import now_ms
-from appliance.link.model.link_load import NewestLoad
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running
@@ -138,4 +137,4 @@ class Console:
         watcher = Watcher(self._settings, at_source, at_destination, bound, *known)
         reports = ProgressReports(self._settings.engine.summary_seconds)
         self.pages = Pages(watcher, reports)
-        await _watch(watcher, reports, NewestLoad())
+        await _watch(watcher, reports)

@@ -9,7 +9,6 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from appliance.link.model.layout import Layout
 from testbed.process import OwnedProcess
 from tests.support.link import Link, link
 from tests.support.patience import PATIENCE
@@ -67,32 +66,6 @@ async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itse
         await asyncio.to_thread(orders.produce, "orders", 100, 0)
         await until_rows(orders.grape, "orders.copy", 200, 0)
     assert_same(orders)
-
-
-@pytest.mark.release  # held by tests/real/engine/test_running_layout.py
-async def test_four_partitions_that_carry_everything_in_one_lane_get_lanes_of_their_own_by_themselves(
-    orders: Link,
-) -> None:
-    orders.make_topic(orders.orange, "orders.hot", 16)
-    hot = [number for number in range(16) if Layout(4).lane_of("orders.hot", number) == 0]
-    for number in range(16):
-        count, size = (80, 100_000) if number in hot else (1, 1)
-        await asyncio.to_thread(orders.produce, "orders.hot", count, number, b"x" * size)
-    bounded = {"LANES": "4", "TASKS": "2", "MAX_BYTES_PER_SECOND": "1600000"}
-    running = orders.running("replicate", program="tests.support.balancing_soon", **bounded)
-    async with orders.tunnel(), running as replicator:
-        line = await replicator.wait_for_line("lanes placed by load ", PATIENCE)
-        moved = set(line.split('"')[1].split(", "))
-        assert len(moved & {f"orders.hot-{number}" for number in hot}) == 3
-        assert 'busiest="100% to 2' in line  # a lane with two of them would have half
-        await replicator.wait_for_line("lanes changed lanes=4 layout=1", PATIENCE)
-        settings = orders.directory / f"{replicator.name}.sh"
-        settings.write_text(settings.read_text().replace("=1600000\n", "=0\n"))
-        for number in hot:
-            await until_rows(orders.grape, "orders.hot.copy", 80, number)
-        await asyncio.to_thread(orders.produce, "orders.hot", 10, hot[0])
-        await until_rows(orders.grape, "orders.hot.copy", 90, hot[0])
-    assert_same(orders, "orders.hot", 16)
 
 
 @pytest.mark.release  # held by tests/real/engine/test_lanes.py

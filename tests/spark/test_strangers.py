@@ -11,11 +11,11 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from bench.cases.spark import on_a_cluster
 from bench.lib import clusters as bench_clusters
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from bench.lib.our_replicator import our_replicator
+from bench.lib.spark_cluster import on_a_cluster
 from testbed.cluster import Cluster
 from tests.support.engine import Pair
 from tests.support.processes import runs

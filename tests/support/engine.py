@@ -63,7 +63,6 @@ LANES = 4
 ENGINE = EngineSettings(
     on_gap=OnGap.STOP,
     lanes=LANES,
-    balances_lanes=False,
     tasks=1,
     summary_seconds=10.0,
     discovery_seconds=3.0,

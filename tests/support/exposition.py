@@ -11,7 +11,7 @@ from appliance.gateway.model.health import Keys
 from appliance.gateway.model.metrics import DestinationNumbers, TunnelCollector
 from appliance.metrics import Kind, Metric
 from appliance.settings.values import Side
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from tests.support.brokers import SEEN, WELL
 from tests.support.tunnel import tunnel_settings
 

@@ -1,50 +1,13 @@
 """Partitions over lanes by their load, and lanes over tasks. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import PLACED_MAX, Layout
 
 _TOLERANCE = 0.1
 """Difference of the most and the least loaded lane that is left, as a share of a lane's mean load."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The lane of each partition, and the task of each lane."""
-
-    layout: Layout
-    task_of: Sequence[int]
-    tasks: int
-
-    def lanes(self, loads: Mapping[Partition, float]) -> Mapping[Partition, int]:
-        """The lane of each of these partitions."""
-        return {key: self.layout.lane_of(*key) for key in loads}
-
-    def with_tasks_by(self, loads: Mapping[Partition, float]) -> "Placement":
-        """The same with the lanes in the tasks that a new job gives them."""
-        return Placement(self.layout, tasks_by_load(lane_loads(self.layout, loads), self.tasks), self.tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class Rebalance:
-    """A change that is worth its stall: another ``layout``, or the same one with the lanes in other tasks.
-
-    ``busiest`` is the share of all ``loads`` that the busiest lane has, or the busiest task, before and after it.
-    """
-
-    before: Layout
-    layout: Layout
-    loads: Mapping[Partition, float]
-    seconds: float
-    busiest: tuple[float, float]
-
-    @property
-    def moved(self) -> list[Partition]:
-        """The partitions that change their lanes, the busiest first; none if only lanes change their tasks."""
-        moved = [key for key in self.loads if self.before.lane_of(*key) != self.layout.lane_of(*key)]
-        return sorted(moved, key=lambda key: (-self.loads[key], key))
 
 
 def lane_loads(layout: Layout, loads: Mapping[Partition, float]) -> list[float]:

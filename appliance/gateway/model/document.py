@@ -15,7 +15,7 @@ from appliance.gateway.model.metrics import DestinationNumbers
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.timestamps import utc
-from appliance.tunnel.counters import Counters, Histogram, Refusal
+from appliance.tunnel.limits.counters import Counters, Histogram, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 

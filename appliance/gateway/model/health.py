@@ -10,7 +10,7 @@ from appliance.gateway.model.brokers import BrokerState, BrokerView
 from appliance.settings.target import AllowedTargets
 from appliance.settings.values import Side
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.model.allowlist import VARIABLES, why_refused
 
 STALE_SECONDS = 30.0

@@ -16,7 +16,7 @@ from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.health import Keys
 from appliance.metrics import counter, gauge, histogram
 from appliance.settings.values import Side, TunnelSettings
-from appliance.tunnel.counters import BOUNDS, Counters, Histogram, Refusal
+from appliance.tunnel.limits.counters import BOUNDS, Counters, Histogram, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 

@@ -18,7 +18,6 @@
 - ``link_topics``: the topics that a link copies, as it tells others.
 - ``layout``, ``lane_moves``: the number of lanes, the lane of each source partition, and what a change of these writes.
 - ``problems``: the open problems of the running replicator.
-- ``link_load``: the load of its partitions at one moment.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
 - ``topic_configs``: the settings of the topics that a link makes.

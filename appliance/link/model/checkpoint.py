@@ -1,7 +1,7 @@
 """The checkpoint of a lane, as values; ``checkpoint_records`` has them as bytes."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.kafka.protocol.metadata import Partition
@@ -48,13 +48,6 @@ class Owner:
     def is_newer_than(self, other: "Owner") -> bool:
         """True when this run stays: simultaneous starts share a generation, and any order among them will do."""
         return (self.generation, self.run) > (other.generation, other.run)
-
-    def is_superseded(self, owners: Iterable["Owner"]) -> bool:
-        """True when a newer run has left its name among these, or an operator who saw such a name."""
-        runs = (each for each in owners if each.run != self.run)
-        return any(
-            each.generation > self.generation if each.run == OPERATOR else each.is_newer_than(self) for each in runs
-        )
 
 
 @dataclass(frozen=True, slots=True)

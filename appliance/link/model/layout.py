@@ -41,7 +41,7 @@ class LayoutRecord:
     """The number of the layout whose lane may write a partition of the positions topic, and its number of lanes.
 
     While ``changing`` no lane may: that layout is being made, since ``since`` in milliseconds, by user@host. ``run`` is
-    the replicator that makes it by itself, as long as it is being made; empty for an operator's command.
+    the replicator of an older release that makes it by itself, as long as it is being made; empty for a command.
     """
 
     number: int

@@ -8,7 +8,7 @@ import resource
 from collections.abc import AsyncIterator, Iterator
 
 from appliance.errors import TimedOut, Unreachable
-from appliance.tunnel.counters import Counters, Refusal
+from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
 
 log = logging.getLogger("appliance.tunnel")

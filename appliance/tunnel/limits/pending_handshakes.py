@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from appliance.tunnel.counters import Counters, Refusal
+from appliance.tunnel.limits.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError
-from appliance.tunnel.counters import Counters, Meter
+from appliance.tunnel.limits.counters import Counters, Meter
 from appliance.tunnel.stream.channel import Channel
 
 _CHECKS = 4

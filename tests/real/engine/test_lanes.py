@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from appliance.commands.lanes import lanes
-from appliance.commands.layout_writer import LanesWriter
 from appliance.commands.model.lanes_report import LanesReport
 from appliance.commands.pause import set_paused
 from appliance.commands.run.operation import Choice
+from appliance.driver.layout_writer import LanesWriter
 from appliance.engine.model import map_growth
 from appliance.errors import ApplianceError, BrokerRefused, LayoutChanged, LayoutChanging, LinkRefused
 from appliance.kafka.client.interface import Cluster
@@ -224,7 +224,7 @@ async def test_where_the_topics_cannot_be_grown_the_link_goes_on_as_it_was(
             return {name: BrokerRefused(f"add partitions to {name}: no Alter", "DENIED")}
 
         with monkeypatch.context() as patch:
-            patch.setattr("appliance.commands.layout_writer.grow_topics", denied)
+            patch.setattr("appliance.driver.layout_writer.grow_topics", denied)
             with pytest.raises(BrokerRefused, match="no Alter"):
                 await laid_out(pair, 9)
         produce_everywhere(pair, topic, 3)

@@ -18,7 +18,7 @@ from appliance.tls import identity
 from appliance.tls.identity import Identity
 from appliance.tunnel import certificate_reload
 from appliance.tunnel.certificate_reload import CertificateReload
-from appliance.tunnel.counters import Refusal
+from appliance.tunnel.limits.counters import Refusal
 from tests.support import carrying
 from tests.support.authority import DAY, Authority, replace, write_files
 from tests.support.gateway import gateway_variables

@@ -4,8 +4,8 @@ import asyncio
 
 from appliance.settings.target import Target
 from appliance.settings.values import Side
-from appliance.tunnel.counters import Counters, Refusal
 from appliance.tunnel.limits import breaker
+from appliance.tunnel.limits.counters import Counters, Refusal
 from tests.support.dns import dead_port
 from tests.support.patience import PATIENCE
 from tests.support.tls import identity, link_to, running_client, running_server

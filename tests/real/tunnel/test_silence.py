@@ -12,9 +12,9 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire
-from appliance.tunnel.counters import Refusal
 from appliance.tunnel.first_flight_reader import READS_MAX
 from appliance.tunnel.limits import pending_handshakes
+from appliance.tunnel.limits.counters import Refusal
 from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.outage_log import LINES_A_MINUTE

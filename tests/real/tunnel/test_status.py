@@ -14,8 +14,8 @@ from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.certificates import make_credentials
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.counters import Counters, Refusal
 from appliance.tunnel.limits import breaker
+from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.server import TunnelServer

@@ -25,7 +25,6 @@ from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
-from appliance.link.model.link_load import NewestLoad
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.settings.bound import Bound
@@ -66,7 +65,7 @@ class Driver(Replicator):
         anything: Any = None
         jvm: Any = Jvm()
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
-        given = anything, bound, NewestGroups(), AuditProgress(""), NewestLoad()
+        given = anything, bound, NewestGroups(), AuditProgress("")
         super().__init__(parse(REQUIRED, Role.REPLICATOR), jvm, *given)
         self.given: list[Assignment] = []
         self._control.assign = self.given.extend  # type: ignore[method-assign]
@@ -393,17 +392,6 @@ async def test_sql_that_makes_no_progress_ends_the_replicator_and_its_spark(
         with pytest.raises(ProcessFailed, match=silent):
             await job
     assert lines(caplog) == [silent]
-
-
-async def test_a_job_ends_where_its_lanes_shall_go_to_other_tasks() -> None:
-    running, spark = Driver(1), Hanging()
-    running._jobs.stopping = asyncio.Event()
-    running._jobs.control.stop = spark.cancel  # type: ignore[method-assign]
-    job = asyncio.create_task(running._one_job(spark, ENDPOINT, 1))  # type: ignore[arg-type]
-    await asyncio.sleep(0)
-    running._jobs.renew()
-    async with asyncio.timeout(PATIENCE):
-        await job
 
 
 async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force(

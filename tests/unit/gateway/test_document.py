@@ -8,7 +8,7 @@ from appliance.gateway.model.far_view import FarView, Json
 from appliance.gateway.model.health import Keys, destination_health, source_health
 from appliance.gateway.model.metrics import DestinationNumbers
 from appliance.settings.target import Target
-from appliance.tunnel.counters import Counters, Refusal
+from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.version import VERSION
 from tests.support.brokers import ALLOWED, B0, B1, NOW, REFUSED_KEY, SEEN
 from tests.support.tunnel import SECRET, tunnel_settings

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from appliance.gateway.model.brokers import BrokerState, BrokerView
 from appliance.gateway.model.health import Answer, Keys, destination_health, source_health
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from tests.support.brokers import ALLOWED, B0, NOW, REFUSED_KEY, SEEN, WELL
 
 KEYS = Keys(90.5, previous_secret=False)

@@ -8,7 +8,7 @@ from appliance.dns.responder import Outcome
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.metrics import DestinationCollector, exposition
 from appliance.metrics import TUNNEL
-from appliance.tunnel.counters import Counters, Refusal
+from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 from tests.support.brokers import REFUSED_KEY, SEEN

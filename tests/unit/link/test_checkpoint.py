@@ -8,7 +8,6 @@ from appliance.errors import PeerError
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, body, key_and_value, unpack
 from appliance.link.model.checkpoint import (
-    OPERATOR,
     Forgotten,
     Gap,
     LaneCheckpoint,
@@ -101,15 +100,6 @@ def test_of_two_runs_just_one_is_the_newer() -> None:
     assert later.is_newer_than(OWNER)
     assert not OWNER.is_newer_than(later)
     assert at_once.is_newer_than(later) != later.is_newer_than(at_once)
-
-
-def test_a_run_is_superseded_by_newer_names_in_the_lanes_and_by_an_operator_who_saw_one() -> None:
-    own = Owner("b", "driver", "host", 0, 3)
-    older, same = Owner("c", "worker", "host", 0, 2), replace(own, worker="task-1")
-    assert not own.is_superseded([older, same, replace(own, run=OPERATOR), replace(older, run=OPERATOR)])
-    assert not own.is_superseded([])
-    for newer in (replace(older, generation=4), replace(own, run="c"), replace(own, run=OPERATOR, generation=4)):
-        assert own.is_superseded([older, newer])
 
 
 def test_starts_and_positions_that_older_releases_recorded_without_leader_epochs_are_read() -> None:

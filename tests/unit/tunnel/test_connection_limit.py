@@ -4,8 +4,8 @@ import contextlib
 import pytest
 
 from appliance.errors import TimedOut, Unreachable
-from appliance.tunnel.counters import Counters, Refusal
 from appliance.tunnel.limits.connection_limit import WAITING_MAX, ConnectionLimit
+from appliance.tunnel.limits.counters import Counters, Refusal
 from tests.support.patience import PATIENCE
 
 

@@ -3,7 +3,7 @@ import contextlib
 import pytest
 
 from appliance.errors import IdentityRefused, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
-from appliance.tunnel.counters import BOUNDS, Counters, Histogram, Refusal
+from appliance.tunnel.limits.counters import BOUNDS, Counters, Histogram, Refusal
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from appliance.errors import ApplianceError
 from appliance.settings.values import KeyExchange
 from appliance.tls.first_flight import Proof
 from appliance.tls.proof_check import ProofCheck
-from appliance.tunnel.counters import Counters
 from appliance.tunnel.first_flight_reader import READS_MAX, FirstFlights
+from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
 from tests.unit.tls.test_first_flight import KEYS, NOW, sealed_hello
 

@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from appliance.tunnel.counters import Counters
+from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import (
     EXPECTED_A_SECOND,
     HANDSHAKES_AT_ONCE,

@@ -1,6 +1,6 @@
-"""The transactions by which a command changes a link's layout, and what it reads for that.
+"""The transactions by which a link's layout is changed, and what is read for that.
 
-All is written with one transactional id, so that of two such commands the later one fences the other.
+All is written with one transactional id, so that of two such changes the later one fences the other.
 """
 
 import asyncio
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from appliance.commands.run.operation import Operation
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, LinkRefused
 from appliance.kafka.client.clock import now_ms
+from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics, require_led
 from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.records.records import Record
@@ -22,6 +22,7 @@ from appliance.link.client.retry import is_loading, is_passing, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.lane_moves import Segments
+from appliance.link.model.naming import Naming
 
 _FENCED_AT_ONCE = 16
 _SEGMENTS_A_COMMIT = 256
@@ -29,29 +30,30 @@ _SEGMENTS_A_COMMIT = 256
 
 @dataclass(slots=True)
 class LanesWriter:
-    """The topics of positions and maps of one link, for one run of the command."""
+    """The topics of positions and maps of one link, for one ``change``, which it names; ``timeout`` is in seconds."""
 
-    operation: Operation
+    destination: Cluster
+    naming: Naming
+    timeout: float
+    change: str
     _generation: int = 0
-    _timeout: float = field(init=False)
     _positions: str = field(init=False)
     _offsets: str = field(init=False)
     _writer: Writer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._timeout = self.operation.settings.engine.transaction_timeout
-        self._positions, self._offsets = self.operation.naming.positions_topic, self.operation.naming.offsets_topic
+        self._positions, self._offsets = self.naming.positions_topic, self.naming.offsets_topic
 
     async def take_id(self) -> None:
-        """Fence any other run of such a command, and end its transaction."""
-        destination, naming = self.operation.destination, self.operation.naming
+        """Fence any other such change, and end its transaction."""
+        destination, naming = self.destination, self.naming
 
         async def take() -> Writer:
             destination.forget_coordinator(naming.lanes_id)
             coordinator = await destination.coordinator(naming.lanes_id)
-            producer = await init_producer_id(coordinator, naming.lanes_id, self._timeout)
+            producer = await init_producer_id(coordinator, naming.lanes_id, self.timeout)
             metadata = await destination.metadata([self._positions, self._offsets])
-            return Writer(destination, producer, (self._positions, 0), metadata, self._timeout)
+            return Writer(destination, producer, (self._positions, 0), metadata, self.timeout)
 
         self._writer = await retry_while_busy(take, is_loading)
 
@@ -63,7 +65,7 @@ class LanesWriter:
             Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         found = self._partitions(self._positions)
-        checkpoints = self._whole(await peek_checkpoints(self.operation.destination, self._positions, found))
+        checkpoints = self._whole(await peek_checkpoints(self.destination, self._positions, found))
         self._generation = max((each.owner.generation for each in checkpoints if each.owner), default=0)
         return checkpoints
 
@@ -82,7 +84,7 @@ class LanesWriter:
 
         Returns the error after which trying again is useless.
         """
-        destination = self.operation.destination
+        destination = self.destination
         names = [name for name in (self._positions, self._offsets) if self._partitions(name)]
         wanted = {name: lanes for name in names if self._partitions(name) < lanes}
         failures = await grow_topics(destination, wanted) if wanted else {}
@@ -111,10 +113,9 @@ class LanesWriter:
 
     async def fenced(self, index: int) -> LaneCheckpoint:
         """The checkpoint of a lane, once its owner is fenced."""
-        operation = self.operation
 
         async def start() -> LaneCheckpoint:
-            lane = Lane(index, operation.destination, operation.naming, self.owner(), self._timeout, None)
+            lane = Lane(index, self.destination, self.naming, self.owner(), self.timeout, None)
             await lane.start()
             return lane.checkpoint
 
@@ -123,7 +124,7 @@ class LanesWriter:
     async def segments(self) -> list[Segments]:
         """The segments of the maps in each lane's partition."""
         partitions = [(self._offsets, lane) for lane in range(self._partitions(self._offsets))]
-        read = (retry_while_busy(partial(segment_records, self.operation.destination, each)) for each in partitions)
+        read = (retry_while_busy(partial(segment_records, self.destination, each)) for each in partitions)
         return await asyncio.gather(*read)
 
     async def write_segments(self, records: Mapping[int, Sequence[Record]]) -> None:
@@ -142,8 +143,7 @@ class LanesWriter:
 
     def owner(self) -> Owner:
         """The name that it leaves in the lanes: a fenced replicator knows by it that its lanes are still its own."""
-        change = self.operation.link.stamp.change
-        return Owner(OPERATOR, change, socket.gethostname(), now_ms(), self._generation)
+        return Owner(OPERATOR, self.change, socket.gethostname(), now_ms(), self._generation)
 
 
 def link_of(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
