@@ -5,6 +5,7 @@ from typing import Any
 
 import aiohttp
 
+from appliance.console.model import text
 from appliance.errors import Unreachable
 from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.values import Route, Settings
@@ -44,9 +45,11 @@ def _both_ends(document: dict[str, Any]) -> dict[str, Any]:
     """The parts that the page shows; one that is missing is None."""
     unknown = document.get("far_unknown")
     given = unknown if isinstance(unknown, dict) else {}
+    reason = given.get("reason")
+    told = {"since": given.get("since"), "reason": reason if isinstance(reason, str) else text.UNKNOWN}
     return {
         **{name: document.get(name) for name in ("near", "far", "far_at")},
-        "far_unknown": {name: given.get(name) for name in ("since", "reason")} if unknown else None,
+        "far_unknown": told if unknown else None,
     }
 
 

@@ -78,7 +78,7 @@ def token_of(text: str, life: float | None = None) -> Token:
     """
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("no token, which has visible characters alone")
-    return Token(Secret(text), _life(text) if life is None else life)
+    return Token(Secret(text), life if life is not None and math.isfinite(life) else _life(text))
 
 
 def _life(text: str) -> float:

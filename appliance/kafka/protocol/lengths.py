@@ -1,7 +1,7 @@
 """The lengths in a response, checked before kio reads it.
 
 kio makes room for every item that an array announces. Where there is not that much memory, its allocator ends the
-process, and nothing can catch that.
+process, and nothing can catch that. It also reads null for an array that the protocol does not allow to be null.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _SIZES |= {"timedelta_i64": 8, "datetime_i64": 8}
 
 
 def _walk(entity: Any) -> Walk:
-    """The walk over an entity, whose arrays must not announce more items than bytes have come."""
+    """The walk over an entity: no array announces more items than bytes have come, or is null where none may be."""
     hints, flexible, fields = typing.get_type_hints(entity), entity.__flexible__, dataclasses.fields(entity)
     all_steps = [
         (f.metadata.get("tag"), _step(hints[f.name], f.metadata.get("kafka_type", ""), flexible)) for f in fields
@@ -48,7 +48,7 @@ def _step(hint: Any, kafka_type: str, flexible: bool) -> Walk:
         return entity(data, at) if entity else at + size if size else sum(_length(data, at, flexible, form))
 
     def each(data: Buffer, at: int) -> int:
-        count, at = _length(data, at, flexible)
+        count, at = _length(data, at, flexible, null=type(None) in named)
         if count > len(data) - at:
             raise ValueError(f"an array of {count} items in {len(data)} bytes")
         for _ in range(0 if size else count):
@@ -75,9 +75,13 @@ def _over_tags(known: dict[int | None, Walk], data: Buffer, at: int) -> int:
     return at
 
 
-def _length(data: Buffer, at: int, flexible: bool, form: str = ">i") -> tuple[int, int]:
-    """The length at ``at``, that of null as 0, and the index behind it."""
+def _length(data: Buffer, at: int, flexible: bool, form: str = ">i", *, null: bool = True) -> tuple[int, int]:
+    """The length at ``at``, that of null as 0 if it may be ``null``, and the index behind it."""
     if flexible:
         size, at = read_unsigned(data, at)
-        return max(size - 1, 0), at
-    return max(struct.unpack_from(form, data, at)[0], 0), at + struct.calcsize(form)
+        size -= 1
+    else:
+        (size,), at = struct.unpack_from(form, data, at), at + struct.calcsize(form)
+    if size < 0 and not null:
+        raise ValueError("null in place of an array")
+    return max(size, 0), at

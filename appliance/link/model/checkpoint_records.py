@@ -36,7 +36,7 @@ from appliance.link.model.layout import LANES_MAX, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position, SourcePlace, Trial
-from appliance.link.model.remembered import fields, made, partition_of, reading, text, versioned, whole
+from appliance.link.model.remembered import count, fields, made, partition_of, reading, text, versioned, whole
 
 _VERSION = 1
 _OBEYED_VERSION = 2
@@ -172,12 +172,8 @@ def decode(record: Record) -> Remembered:
         partition, position = remembered
         held = headers(record.body)
         trial = Trial(*map(whole, json.loads(held[_TRIAL] or b""))) if _TRIAL in held else None
-        rebuilt = _count(held.get(_REBUILT))
+        rebuilt = count(held.get(_REBUILT))
         return partition, dataclasses.replace(position, tail=tail_of(held), rebuilt=rebuilt, trial=trial)
-
-
-def _count(digits: bytes | None) -> int | None:
-    return int(digits) if digits is not None and digits.isdigit() and len(digits) < 19 else None
 
 
 def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value
+from appliance.link.model.remembered import count
 
 _VERSION = 0
 _LENGTH, _PARTITION = struct.Struct(">h"), struct.Struct(">i")
@@ -99,8 +100,7 @@ def decode_heartbeat(record: Record) -> Heartbeat:
         destination, _ = _read_string(key, at)
         version, time = _HEARTBEAT.unpack_from(value)
         _require_version(version)
-        way = headers(record.body).get(_WAY)
-        return Heartbeat(source, destination, time, None if way is None else int(way))
+        return Heartbeat(source, destination, time, count(headers(record.body).get(_WAY)))
     except (ValueError, struct.error) as error:
         raise PeerError(f"no heartbeat of MirrorMaker 2 at offset {record.offset}: {error}") from error
 

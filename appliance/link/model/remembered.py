@@ -68,6 +68,11 @@ def whole(value: object, least: int = -(2**63), most: int = 2**63 - 1) -> int:
     return value
 
 
+def count(digits: bytes | None) -> int | None:
+    """The number in a header, in decimal digits; None: it is none of 64 bits."""
+    return int(digits) if digits is not None and digits.isdigit() and len(digits) < 19 else None
+
+
 def text(value: object, errors: str = "strict") -> str:
     """A text that is UTF-8, without half a surrogate pair."""
     if not isinstance(value, str):

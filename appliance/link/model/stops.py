@@ -10,6 +10,9 @@ from appliance.program import PROGRAM, quoted, topic_option
 FOLLOWING = "what follows begins at offset"
 """Ends a reason, with the source offset past the records that cannot be copied."""
 
+_DIGITS_MAX = 19
+"""Digits of the largest offset; Python reads no number of thousands."""
+
 _LARGER = "raise max.message.bytes"
 SETTINGS = {
     "MESSAGE_TOO_LARGE": _LARGER,
@@ -113,4 +116,4 @@ class Stop:
 
     def _offset(self, pattern: str, more: int = 0) -> str:
         found = re.search(pattern, self.reason)
-        return str(int(found[1]) + more) if found else ""
+        return str(int(found[1]) + more) if found and len(found[1]) <= _DIGITS_MAX else ""

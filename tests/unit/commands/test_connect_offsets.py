@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from appliance.commands.adoption.model.connect_offsets import ConnectOffsets
 from appliance.kafka.records.records import Record, body
 
@@ -39,4 +41,12 @@ def test_records_of_other_connectors_are_ignored() -> None:
     for key in (b'["heartbeat",{"sourceClusterAlias":"orange","targetClusterAlias":"grape"}]', b"[]", b"\xff", None):
         offsets.add(Record(0, 0, body(key, b'{"offset":1}')))
     offsets.add(Record(0, 0, body(b'["file",{"filename":"x"}]', b'{"position":7}')))
+    assert not offsets.following
+
+
+@pytest.mark.parametrize("place", ["5", "null", "[" * 50_000, '{"cluster":"orange","partition":1e999,"topic":"t"}'])
+def test_case_1063_a_key_of_another_form_is_ignored_as_another_connectors(place: str) -> None:
+    # Before, an adoption ended with AttributeError, RecursionError or OverflowError.
+    offsets = ConnectOffsets("orange")
+    offsets.add(Record(0, 0, body(f'["source",{place}]'.encode(), b'{"offset":1}')))
     assert not offsets.following

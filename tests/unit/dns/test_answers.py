@@ -1,7 +1,7 @@
 import ipaddress
 
 import pytest
-from dnslib import CLASS, EDNS0, QTYPE, RCODE, DNSQuestion, DNSRecord, EDNSOption
+from dnslib import CLASS, EDNS0, QTYPE, RCODE, RR, A, DNSQuestion, DNSRecord, EDNSOption
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,6 +92,14 @@ def test_a_cut_query_is_a_format_error_with_its_id():
     for size in range(12, len(message)):
         reply = dismissed(message[:size])
         assert (reply.header.id, reply.header.qr, reply.header.rcode) == (513, 1, RCODE.FORMERR)
+
+
+def test_case_1066_a_query_of_thousands_of_records_is_refused_before_they_are_read():
+    # Before, thirty such datagrams a second took a whole core from the tunnel's end, in which the shim runs.
+    message = DNSRecord.parse(query("b0.orange", identifier=8))
+    message.add_ar(EDNS0(), *[RR(".", ttl=0, rdata=A("0.0.0.0"))] * 5_000)
+    reply = dismissed(message.pack())
+    assert (reply.header.id, reply.header.rcode) == (8, RCODE.FORMERR)
 
 
 @pytest.mark.parametrize("record_class", [CLASS.CH, CLASS.CS, 254, 255, 4000])

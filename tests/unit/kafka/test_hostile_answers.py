@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.metadata.v11 import MetadataResponse
+from kio.schema.sasl_handshake.v1 import SaslHandshakeResponse
 from kio.static.protocol import ResponsePayload
 
 from appliance.errors import PeerError
@@ -36,6 +37,17 @@ def test_case_972_an_array_that_announces_more_items_than_bytes_reserves_nothing
     found = outcome(first, SIZE.pack(1) + b"\0" + bytes(4) + count)
     assert isinstance(found, PeerError)
     assert "an array of" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [(MetadataResponse, bytes(5) + b"\0"), (SaslHandshakeResponse, bytes(2) + b"\xff" * 4)]
+)
+def test_case_1060_null_in_place_of_an_array_is_the_peers_fault(kind: type[ResponsePayload], body: bytes) -> None:
+    # Before, whoever had asked got TypeError: a login, or the search for topics.
+    (first, *_) = exchanges(kind)
+    found = outcome(first, SIZE.pack(1) + body)
+    assert isinstance(found, PeerError)
+    assert "null in place of an array" in str(found)
 
 
 async def test_case_973_a_length_alone_reserves_no_memory() -> None:

@@ -164,6 +164,14 @@ def test_case_975_an_answer_that_no_token_endpoint_should_give_is_its_fault(stat
         _in_answer(cluster, "the endpoint", status, body.encode())
 
 
+@pytest.mark.parametrize("seconds", ["Infinity", "1e999", '"inf"'])
+def test_case_1065_a_token_that_is_said_to_last_for_ever_is_used_as_long_as_it_says_itself(seconds: str) -> None:
+    # Before, it was never renewed, so that no login was repeated with a newer one.
+    body = f'{{"access_token": "a", "expires_in": {seconds}}}'
+    cluster = parse(REQUIRED, Role.REPLICATOR).source
+    assert _in_answer(cluster, "the endpoint", 200, body.encode()).life == 60.0
+
+
 @given(st.integers(), st.binary(max_size=200))
 def test_no_answer_of_a_token_endpoint_raises_another_error(status: int, body: bytes) -> None:
     cluster = parse(REQUIRED, Role.REPLICATOR).source

@@ -54,6 +54,13 @@ def test_how_long_a_heartbeat_took_is_told_by_a_header_of_the_next() -> None:
     assert decode_heartbeat(record) == measured
 
 
+@pytest.mark.parametrize("way", [b"9" * 400, b"1_0", b"-5", b"", b"\xff"])
+def test_case_1062_how_long_a_heartbeat_took_is_unknown_where_the_header_is_no_number(way: bytes) -> None:
+    # A number of 400 digits, written by anybody to the heartbeats, ended the page of the link, and the metrics.
+    made = Record(0, HEARTBEAT.at, body(HEARTBEAT_KEY, HEARTBEAT_VALUE, [("way_ms", way)]))
+    assert decode_heartbeat(made) == HEARTBEAT
+
+
 @given(NAMES, NAMES, st.integers(0, 2**31 - 1), OFFSETS, OFFSETS, NAMES)
 def test_a_checkpoint_comes_back_as_it_was(
     group: str, topic: str, partition: int, upstream: int, downstream: int, metadata: str

@@ -90,6 +90,15 @@ def test_case_910_what_a_reason_quotes_chooses_no_remedy(head: str, kind: StopKi
     assert "900000" not in stop.remedies[-1].arguments
 
 
+@pytest.mark.parametrize(
+    "reason", ["t-0 offset {} is damaged", f"t-0: {FOLLOWING} {{}}", "t-0: copied: offsets {} to 5"]
+)
+def test_case_1061_a_number_that_is_no_offset_is_none_and_ends_no_view(reason: str) -> None:
+    # A position that others had written with a reason of 5,000 digits ended the status, and each page, with ValueError.
+    remedies = Stop(reason.format("1" * 5000), "t", 0, 5).remedies
+    assert remedies[-1].arguments == "resume --topic-name=t --partition 0 --from OFFSET"
+
+
 def test_a_record_that_ends_as_a_reason_does_names_no_offset() -> None:
     reason = f"t-0 offset 50 fails in the SQL of REPLICA_TRANSFORM_SQL_FILE: {FOLLOWING} 900000"
     assert Stop(reason, "t", 0, 50).remedies[-1].arguments.endswith("--from 51")

@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from appliance.errors import BatchCorrupt
+from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
+from appliance.link.model.remembered import fields, partition_of, reading, text, whole
 
 
 @dataclass(slots=True)
@@ -25,8 +26,9 @@ class ConnectOffsets:
     def add(self, record: Record) -> None:
         """Add a record; those of other connectors and clusters are ignored. The newest of a key holds."""
         try:
-            found = _decode(record, self.alias)
-        except (ValueError, KeyError, TypeError, BatchCorrupt):
+            with reading("the offsets of Kafka Connect", record):
+                found = _decode(record, self.alias)
+        except PeerError:
             return  # another connector's: each has a format of its own
         if found is None or self.connector not in ("", found[0]):
             return
@@ -51,5 +53,4 @@ def _decode(record: Record, alias: str) -> tuple[str, Partition, int | None] | N
     connector, place = json.loads(key or b"")
     if place.keys() != {"cluster", "partition", "topic"} or place["cluster"] != alias:
         return None
-    partition = str(place["topic"]), int(place["partition"])
-    return str(connector), partition, None if value is None else int(json.loads(value)["offset"])
+    return text(connector), partition_of(place), None if value is None else whole(fields(value)["offset"], 0, 2**63 - 2)
