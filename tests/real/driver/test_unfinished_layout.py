@@ -3,8 +3,12 @@
 import asyncio
 
 import pytest
-from tests.real.failover.test_promotion import Killed, command
-from tests.real.replicator.test_lanes import (
+
+from appliance.driver.layout_writer import LanesWriter
+from appliance.engine.model import map_growth
+from appliance.errors import LayoutChanging
+from tests.real.commands.test_promotion import Killed, command
+from tests.real.engine.test_lanes import (
     PARTITIONS,
     goes_on,
     in_their_lanes,
@@ -12,10 +16,6 @@ from tests.real.replicator.test_lanes import (
     laid_out,
     produce_everywhere,
 )
-
-from appliance.driver.layout_writer import LanesWriter
-from appliance.engine.model import map_growth
-from appliance.errors import LayoutChanging
 from tests.support.engine import Pair
 from tests.support.older_placing import place_as_an_older_release
 
