@@ -39,6 +39,7 @@ def document(snapshot: Snapshot) -> Json:
         "sql": _sql(snapshot.sql) if snapshot.sql else None,
         "audit": _audit(snapshot.audit) if snapshot.audit else None,
         "states": [_state(record) for record in snapshot.states],
+        "progress": None,  # of earlier releases: a published key stays
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
         "excluded": [{"topic": topic, "reason": reason} for topic, reason in snapshot.excluded],
