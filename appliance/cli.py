@@ -46,7 +46,6 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
     from appliance.settings.bound import Bound
     from appliance.spark.passed_conf import passed_conf, secrets_of
-    from appliance.spark.query_listener import listening
     from appliance.spark.tempdir import tempdir
 
     def bytes_per_second() -> int:
@@ -54,7 +53,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
 
     passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
-    with listening(settings.engine.monitoring.listener) as listener, tempdir(settings.replicator) as directory:
+    with tempdir(settings.replicator) as directory:
         async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
             from appliance.driver.replicator import Replicator
@@ -63,7 +62,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
 
             newest, audit = NewestGroups(), AuditProgress(settings.audit.path)
             replicator = Replicator(settings, jvm, stopping, bound, newest, audit)
-            async with console(settings, bound, newest, audit, replicator.problems, listener):
+            async with console(settings, bound, newest, audit, replicator.problems):
                 await replicator.run()
 
 

@@ -1,10 +1,10 @@
-"""The settings of what Spark and the replicator show of their work: Spark's page, its event log, the progress."""
+"""The settings of what Spark shows of its work: its page, its event log."""
 
 import re
 from dataclasses import dataclass
 from typing import Annotated
 
-from appliance.settings.parsers import matching, whole, yes_or_no
+from appliance.settings.parsers import whole, yes_or_no
 from appliance.settings.variable import Variable
 
 
@@ -16,7 +16,7 @@ def _folder(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSettings:
-    """``ui_port`` is the first to try, 0 for any; ``event_log`` and ``listener`` are empty if there is none."""
+    """``ui_port`` is the first to try, 0 for any; ``event_log`` is empty if there is none."""
 
     ui: Annotated[
         bool,
@@ -42,13 +42,5 @@ class MonitoringSettings:
             "SPARK_EVENT_LOG_DIR",
             "Folder of Spark's event log, for its history server: a path or a URL; empty: no log.",
             _folder,
-        ),
-    ]
-    listener: Annotated[
-        str,
-        Variable(
-            "PROGRESS_LISTENER",
-            "Python that is told the progress, MODULE:NAME or /path/FILE.py:NAME (docs/spark.md); empty: none.",
-            matching(r"(/\S*/\w+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*|", "MODULE:NAME or /path/FILE.py:NAME"),
         ),
     ]

@@ -244,7 +244,7 @@ class EngineSettings:
         float,
         Variable(
             "SLICE_SECONDS",
-            "Seconds between two log lines with the records that each task has copied, and with the progress.",
+            "Seconds between two log lines with the records that each task has copied.",
             seconds(1, 3600),
             "60",
         ),

@@ -21,5 +21,6 @@ GONE = {
     "TUNNEL_SSH_BASTION_KEY_FILE": "use TUNNEL_SSH_KEY_FILE",
     "TUNNEL_SSH_BASTION_HOST_KEYS_FILE": "use TUNNEL_SSH_HOST_KEYS_FILE",
     "LANES_BALANCE": "the replicator moves no partitions by itself any more; use `appliance lanes --balance`",
+    "PROGRESS_LISTENER": "there is no listener any more; read `appliance status --json`, or /metrics on CONSOLE_LISTEN",
 }
 """Variables that an older setenv.sh may hold, with their replacements."""

@@ -1,11 +1,10 @@
 """Spark, below everything that copies: it runs and calls functions, and knows neither lanes nor SQL.
 
-``session``, ``py4j_gateway`` and ``query_listener`` import PySpark, and no other file of this folder.
+``session`` and ``py4j_gateway`` import PySpark, and no other file of this folder.
 
 - ``session``, ``spark_error``, ``spark_jvm``, ``submitted``, ``py4j_gateway``, ``tempdir``: Spark's driver.
 - ``configuration``, ``passed_conf``: its settings; pure.
 - ``host``: the release and the settings of a task's host.
-- ``query_listener``: the listener of the progress.
 - ``local_spark``: a Spark of a command's own.
 - ``standalone``: a Spark cluster of one's own.
 """

@@ -1,4 +1,4 @@
-"""Spark, seen from the driver: only this, ``py4j_gateway``, ``daemon`` and ``query_listener`` import PySpark.
+"""Spark, seen from the driver: only this, ``py4j_gateway`` and ``daemon`` import PySpark.
 
 Spark places the tasks and restarts them when they fail. Correctness does not depend on it: the second try of a task
 fences the first.

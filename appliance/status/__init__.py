@@ -4,6 +4,5 @@
 - ``collect``, ``tail``, ``open_transactions``: collect the facts of both clusters.
 - ``watcher``: collects again and again, and keeps the newest snapshot.
 - ``running``: asks the running replicator of this VM.
-- ``progress_reports``: the progress, to the log and to a listener.
 - ``command``, ``service``: at the terminal, and over HTTP.
 """

@@ -23,7 +23,6 @@ from appliance.settings.values import Settings
 from appliance.status.model.document import document, health, is_fresh
 from appliance.status.model.metrics import exposition
 from appliance.status.model.running import Running
-from appliance.status.progress_reports import ProgressListener, ProgressReports
 from appliance.status.watcher import Watcher
 
 log = logging.getLogger("appliance.status")
@@ -36,14 +35,9 @@ _PARTITIONS_A_SECOND = 700
 
 @contextlib.asynccontextmanager
 async def console(
-    settings: Settings,
-    bound: Bound,
-    newest: NewestGroups,
-    audit: AuditProgress,
-    problems: Problems,
-    listener: ProgressListener | None = None,
+    settings: Settings, bound: Bound, newest: NewestGroups, audit: AuditProgress, problems: Problems
 ) -> AsyncIterator[None]:
-    """Watch and serve while the block runs, and report the progress.
+    """Watch and serve while the block runs.
 
     ``problems`` are the replicator's open ones.
     """
@@ -53,21 +47,19 @@ async def console(
 
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         watcher = Watcher(settings, source, destination, bound, newest, audit, running)
-        reports = ProgressReports(settings.engine.summary_seconds, listener)
-        server = HttpServer(Pages(watcher, reports).page)
+        server = HttpServer(Pages(watcher).page)
         async with in_background(
             log,
             "the console failed to {}; copying goes on",
-            watch=lambda: _watch(watcher, reports),
+            watch=lambda: _watch(watcher),
             serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
         ):
             yield
 
 
-async def _watch(watcher: Watcher, reports: ProgressReports) -> None:
+async def _watch(watcher: Watcher) -> None:
     while True:
         snapshot = await watcher.collect()
-        reports.seen(snapshot)
         count = sum(len(topic.partitions) for topic in snapshot.topics)
         await asyncio.sleep(min(_PAUSE_MAX, max(_PAUSE, count / _PARTITIONS_A_SECOND)))
 
@@ -75,9 +67,8 @@ async def _watch(watcher: Watcher, reports: ProgressReports) -> None:
 class Pages:
     """The pages of the newest snapshot. Another thread makes them into text, since that can take a while."""
 
-    def __init__(self, watcher: Watcher, reports: ProgressReports) -> None:
+    def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        self._reports = reports
         self._by_path: dict[str, Callable[[], Page]] = {
             "/health": self._health,
             "/metrics": self._metrics,
@@ -104,4 +95,4 @@ class Pages:
         snapshot = self._watcher.snapshot
         if snapshot is None:
             return json_page(health(None, now_ms())[1], 503)
-        return json_page(document(snapshot, self._reports.last))
+        return json_page(document(snapshot))

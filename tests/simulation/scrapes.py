@@ -15,7 +15,6 @@ from appliance.kafka.client.clock import now_ms
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running
-from appliance.status.progress_reports import ProgressReports
 from appliance.status.service import Pages, _watch
 from appliance.status.watcher import Watcher
 from deploy.monitoring.alerts import REPLICATOR_ALERTS, REPLICATOR_JOB
@@ -135,6 +134,5 @@ class Console:
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
         known = self.groups, self.audit, running
         watcher = Watcher(self._settings, at_source, at_destination, bound, *known)
-        reports = ProgressReports(self._settings.engine.summary_seconds)
-        self.pages = Pages(watcher, reports)
-        await _watch(watcher, reports)
+        self.pages = Pages(watcher)
+        await _watch(watcher)

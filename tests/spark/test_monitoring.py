@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import secrets
 import urllib.error
 import urllib.request
@@ -94,50 +93,6 @@ async def test_without_being_asked_spark_serves_no_page(pair: Pair, tmp_path: Pa
         (java,) = (process for process in family(replicator.pid) if runs(process, DRIVER))
         assert "Spark's page" not in replicator.log_file.read_text()
         assert len(listeners(java)) == 2  # RPC and blocks
-
-
-LISTENER = """
-import json
-from pathlib import Path
-from pyspark.sql.streaming import StreamingQueryListener
-
-class Listener(StreamingQueryListener):
-    def write(self, *what):
-        with open(Path(__file__).with_suffix(".told"), "a") as file:
-            print(json.dumps(what), file=file)
-
-    def onQueryStarted(self, event):
-        self.write("started", event.name, str(event.id))
-
-    def onQueryProgress(self, event):
-        self.write("progress", event.progress.numInputRows, event.progress.sources[0].endOffset)
-
-    def onQueryTerminated(self, event):
-        self.write("terminated", event.exception, str(event.id))
-"""
-
-
-@pytest.mark.release  # held by tests/unit/spark/test_query_listener.py
-async def test_a_listener_of_pyspark_is_told_how_a_run_starts_goes_on_and_ends(pair: Pair, tmp_path: Path) -> None:
-    (tmp_path / "listener.py").write_text(LISTENER)
-    changed = {"SLICE_SECONDS": "1", "PROGRESS_LISTENER": f"{tmp_path}/listener.py:Listener"}
-    async with copying(pair, tmp_path, **changed) as replicator:
-        page = f"http://{await replicator.wait_for_address('status: listening', PATIENCE)}/status"
-        told = tmp_path / "listener.told"
-        async with asyncio.timeout(PATIENCE):
-            while not told.exists():
-                await asyncio.sleep(0.1)
-        orders = f"orders-{pair.tag}"
-        produce(pair.producer(), orders, 7)
-        ended = json.dumps({orders: {"0": 17}})
-        line = await replicator.wait_for_line(rf'progress \{{.*"endOffset": {re.escape(ended)}', PATIENCE)
-        logged = json.loads(line.partition(" progress ")[2])
-        with await asyncio.to_thread(urllib.request.urlopen, page) as answer:
-            assert json.load(answer)["progress"]["id"] == logged["id"]
-    first, *between, last = (json.loads(line) for line in told.read_text().splitlines())
-    assert first == ["started", f"replicator-{pair.tag}", logged["id"]]
-    assert ["progress", logged["numInputRows"], ended] in between
-    assert last == ["terminated", None, logged["id"]]
 
 
 @pytest.mark.release  # the page of a running Spark shows the same

@@ -75,7 +75,7 @@ ENGINE = EngineSettings(
     spark_driver_host="",
     spark_driver_port=0,
     spark_driver_memory="512m",
-    monitoring=MonitoringSettings(ui=False, ui_port=0, event_log="", listener=""),
+    monitoring=MonitoringSettings(ui=False, ui_port=0, event_log=""),
 )
 
 

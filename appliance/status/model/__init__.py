@@ -3,7 +3,6 @@
 - ``facts``: committed facts of both clusters.
 - ``compose``, ``snapshot``: the snapshot, and how it follows from facts.
 - ``running``: the part of a snapshot that only the running replicator knows.
-- ``progress``: what was copied between two snapshots, in Structured Streaming's shape.
 - ``messages``: problems and remarks, in sentences.
 - ``table``, ``document``, ``metrics``: the snapshot at a terminal, as JSON with its health, as metrics.
 """

@@ -20,8 +20,8 @@ from appliance.status.model.snapshot import (
 Json = dict[str, object]
 
 
-def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
-    """The JSON object of a snapshot; ``progress`` is the newest one that a running replicator has reported."""
+def document(snapshot: Snapshot) -> Json:
+    """The JSON object of a snapshot."""
     heartbeat = snapshot.heartbeat
     return {
         "replicator": snapshot.replicator,
@@ -39,7 +39,7 @@ def document(snapshot: Snapshot, progress: Json | None = None) -> Json:
         "sql": _sql(snapshot.sql) if snapshot.sql else None,
         "audit": _audit(snapshot.audit) if snapshot.audit else None,
         "states": [_state(record) for record in snapshot.states],
-        "progress": progress,
+        "progress": None,  # of earlier releases: a published key stays
         "lanes": [_lane(lane) for lane in snapshot.lanes],
         "topics": [_topic(topic) for topic in snapshot.topics],
         "excluded": [{"topic": topic, "reason": reason} for topic, reason in snapshot.excluded],
