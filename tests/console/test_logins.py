@@ -75,7 +75,7 @@ async def test_a_viewer_logs_in_reads_every_page_and_commands_nothing(
     seen = seen_elsewhere
     async with page_with_logins(lasting, issuer) as page:
         await asyncio.to_thread(log_in, seen, f"{page}/", "bob")
-        await asyncio.to_thread(seen.wait_for, "orange-grape")
+        await asyncio.to_thread(seen.wait_for, "orange → grape")
         assert seen.driver.current_url == f"{page}/links/orange-grape/overview"
         await asyncio.to_thread(seen.open, f"{page}/links/orange-grape/actions")
         await asyncio.to_thread(seen.wait_for, "bob reads, and sends no commands.")

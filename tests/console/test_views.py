@@ -5,10 +5,10 @@ import json
 
 import aiohttp
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from tests.console.browser import Browser, browser
 from tests.console.conftest import Center
+from tests.support.groups import commit
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -63,9 +63,7 @@ async def test_a_group_is_shown_with_its_staleness(lasting: Center, seen: Browse
 
 
 def _group_shown(center: Center, seen: Browser) -> None:
-    consumer = Consumer({**center.link.orange.client_configuration(), "group.id": "billing"})
-    consumer.commit(offsets=[TopicPartition("orders", 0, 50)], asynchronous=False)
-    consumer.close()
+    commit(center.link.orange, "billing", {("orders", 0): 50})
     seen.open(f"{center.page}groups")
     seen.wait_for("billing")
     (row,) = (row.text for row in seen.find("tbody tr") if "billing" in row.text)
