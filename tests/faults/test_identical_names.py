@@ -100,7 +100,7 @@ async def directions(mesh: Mesh, directory: Path) -> AsyncIterator[list[Directio
         await asyncio.gather(*(each.end() for each in found))
 
 
-@pytest.mark.release  # held by tests/real/engine/test_identical_names.py
+@pytest.mark.release  # held by tests/real/active_active/test_identical_names.py
 async def test_each_record_is_on_both_sides_once_whatever_process_was_killed(
     pair: Pair, tmp_path: Path, chance: random.Random
 ) -> None:
