@@ -22,9 +22,6 @@ async def stretches(
     """The next stretch of each lane that is ``behind``, and True if its log ends there.
 
     None in its place: the log ends before the offset that was read last, or did, and holds other records there.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
     starts = await list_offsets(
         cluster, metadata, [(topic.name, lane) for lane in behind if lanes[lane].read_to < 0], Bound.START

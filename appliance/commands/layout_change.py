@@ -73,7 +73,6 @@ async def find_positions(operation: Operation) -> PositionsTopic:
 
     Raises:
         LinkRefused: there is no such link, or it is damaged.
-        Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
     """
     naming, destination = operation.naming, operation.destination
     known = (await destination.metadata([naming.positions_topic])).topics.get(naming.positions_topic)

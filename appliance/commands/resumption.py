@@ -181,7 +181,6 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
 
     Raises:
         SettingsError: a partition ends before the offset.
-        Unreachable, BrokerBusy, BrokerRefused: as everywhere.
     """
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     partitions = [replica.source for replica in replicas]

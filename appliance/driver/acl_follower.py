@@ -62,7 +62,6 @@ class AclFollower:
 
         Raises:
             BrokerRefused: a cluster does not list its ACLs.
-            Unreachable, BrokerBusy: as everywhere.
         """
         copied = copied_acls(await topic_acls(self.source), copies, self.link)
         names = set(copies.values())

@@ -62,9 +62,6 @@ class ConfigFollower:
         """Compare the copies of these source topics with them, and change nothing.
 
         The registry has been read; the replicas are those of all topics.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
         copies = {name: self.naming.destination(name) for name in topics}
         at_source, undescribed = await try_describe(self.source, topics)
@@ -92,11 +89,7 @@ class ConfigFollower:
         return found
 
     async def follow(self, topics: Collection[str], replicas: Collection[Replica]) -> Mapping[str, Mapping[str, str]]:
-        """Update the copies of these source topics, unless CONFIGS_SYNC=no; missing settings, with their reasons.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
-        """
+        """Update the copies of these source topics, unless CONFIGS_SYNC=no; missing settings, with their reasons."""
         told = {subject for subject in self.problems.open if subject.startswith(CONFIGS)}
         for gone in told - {CONFIGS + each.source_topic for each in replicas}:
             self.problems.over(gone)

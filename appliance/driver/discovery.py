@@ -92,7 +92,6 @@ class TopicDiscovery:
 
         Raises:
             LinkRefused: the link was deleted.
-            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
         """
         await self._registry.refresh()
         unreadable = self._registry.unreadable.items()

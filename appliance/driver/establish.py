@@ -106,7 +106,6 @@ class Establishing:
             LinkRefused: it has changed.
             LayoutChanging: a command is changing its layout.
             Fenced: another replicator is making it.
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         registry = self._registry
         await registry.refresh()
@@ -154,7 +153,6 @@ class Establishing:
 
         Raises:
             BrokerBusy: it stays invisible for long.
-            Unreachable, BrokerRefused, PeerError: as everywhere.
         """
         return await retry_while_busy(self._look_if_shown)
 
@@ -174,7 +172,6 @@ class Establishing:
 
         Raises:
             LinkRefused: it does not exist, or may not continue.
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         topic = await self.look()
         if fault := await self.fault(topic):

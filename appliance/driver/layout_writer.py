@@ -62,7 +62,6 @@ class LanesWriter:
 
         Raises:
             LinkRefused: the link record is gone.
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         found = self._partitions(self._positions)
         checkpoints = self._whole(await peek_checkpoints(self.destination, self._positions, found))

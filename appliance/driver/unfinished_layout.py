@@ -34,7 +34,6 @@ async def end_unfinished(destination: Cluster, naming: Naming, timeout: float) -
     Raises:
         Fenced: a command, or another start, does something about it.
         LinkRefused: the link record is gone.
-        Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
     """
     writer = LanesWriter(destination, naming, timeout, uuid.uuid4().hex)
     await writer.take_id()

@@ -99,9 +99,6 @@ class Reader:
         """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.
 
         A negative time, that of a record without one, is older than all: its offset is the position.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as above.
         """
         if timestamp < 0:
             return self.position

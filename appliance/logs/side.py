@@ -43,7 +43,7 @@ class Side:
         """True when there is a record to compare; continues reading when there is none yet.
 
         Raises:
-            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+            PartitionStopped, BatchCorrupt: as ``Reader.read``.
         """
         while not self.stream:
             patience = 0.0 if self._deadline is None else self._deadline - time.monotonic()
@@ -64,7 +64,7 @@ class Side:
         """Number of records left up to the log's end, including the stream's.
 
         Raises:
-            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+            PartitionStopped, BatchCorrupt: as ``Reader.read``.
         """
         return await self.count_between(self.stream.position, self.log.end)
 
@@ -81,7 +81,7 @@ class Side:
         """The anchor of the records to compare, of which there is at least one.
 
         Raises:
-            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+            PartitionStopped, BatchCorrupt: as ``Reader.read``.
         """
         found = anchor(self.stream.ahead(ANCHOR_RECORDS))
         while not found.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
@@ -101,7 +101,7 @@ class Side:
         """Search for the other side's anchor.
 
         Raises:
-            PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+            PartitionStopped, BatchCorrupt: as ``Reader.read``.
         """
         start = await self.offset_at(sought.timestamp)
         if start is None:

@@ -44,9 +44,6 @@ class PositionsTail:
         """Read the newly committed records, to their end; ``metadata`` is the destination's.
 
         If it is cancelled at any await, the next call continues there. Without the topic there are no checkpoints.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
         """
         topic = metadata.topics.get(self._topic)
         if topic is None:

@@ -44,7 +44,7 @@ class TcpDialler:
         """Connect the channel that ``make`` makes.
 
         Raises:
-            TimedOut, OutOfDescriptors, Unreachable: as ``stream.dial``.
+            TimedOut, OutOfDescriptors: as ``stream.dial``.
         """
         return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 

@@ -92,7 +92,6 @@ class TlsProbe:
 
         Raises:
             IdentityRefused: it does not accept our identity.
-            Unreachable, PeerError: as ``greet``.
         """
         if self._greeted is None:
             await self.greet()
@@ -107,11 +106,7 @@ class TlsProbe:
         return Asked(answer.error(), skew)
 
     async def skew(self) -> float | None:
-        """Seconds by which the server's clock is ahead of ours, roughly, if it answers a hello of another time at all.
-
-        Raises:
-            Unreachable, PeerError: as ``greet``.
-        """
+        """Seconds by which the server's clock is ahead of ours, roughly, if it answers a hello of another time at all."""
         for seconds in _SKEWS:
             for ahead in (seconds, -seconds):
                 for known in self._identity.every_known:

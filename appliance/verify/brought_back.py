@@ -16,9 +16,6 @@ async def brought_back(
     """What the link's failbacks have brought back from these copies, by the maps of the link in reverse.
 
     What came from a copy that was made anew since has passed the SQL on its way to the present one.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere.
     """
     maps = OffsetMaps(source, naming.failback)
     await maps.read({each.copy for each in replicas})

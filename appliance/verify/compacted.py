@@ -27,7 +27,7 @@ async def verify_newest_records(
     taken the only one of a key that was copied.
 
     Raises:
-        PartitionStopped, BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``Reader.read``.
+        PartitionStopped, BatchCorrupt: as ``Reader.read``.
     """
     tally, low = Tally(), 0
     theirs = destination

@@ -87,7 +87,6 @@ class Verification:
 
         Raises:
             SettingsError: a named topic is not copied, or no existing topic matches the settings.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``ended``.
         """
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
         await self._look()
@@ -110,11 +109,7 @@ class Verification:
         return Plan(await self._jobs(source, destination, led), verdicts)
 
     async def sql(self, plan: Plan) -> Mapping[Partition, PartitionSql]:
-        """The SQL of those partitions of a plan whose records have passed any.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as ``ended``.
-        """
+        """The SQL of those partitions of a plan whose records have passed any."""
         replicas = [job.replica for job in plan.jobs]
         if not sql_of(self._sql_changes, replicas, {}):
             return {}

@@ -88,7 +88,6 @@ class LinkStates:
 
         Raises:
             LinkRefused: there is no such link, or it must not continue as it is.
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as everywhere.
         """
         name = self.naming.positions_topic
         known = (await self.destination.metadata([name])).topics.get(name)
@@ -158,16 +157,12 @@ class LinkStates:
         """Write records that change no state, given the valid states, into the first lane alone.
 
         Raises:
-            Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``records``.
+            LinkRefused: as ``change``, or as ``records``.
         """
         await self._in_lane(0, lambda lane: self._write(lane, records(lane.checkpoint.states)))
 
     async def leave_name(self, index: int) -> None:
-        """Take a lane and leave the operator's name there: a running replicator takes the lane back.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused: as ``change``.
-        """
+        """Take a lane and leave the operator's name there: a running replicator takes the lane back."""
         await self._in_lane(index, lambda lane: self._write(lane, ()))
 
     async def move(self, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
@@ -177,7 +172,7 @@ class LinkStates:
         skips them.
 
         Raises:
-            Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``, or as ``moves``.
+            LinkRefused: as ``change``, or as ``moves``.
         """
 
         async def write(lane: Lane) -> None:
@@ -193,7 +188,7 @@ class LinkStates:
         """Delete the positions of topics, and their maps of offsets, from a lane.
 
         Raises:
-            Unreachable, BrokerBusy, BrokerRefused, LinkRefused: as ``change``.
+            LinkRefused: as ``change``.
         """
 
         async def write(lane: Lane) -> None:

@@ -68,7 +68,6 @@ async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> Par
 
     Raises:
         BrokerBusy: the leader is not known, or does not know yet where its log ends; ask again.
-        Unreachable, BrokerRefused: as everywhere.
     """
     key = buffer.key
     metadata = await source.metadata([key[0]])

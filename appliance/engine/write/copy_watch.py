@@ -88,7 +88,7 @@ class MapCleaner:
         transaction.
 
         Raises:
-            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
+            Fenced: as ``Lane.commit``.
         """
         now = loop_seconds()
         self._due = now + _STARTS_INTERVAL if self._due is None else self._due

@@ -254,7 +254,7 @@ class Lane:
         """Write records other than positions and gaps into the lane's partition, in their own transaction.
 
         Raises:
-            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+            Fenced: as ``commit``.
         """
         await self._write((), lambda *_: {self._positions: records})
 
@@ -262,7 +262,7 @@ class Lane:
         """Forget these positions and map segments; leaves the owner's name, in the same transaction.
 
         Raises:
-            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+            Fenced: as ``commit``.
         """
         now = now_ms()
         records = [encode_forgotten(partition, now) for partition in partitions]
@@ -274,7 +274,7 @@ class Lane:
         """Write segments of the maps of the lane's partitions, in transactions of their own.
 
         Raises:
-            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+            Fenced: as ``commit``.
         """
         for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
             some = segments[at : at + _SEGMENTS_A_COMMIT]
@@ -309,7 +309,7 @@ class Lane:
         """Drop segments below the starts of the copies, as many as fit one transaction; their number.
 
         Raises:
-            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``commit``.
+            Fenced: as ``commit``.
         """
         if not self.keeps_offsets:
             return 0

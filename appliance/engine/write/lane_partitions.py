@@ -124,7 +124,7 @@ class LanePartitions:
         """Take in the partitions checked by now.
 
         Raises:
-            Fenced, Unreachable, BrokerBusy, BrokerRefused: as ``Lane.commit``.
+            Fenced: as ``Lane.commit``.
         """
         done = [look for look in self._looks if look.done()]
         assigned, subject = set(self.replicas if done else ()), f"lane {self.lane.index} admission"

@@ -96,7 +96,6 @@ async def topic_acls(cluster: Cluster) -> list[AclBinding]:
 
     Raises:
         BrokerRefused: they are not listed; the text names the missing right.
-        Unreachable, BrokerBusy: as everywhere.
     """
     connection = await _able(cluster, DescribeAclsRequest)
     request = DescribeAclsRequest(

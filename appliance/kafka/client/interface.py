@@ -136,7 +136,6 @@ class Cluster(Protocol):
 
         Raises:
             BrokerBusy: it is unknown yet.
-            BrokerRefused, Unreachable: as everywhere.
         """
         ...
 

@@ -117,7 +117,6 @@ class NewestStates:
 
         Raises:
             BrokerBusy: the positions topic existed, and is no longer shown.
-            Unreachable, BrokerRefused, PeerError: as everywhere.
         """
         return {topic: state for first in await self.checkpoints(1) for topic, state in first.states.items()}
 
@@ -157,9 +156,6 @@ class NewestStates:
 
         No epoch fences a request that makes, grows or configures a topic, so it must be sent right after this. A
         process that was suspended since its last look may have missed a promotion.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused, PeerError: as ``read``.
         """
         states = await self.read()
         return {topic for topic in topics if effective(states, topic) is CopyState.ACTIVE}

@@ -29,21 +29,13 @@ class SourceRules:
         self._registry = Registry(self.source, self.naming.replicator, api_key="SOURCE_API_KEY")
 
     async def unfit(self, topics: Mapping[str, Topic]) -> dict[str, str]:
-        """The reasons not to copy, by topic of the cluster.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
-        """
+        """The reasons not to copy, by topic of the cluster."""
         wanted = self.naming.copied(topics)
         compacted = await self._compacted(wanted) if self.naming.shared and not self.one_writer else {}
         return compacted | await self.circles(wanted)
 
     async def circles(self, topics: Iterable[Topic]) -> dict[str, str]:
-        """The same, of the topics whose records would travel in circles; other names show where a copy came from.
-
-        Raises:
-            Unreachable, BrokerBusy, BrokerRefused: as everywhere.
-        """
+        """The same, of the topics whose records would travel in circles; other names show where a copy came from."""
         if self.naming.kind not in _WITHOUT_ORIGIN:
             return {}
         await self._registry.refresh()

@@ -177,11 +177,7 @@ def decode(record: Record) -> Remembered:
 
 
 def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:
-    """Decode only the newest record of each key; each comes with its offset.
-
-    Raises:
-        PeerError: as ``decode``.
-    """
+    """Decode only the newest record of each key; each comes with its offset."""
     last = {key_and_value(record.body)[0]: record for record in records}
     return ((record.offset, decode(record)) for record in last.values())
 

@@ -107,22 +107,14 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
 
 
 def segment_key(record: Record) -> SegmentKey:
-    """The key of a segment, without decoding the segment.
-
-    Raises:
-        PeerError: as above.
-    """
+    """The key of a segment, without decoding the segment."""
     with reading(_TOPIC, record):
         key = fields(key_and_value(record.body)[0])
         return partition_of(key), whole(key["from"])
 
 
 def decode_bounds(record: Record) -> tuple[SegmentKey, int | None]:
-    """The key of a segment, and the offset at which its copies end; None for a tombstone.
-
-    Raises:
-        PeerError: as above.
-    """
+    """The key of a segment, and the offset at which its copies end; None for a tombstone."""
     of = segment_key(record)
     _, value_bytes = key_and_value(record.body)
     with reading(_TOPIC, record):
