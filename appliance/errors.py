@@ -7,8 +7,8 @@ questions, so that no caller parses a message:
 - *does trying again help*: ``retriable``;
 - *what does the process exit with*: ``exit_code``.
 
-Whatever asks a cluster may raise four: ``Unreachable``, ``BrokerBusy``, ``BrokerRefused``, ``PeerError``, the last one also
-what decodes. A docstring names them only where they mean something more.
+Whatever asks a cluster may raise four: ``Unreachable``, ``BrokerBusy``, ``BrokerRefused``, ``PeerError``, the last one
+also what decodes. A docstring names them only where they mean something more.
 
 The message is one line, and names the thing to change. Brokers and records say some of its words, so it is bounded.
 """

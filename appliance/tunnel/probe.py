@@ -106,7 +106,7 @@ class TlsProbe:
         return Asked(answer.error(), skew)
 
     async def skew(self) -> float | None:
-        """Seconds by which the server's clock is ahead of ours, roughly, if it answers a hello of another time at all."""
+        """Seconds by which the server's clock is ahead of ours, roughly, if it answers a hello of another time."""
         for seconds in _SKEWS:
             for ahead in (seconds, -seconds):
                 for known in self._identity.every_known:
