@@ -218,7 +218,7 @@ def test_case_490_of_a_copy_with_a_loss_whose_place_no_leader_knows_only_the_new
     (topic,) = link.source.topics.values()
     copy = link.destination.topics[link.naming.destination(topic.name)].logs[0]
     old = copy.end
-    for module in ("replicator.write.copies", "link.client.log_ends"):
+    for module in ("engine.write.copies", "link.client.log_ends"):
         monkeypatch.setattr(f"appliance.{module}.epoch_ends", unanswered)
     copy.truncate(12)
     link.destination.lead(copy, copy.leader)
@@ -250,7 +250,7 @@ def test_case_490_a_partition_stops_for_such_a_loss_only_when_its_map_can_be_cut
     link = two_lanes()
     (topic,) = link.source.topics.values()
     copy = link.destination.topics[link.naming.destination(topic.name)].logs[0]
-    for module in ("replicator.write.copies", "link.client.log_ends"):
+    for module in ("engine.write.copies", "link.client.log_ends"):
         monkeypatch.setattr(f"appliance.{module}.epoch_ends", unanswered)
     maps = OffsetMaps(link.at_destination, link.naming)
     with monkeypatch.context() as patch:

@@ -304,7 +304,7 @@ def shortened(link: Stopped, monkeypatch: pytest.MonkeyPatch, *, is_known: bool)
         async def unanswered(*_: object) -> tuple[dict[Any, int], dict[Any, ApplianceError]]:
             return {}, {}
 
-        for module in ("replicator.write.copies", "link.client.log_ends"):
+        for module in ("engine.write.copies", "link.client.log_ends"):
             monkeypatch.setattr(f"appliance.{module}.epoch_ends", unanswered)
         while copy.end < end - 2:
             link.write(copy)

@@ -1,6 +1,7 @@
 """For every kind of stop, each remedy that the status prints is run as it is printed, and the partition goes on."""
 
 import asyncio
+import contextlib
 import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
@@ -175,8 +176,7 @@ def play(link: Stopped, sql: Any) -> None:
 
     class Task(processes.TaskRunner):
         def __init__(self, *arguments: Any) -> None:
-            super().__init__(*arguments)
-            self._sql = sql
+            super().__init__(*arguments, transforming=lambda _: contextlib.nullcontext(sql))
 
     link.monkeypatch.setattr(processes, "TaskRunner", Task)
     link.restart()
