@@ -2,18 +2,18 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping
 
+from kio.schema.errors import ErrorCode
+
 from appliance.audit.model.entries import Stretch, stretch
 from appliance.audit.model.state import LaneKnown
-from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Topic
 
 _LANE_BYTES = 1024 * 1024
 _LIMITS = FetchLimits(4 * _LANE_BYTES, wait=0)
-_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
 async def stretches(
@@ -21,7 +21,8 @@ async def stretches(
 ) -> AsyncIterator[tuple[int, Stretch | None, bool]]:
     """The next stretch of each lane that is ``behind``, and True if its log ends there.
 
-    None in its place: the log ends before the offset that was read last, or did, and holds other records there.
+    None in its place: the log ends before the offset that was read last, or did, and holds other records there; or it
+    begins after that offset.
     """
     starts = await list_offsets(
         cluster, metadata, [(topic.name, lane) for lane in behind if lanes[lane].read_to < 0], Bound.START
@@ -38,21 +39,9 @@ async def stretches(
         ]
         for fetched in await fetch(connection, wanted, _LIMITS):
             lane = fetched.partition[1]
-            try:
-                check(fetched.error, f"fetch {topic.name}-{lane}")
-            except BrokerRefused as error:
-                if error.code != _OUT_OF_RANGE:
-                    raise
-                yield lane, await _from_the_start(cluster, metadata, fetched, offsets[lane]), False
-            else:
-                if fetched.diverges is not None:
-                    yield lane, None, False
-                    continue
-                read = stretch(fetched.batches(), fetched.aborted, offsets[lane])
-                yield lane, read, read.following >= fetched.stable_end
-
-
-async def _from_the_start(cluster: KafkaCluster, metadata: Metadata, fetched: Fetched, offset: int) -> Stretch | None:
-    """An empty stretch up to the log's start, if that lies further on: the records before it are gone."""
-    start = (await list_offsets(cluster, metadata, [fetched.partition], Bound.START))[fetched.partition]
-    return Stretch((), start, start) if start > offset else None
+            if fetched.error is ErrorCode.offset_out_of_range or fetched.diverges is not None:
+                yield lane, None, False
+                continue
+            check(fetched.error, f"fetch {topic.name}-{lane}")
+            read = stretch(fetched.batches(), fetched.aborted, offsets[lane])
+            yield lane, read, read.following >= fetched.stable_end

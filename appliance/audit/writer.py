@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from appliance.audit.lanes import stretches
 from appliance.audit.log import AuditLog
-from appliance.audit.model.entries import ANY_DAY, Stretch
+from appliance.audit.model.entries import ANY_DAY, DAY_MS, Stretch
 from appliance.audit.model.files import Claim, DataFile, day_of
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.rows import AuditRow
@@ -28,7 +28,9 @@ from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.clusters import destination_cluster
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
 from appliance.settings.audit import AuditSettings
 from appliance.settings.values import Settings
@@ -149,25 +151,19 @@ class AuditWriter:
         self._state, self._number = state, opened.number
 
     async def _rows_of(self, claim: Claim, state: AuditState, metadata: Metadata, topic: Topic) -> list[AuditRow]:
-        """The rows of a claim whose writer was killed: up to the same offsets, from the state before.
+        """The rows of a claim whose writer was killed, or suspended: up to the same offsets, from the state before.
 
-        They are the same as its own, as it may only be suspended: so a log that it found cut is read again here too.
+        A log that was truncated is left as it was: the next step says so, in a write of its own.
         """
         state.of_topic(topic.id)
         rows: list[AuditRow] = []
-        for lane, to in claim.lanes.items():
-            if state.lanes.setdefault(lane, LaneKnown()).read_to > to:
-                state.lane_cut(lane)
-        behind = {lane for lane, to in claim.lanes.items() if state.lanes[lane].read_to < to}
+        behind = {lane for lane, to in claim.lanes.items() if state.lanes.setdefault(lane, LaneKnown()).read_to < to}
         waits = True
         while behind:
             ends = {lane: state.lanes[lane].read_to for lane in behind}
             async for lane, read, _ in stretches(self._cluster, metadata, topic, state.lanes, sorted(behind)):
                 to = claim.lanes[lane]
-                if read is None:
-                    state.lane_cut(lane)
-                    continue
-                if read.following <= state.lanes[lane].read_to:
+                if read is None or read.following <= state.lanes[lane].read_to:
                     behind.discard(lane)  # the log is shorter than it was
                     continue
                 rows += await self._taken(state, lane, read.before(to), ANY_DAY, waits)
@@ -191,17 +187,13 @@ class AuditWriter:
         behind: list[int] = []
         self._another_day = False
         waited = {lane: known.read_to for lane, known in lanes.items() if known.waits_for}
-        # First the lost ends: partitions may have gone to other lanes since.
         found = [each async for each in stretches(self._cluster, metadata, topic, lanes, order)]
-        for lane, read, is_all in sorted(found, key=lambda each: each[1] is not None):
-            if read is None:
-                fields = {"lane": lane}
-                log.warning(
-                    "the positions topic lost its end; the audit reads the lane again", extra={"fields": fields}
-                )
-                self._state.lane_cut(lane)
-                behind.append(lane)
-                continue
+        truncated = [lane for lane, read, _ in found if read is None]
+        if truncated:  # before others are read: partitions may have gone to them since
+            await self._after_truncation(topic, truncated)
+            return
+        for lane, read, is_all in found:
+            assert read is not None
             await self._take(lane, read)
             waits = lanes[lane].waits_for > 0
             another_day = lanes[lane].read_to < read.following and not waits
@@ -211,6 +203,23 @@ class AuditWriter:
         self._behind = behind
         stays = {lane: lanes[lane].read_to for lane in behind if lanes[lane].waits_for}
         self._waited = self._waited + 1 if behind and stays == waited and len(stays) == len(behind) else 0
+
+    async def _after_truncation(self, topic: Topic, lanes: list[int]) -> None:
+        """Write the rows that say what is unknown since these lanes' logs were truncated, once the others are written.
+
+        If they are written twice, by a writer that was suspended, no count is doubled: they have none.
+        """
+        assert self._state is not None
+        self._behind = lanes
+        for lane in lanes if not self._rows else ():
+            log.warning("the positions topic lost records, and the audit rows", extra={"fields": {"lane": lane}})
+            present = LaneCheckpoint()
+            await peek_checkpoint(self._cluster, topic.name, lane, present)
+            now = now_ms()
+            self._rows += self._state.after_truncation(lane, present, topic.epochs[lane], now, self._naming.destination)
+            self._day = now // DAY_MS
+        if self._rows:
+            await self._write()
 
     async def _take(self, lane: int, read: Stretch) -> None:
         state = self._state

@@ -4,8 +4,6 @@
 - ``rows``: the row between two positions of a partition
 - ``state``: how far the audit has come
 - ``taking``: the rows that follow from a stretch of a lane, and the state after them
-- ``lost_ends``: what earlier rows count of a log that lost its end
-- ``starts``: the starts of a lane that were read, by which old records of a log that lost its end are known
 - ``encoding``: that state as text
 - ``table``: rows and state as Parquet
 - ``files``: the names of files, and which of them hold

@@ -13,9 +13,10 @@ from appliance.audit.model.entries import Entry
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.model.position import UNKNOWN, Position
 
-_LOST_END = "the positions topic lost its end: what was copied up to here has no rows, or not all"
+_LOST = "the positions topic lost records: what was copied up to here has no rows, or not all"
 
-_COUNTS = ("records", "bytes", "rebuilt", "dropped", "filtered", "dead_letters")
+_SAID = slice(2, 12)
+"""The fields of a ``Known`` that the position itself says."""
 
 
 class Kind(enum.StrEnum):
@@ -62,7 +63,8 @@ class Known(NamedTuple):
 
     ``forgotten`` once the lane has deleted the position; ``cause`` is that of a gap which the next row has to name.
     ``layout`` is the number of the link's layout at that offset, as the lane's log has it. It ``is_sure`` unless
-    compaction may have taken a later one: then it may be greater.
+    compaction may have taken a later one: then it may be greater. It ``is_lost`` once that log was truncated: nobody
+    knows what was copied from here to the next position.
     """
 
     lane: int
@@ -81,10 +83,11 @@ class Known(NamedTuple):
     cause: str = ""
     layout: int = 0
     is_sure: bool = True
+    is_lost: bool = False
 
-    def is_beyond(self, other: "Known") -> bool:
-        """True if more has been copied, or read, than up to another one of the same counts."""
-        return (self.records, self.next_offset) > (other.records, other.next_offset)
+
+NOTHING = Known(-1, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, 0, 0, UNKNOWN, forgotten=True, layout=-1)
+"""The end of no row."""
 
 
 def known_of(position: Position, lane: int, offset: int, layout: int) -> Known:
@@ -102,8 +105,10 @@ def is_old(before: Known | None, now: Known) -> bool:
     After a change of lanes, a position of the old lane may be read after newer ones of the new lane. One that was
     deleted before the change, and comes back after it, is that of a topic which was removed and is copied again.
     """
-    if before is None or before.lane == now.lane:
-        return before is not None and now.offset <= before.offset
+    if before is None or before.is_lost:
+        return False
+    if before.lane == now.lane:
+        return now.offset <= before.offset
     if before.is_sure and before.layout < now.layout:
         return False
     if now.records != before.records:
@@ -115,6 +120,7 @@ def is_moved(before: Known | None, now: Known) -> bool:
     """True for the position by which another lane takes the partition."""
     if (
         before is None
+        or before.is_lost
         or before.lane == now.lane
         or not (before.forgotten or (before.is_sure and before.layout < now.layout))
     ):
@@ -140,26 +146,25 @@ def row_of(
 
     ``transactions`` is None if compaction has removed some.
     """
+    if before is not None and before.is_lost:
+        return unknown_row(partition, copy, before, now, entry)
     # A deleted position came back in the same lane, after two changes of lanes, unless its counts begin again.
     if before is None or now.records < before.records or (before.forgotten and not now.records):
         if not now.records:
             return None  # copying begins here
-        empty = Known(now.lane, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, 0, 0, UNKNOWN)
-        return _row(Kind.UNAUDITED, partition, copy, empty, now, entry, None, before.cause if before else "")
+        return _row(Kind.UNAUDITED, partition, copy, NOTHING, now, entry, None, before.cause if before else "")
     kind = _kind(before, now)
     return None if kind is None else _row(kind, partition, copy, before, now, entry, transactions, before.cause)
 
 
-def untold_row(partition: Partition, copy: str, lane: int, before: Known, now: Known | None, entry: Entry) -> AuditRow:
-    """The row up to a position, or to its deletion, where nobody knows at which position it begins; it counts nothing.
-
-    ``before`` is the newest position that was counted.
-    """
-    end = now or before._replace(next_offset=UNKNOWN, copy_to=UNKNOWN)
-    end = end._replace(**{name: getattr(before, name) for name in _COUNTS}, lane=lane, offset=entry.record.offset)
-    start = before._replace(next_offset=UNKNOWN, copy_to=UNKNOWN)
-    cause = "; ".join(filter(None, [before.cause, _LOST_END]))
-    return _row(Kind.GAP, partition, copy, start, end, entry, None, cause)
+def unknown_row(partition: Partition, copy: str, before: Known, now: Known, entry: Entry) -> AuditRow | None:
+    """The row between two positions where nobody knows what was copied: it counts nothing; None if they are alike."""
+    if before[_SAID] == now[_SAID] or (before is NOTHING and not now.records):
+        return None
+    start = now._replace(next_offset=before.next_offset, copy_to=before.copy_to, rebuilt=None)
+    start = start._replace(destination_id=before.destination_id)
+    cause = "; ".join(filter(None, [before.cause, _LOST]))
+    return _row(Kind.UNAUDITED, partition, copy, start, now, entry, None, cause)
 
 
 def _kind(before: Known, now: Known) -> Kind | None:

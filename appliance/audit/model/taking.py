@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.audit.model.entries import ANY_DAY, Entry, Stretch
-from appliance.audit.model.lost_ends import LostEnds
-from appliance.audit.model.rows import AuditRow, Kind, Known, is_moved, is_news, is_old, known_of, row_of
+from appliance.audit.model.rows import AuditRow, Kind, is_moved, is_news, is_old, known_of, row_of
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
@@ -61,10 +60,8 @@ class _Taking:
     rows: list[AuditRow] = field(default_factory=list)
     _runs: dict[tuple[int, int], str | None] = field(init=False)
     _open: dict[Partition, list[Entry]] = field(default_factory=dict)
-    _lost_ends: LostEnds = field(init=False)
 
     def __post_init__(self) -> None:
-        self._lost_ends = LostEnds(self.state, self.lane, self.copy_of, self.rows)
         self._runs = {self.known.producer: self.known.run}
 
     def take(self, entries: Sequence[Entry], waits: bool) -> int:
@@ -75,21 +72,15 @@ class _Taking:
             if waits and self._has_to_wait(kind, entry):
                 entries, end = entries[:number], entry.record.offset
                 break
-            unsettled = partition[0] and (self.known.cut or self.state.again)
-            if unsettled and self._lost_ends.was_read(self.known, kind, partition, entry):
-                continue
             if kind == "position":
                 self._position(partition, entry)
             elif kind == "gap":
                 self._gap(partition, entry)
-            elif kind == "mark":
-                self.known = replace(self.known, mark=(entry.producer_id, entry.producer_epoch))
             elif kind == "owner":
                 self._owner(entry)
             elif kind == "layout":
                 self._layout(entry)
         self._end_all()
-        self.known = replace(self.known, starts=self.known.starts.after(entries))
         self.rows = [row._replace(run=self._run(row)) for row in self.rows]
         return end
 
@@ -149,12 +140,6 @@ class _Taking:
             producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
             self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
 
-    def _is_less_after_a_loss(self, before: Known | None, now: Known, entry: Entry) -> bool:
-        """True for a moved position that counts less than was read: the log from which it comes has lost its end."""
-        if before is None or (entry.producer_id, entry.producer_epoch) != self.known.coming[1:]:
-            return False
-        return now.records < before.records and self.state.lanes[before.lane].cut is not None
-
     def _layout(self, entry: Entry) -> None:
         remembered = decode(entry.record)
         if isinstance(remembered, LayoutRecord):
@@ -177,7 +162,7 @@ class _Taking:
         if not held:
             return
         last, before = held[-1], self.state.partitions.get(partition)
-        if len(held) > 1 and (before is None or before.forgotten):
+        if len(held) > 1 and (before is None or before.forgotten or before.is_lost):
             self._add(partition, held[:1])  # copying begins there
             self._add(partition, held[1:])
             return
@@ -192,7 +177,7 @@ class _Taking:
             return
         layout = self.known.layout_of((last.producer_id, last.producer_epoch))
         now = known_of(remembered[1], self.lane, last.record.offset, layout)._replace(is_sure=self.known.is_sure)
-        if is_moved(before, now) or self._is_less_after_a_loss(before, now, last):
+        if is_moved(before, now):
             self.state.partitions[partition] = now
             return
         if is_old(before, now):
@@ -212,9 +197,8 @@ def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
     key = fields(key_bytes)
     if "lane" in key:
         return "owner", ("", 0)
-    for kind in ("layout", "mark"):
-        if kind in key:
-            return kind, ("", 0)
+    if "layout" in key:
+        return "layout", ("", 0)
     if "topic" in key:
         return "gap" if "gap" in key else "position", partition_of(key)
     return "other", ("", 0)

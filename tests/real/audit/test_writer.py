@@ -23,6 +23,7 @@ from tests.support.audit import (
     KilledStore,
     SuspendedStore,
     assert_exact,
+    assert_tiled,
     auditing,
     in_order,
     rows_in,
@@ -199,6 +200,32 @@ async def test_a_gap_of_a_real_link_is_a_row_between_the_copied_ones(pair: Pair,
         ("copied", 15, 20, 5),
     ]
     assert ordered[1]["cause"]
+
+
+async def test_positions_that_are_deleted_before_they_are_read_have_rows_that_count_nothing(
+    pair: Pair, tmp_path: Path
+) -> None:
+    topic, table = pair.topic("orders"), tmp_path / "table"
+    name = pair.naming.positions_topic
+    async with pair.engine() as engine:
+        for folder in (table, tmp_path / "other"):
+            for _ in range(3):
+                produce(pair.producer(), topic, 10)
+                await engine.copy_all()
+            newest = in_order(await write_all(pair, folder, engine))[-1]
+        configure(pair.grape, name, **{"cleanup.policy": "compact,delete"})
+        delete_before(pair.grape, name, newest["lane"], newest["positions_offset"])
+        await write_all(pair, table, engine)
+        for _ in range(2):
+            produce(pair.producer(), topic, 10)
+            await engine.copy_all()
+        own = in_order(await write_all(pair, table, engine))
+    assert_tiled(own, 0)
+    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in own[3:]] == [
+        ("unaudited", 30, 60, 0),
+        ("unaudited", 60, 70, 0),
+        ("copied", 70, 80, 10),
+    ]
 
 
 async def test_an_operators_move_is_a_row_of_its_own(pair: Pair, tmp_path: Path) -> None:

@@ -317,32 +317,6 @@ def test_case_474_a_gap_of_a_position_that_went_back_is_named_once_though_its_pa
         ], order
 
 
-def test_case_483_a_log_that_lost_its_end_is_read_again_and_no_row_of_it_is_written_again() -> None:
-    # Before, every position that was left was a row once more, as if its records had been copied twice.
-    log = Log()
-    log.start()
-    held = log.position(START)
-    for _ in range(9):
-        held = log.position(copied(held, 5))
-    log.position(copied(held, 5))
-    state = AuditState(TOPIC)
-    found = rows(state, log.stretch())
-    assert sum(row.records for row in found) == 50
-    del log.entries[-1]
-    state.lane_cut(0)
-    state = decode_state(encode_state(state))
-    assert rows(state, log.stretch()) == []
-    log.start()
-    log.position(copied(held, 3))
-    (row,) = rows(state, log.stretch(state.lanes[0].read_to))
-    assert (row.kind, row.source_from, row.records, row.cause) == (Kind.COPIED, 145, 3, None)
-    state.lane_cut(0)  # once more, with what the last start has written
-    assert rows(state, log.stretch()) == []
-    log.start()
-    log.position(copied(copied(held, 3), 4))
-    assert [row.records for row in rows(state, log.stretch(state.lanes[0].read_to))] == [4]
-
-
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_case_547_what_was_copied_before_a_change_of_lanes_is_counted_once_though_its_topic_begins_anew(
     order: tuple[int, int],
