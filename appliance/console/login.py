@@ -108,7 +108,7 @@ class Logins:
             TokenUnavailable: the provider does not answer.
         """
         try:
-            kept = self._seal.decrypt(cookie.encode(), ttl=BEGUN_SECONDS)
+            kept = self._seal.decrypt(cookie.encode(errors="replace"), ttl=BEGUN_SECONDS)
         except InvalidToken as error:
             raise CredentialsRefused("this browser has begun no such login in the last minutes") from error
         redirect, wanted, state, nonce, verifier = json.loads(kept)

@@ -1,5 +1,6 @@
 """Logins at a provider, over real connections: the whole way, and each token and answer that is refused."""
 
+import asyncio
 import html
 import time
 from collections.abc import Callable
@@ -138,6 +139,17 @@ async def test_case_1051_a_code_is_taken_only_from_the_browser_that_began_the_lo
         assert (await asked(victim, str(stolen))).status == 403, "a code of another login: the nonce differs"
         assert (await asked(user, back)).status == 200
         assert (await asked(user, back)).status == 403, "a second time"
+
+
+async def test_case_1053_a_cookie_that_is_no_text_is_no_login() -> None:
+    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address:
+        host, _, port = address.partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        path = f"{OWN}login/answer?state=abcdefgh&code=1"
+        head = f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nCookie: login-orange-grape-abcdefgh="
+        writer.write(head.encode() + b"\xff\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 403 ")
+        writer.close()
 
 
 async def test_case_1052_two_tabs_log_in_at_once() -> None:
