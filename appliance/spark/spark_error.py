@@ -11,6 +11,8 @@ _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 def spark_error(text: str) -> str:
     """The line."""
     if found := _NO_MODULE.search(text):
+        if found[1].startswith("appliance."):  # another release has other modules
+            return f"{_where(text)}it has another release of the appliance: install the same on every host"
         return f"{_where(text)}its Python lacks {found[1]}: start its Spark worker by `appliance spark worker`"
     if found := _NO_PYTHON.search(text):
         return f"{_where(text)}it has no {found[1]}: start its Spark worker by `appliance spark worker`"

@@ -28,7 +28,7 @@ def work(
     attempt: int,
     environment: Mapping[str, str] = os.environ,
 ) -> None:
-    """Run a Spark task. The arguments are the same in every release; ``endpoint`` has the fields of the driver's.
+    """Run a Spark task; ``endpoint`` has the fields of the driver's.
 
     Raises:
         PeerError: the driver is of another release.

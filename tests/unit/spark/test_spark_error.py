@@ -42,6 +42,15 @@ def test_a_host_without_our_python_is_told_how_to_start_its_worker(said: str) ->
     assert line.endswith(": start its Spark worker by `appliance spark worker`")
 
 
+def test_case_1054_a_host_of_a_release_with_other_modules_is_told_to_install_the_same() -> None:
+    said = (
+        "Error from python worker:\n  python3: Error while finding module specification for 'appliance.driver.daemon' "
+        "(ModuleNotFoundError: No module named 'appliance.driver')\nPYTHONPATH was:\n  /x"
+    )
+    expected = "on 10.0.0.7: it has another release of the appliance: install the same on every host"
+    assert spark_error(FAILED + said) == expected
+
+
 def test_without_python_the_error_is_javas_first_line() -> None:
     assert (
         spark_error("An error occurred while calling None.\n: java.lang.Oops: all masters\n\tat x")
