@@ -64,7 +64,8 @@ class Access:
         """A new session's cookie; ``user`` is empty after a token."""
         now = self._clock()
         self._sessions = {key: session for key, session in self._sessions.items() if session.end > now}
-        own = [key for key, session in self._sessions.items() if session.user == user and user]
+        # A name may be that of two users, but a right is not had by a name.
+        own = [key for key, each in self._sessions.items() if user and (each.user, each.right) == (user, right)]
         for key in own[: max(0, len(own) - _OF_A_USER_MAX + 1)]:
             del self._sessions[key]
         while len(self._sessions) >= _SESSIONS_MAX:

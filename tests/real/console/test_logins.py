@@ -315,3 +315,11 @@ def test_a_star_lets_every_user_read_and_nobody_command() -> None:
 def test_settings_of_a_login_that_cannot_be_are_refused(changed: dict[str, str], fault: str) -> None:
     with pytest.raises(SettingsError, match=fault):
         settings(**variables("https://id.example", **changed))
+
+
+def test_case_1055_a_viewer_with_an_operators_name_ends_no_session_of_theirs() -> None:
+    access = Access({}, lambda: 0.0)
+    operator = access.begin(Right.OPERATOR, "alice")
+    for _ in range(300):
+        access.begin(Right.VIEWER, "alice")
+    assert access.in_session(operator) is Right.OPERATOR
