@@ -63,9 +63,9 @@ class OffsetTranslator:
         Raises:
             appliance.errors.ApplianceError: the destination does not answer, or refuses.
         """
-        maps = await self._refreshed([(topic, partition)])
-        _require(maps, (topic, partition))
-        return maps.translate((topic, partition), offset)
+        maps = await self._refreshed([source := Partition(topic, partition)])
+        _require(maps, source)
+        return maps.translate(source, offset)
 
     async def reverse(self, copy: str, partition: int, offset: int) -> Translation:
         """The source offset at which a consumer continues that has read a copy, by its own name, up to ``offset``.
@@ -74,10 +74,10 @@ class OffsetTranslator:
             appliance.errors.ApplianceError: the destination does not answer, or refuses.
         """
         maps = await self._refreshed([])
-        if source := maps.copies().get((copy, partition)):
+        if source := maps.copies().get(Partition(copy, partition)):
             await self._refreshed([source])
             _require(maps, source)
-        return maps.reverse((copy, partition), offset)
+        return maps.reverse(Partition(copy, partition), offset)
 
     async def _refreshed(self, partitions: Iterable[Partition]) -> OffsetMaps:
         """The maps, with those of these partitions and of all that were asked for before."""

@@ -14,7 +14,9 @@ The message is one line, and names the thing to change. Brokers and records say 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+_Partition = TypeVar("_Partition", bound=tuple[str, int])
 
 
 def bounded(text: str, most: int = 1_500) -> str:
@@ -270,8 +272,8 @@ class PartitionsUnavailable(ApplianceError):
 
     retriable = True
 
-    def __init__(self, reasons: Mapping[tuple[str, int], ApplianceError]) -> None:
-        self.reasons = dict(reasons)
+    def __init__(self, reasons: Mapping[_Partition, ApplianceError]) -> None:
+        self.reasons: Mapping[tuple[str, int], ApplianceError] = dict(reasons.items())
         super().__init__("; ".join(dict.fromkeys(map(str, reasons.values()))))
 
 

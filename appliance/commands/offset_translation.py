@@ -84,7 +84,7 @@ async def _asked(
     if parsed.group is None:
         if None in (parsed.topic, parsed.partition, parsed.offset):
             raise SettingsError(["give --group, or --topic, --partition and --offset"])
-        partition = parsed.topic, parsed.partition
+        partition = Partition(parsed.topic, parsed.partition)
         if partition not in ours:
             raise_first(maps.failures.values())
             raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])

@@ -192,7 +192,7 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
         first = await list_offsets(source, metadata, partitions, Bound.START)
         for key in partitions:
             if place.number > offsets[key]:
-                what = f"{key[0]}-{key[1]} holds offsets {first[key]} to {offsets[key]}"
+                what = f"{key} holds offsets {first[key]} to {offsets[key]}"
                 expected = "expected one of these; --partition names one partition"
                 raise SettingsError([f"{option} {place.text}: {what}: {expected}"])
         offsets = {key: max(first[key], place.number) for key in partitions}

@@ -28,7 +28,7 @@ _AT_ONCE = 32
 
 async def find_torn(source: Cluster, logs: BothLogs, losses: Sequence[PartitionLoss]) -> TornTransactions:
     """The partly copied transactions of the source, as far as its logs can be read within some seconds."""
-    known = {(loss.topic, loss.partition): loss for loss in losses}
+    known = {Partition(loss.topic, loss.partition): loss for loss in losses}
     places = {
         key: loss.source_end - loss.behind
         for key, loss in known.items()

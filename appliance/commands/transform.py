@@ -107,9 +107,8 @@ def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list
 
 async def _read(source: KafkaCluster, metadata: Metadata, topic: str, count: int, newest: bool) -> list[_Read]:
     """This many records of a topic, in the order of partitions and offsets."""
-    partitions = [(topic, number) for number in range(len(metadata.topics[topic].leaders))]
     found: list[_Read] = []
-    for each, span in (await spans(source, metadata, partitions)).items():
+    for each, span in (await spans(source, metadata, metadata.topics[topic].partitions)).items():
         found += await (_last if newest else _first)(source, each, span.start, span.end, count)
     chosen = sorted(found, key=lambda read: read.record.timestamp, reverse=True)[:count] if newest else found[:count]
     return sorted(chosen, key=lambda read: (read.partition, read.record.offset))

@@ -168,7 +168,7 @@ class BrokerChecks:
             if shared := [f"{node} at {to}" for node, to in metadata.brokers.items() if targets.count(to) > 1]:
                 return failed(f"several brokers advertise one address: {some(shared)}", _ADVERTISE)
             topics = metadata.topics.values()
-            led = {leader: (topic.name, number) for topic in topics for number, leader in enumerate(topic.leaders)}
+            led = {topic.leaders[each.number]: each for topic in topics for each in topic.partitions}
             led.pop(NOBODY, None)
             _, failures = await try_offsets(self.cluster, metadata, led.values(), Bound.END)
             wrong = [node for node, own in led.items() if getattr(failures.get(own), "code", "") in _OF_ANOTHER]

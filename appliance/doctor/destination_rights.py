@@ -24,6 +24,7 @@ from appliance.kafka.client.config_filter import ConfigFilter, Made
 from appliance.kafka.client.configs import configs, write_limits
 from appliance.kafka.client.topics import NewTopic, hidden_topics
 from appliance.kafka.client.transactions import try_partitions
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.naming import DEAD_LETTERS, PRODUCERS, REGISTRY, Naming
 from appliance.link.model.topic_configs import (
     mirror_topic,
@@ -79,7 +80,7 @@ class Destination:
     async def write(self) -> Finding:
         """Check that every copy, and every topic of the link's own, may be written."""
         names = self._with(AclOperation.WRITE)
-        asked = [(name, 0) for name in (*names, self._naming.doctors_id)]
+        asked = [Partition(name, 0) for name in (*names, self._naming.doctors_id)]
         try:
             producer = await self._trial.producer()
             codes = await self._trial.at_coordinator(lambda connection: try_partitions(connection, producer, asked))
@@ -87,7 +88,7 @@ class Destination:
             if error.code == _NO_SUCH_ID:
                 return skipped("cannot be asked without a transactional id: see the step transactions")
             raise
-        refused = [name for name in names if codes.get((name, 0)) is ErrorCode.topic_authorization_failed]
+        refused = [name for name in names if codes.get(Partition(name, 0)) is ErrorCode.topic_authorization_failed]
         if refused:
             return failed(
                 f"{len(refused)} of {len(names)} refused: {some(refused)}", f"permit {self._key} WRITE on them"

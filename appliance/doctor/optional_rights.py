@@ -31,6 +31,7 @@ from appliance.kafka.client.group_offsets import Commit, commit_offsets
 from appliance.kafka.client.groups import Group, list_groups
 from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.client.transactions import Producer, try_partitions
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.naming import Naming
 from appliance.link.model.topic_configs import offsets_topic, positions_topic
@@ -101,7 +102,7 @@ class GroupRights:
     async def refused(self, cluster: KafkaCluster) -> list[str]:
         """The groups whose offsets may not be committed in a cluster."""
         node = next(iter((await cluster.metadata([])).brokers))
-        nowhere = {(self._nobodys, 0): Commit(0)}
+        nowhere = {Partition(self._nobodys, 0): Commit(0)}
         failures = await commit_offsets(cluster, {Group(name, node): nowhere for name in self.groups})
         return [name for name, error in failures.items() if getattr(error, "code", "") == f"GROUP_{_DENIED}"]
 
@@ -135,12 +136,12 @@ class FailbackRights:
         names = [topic.name for topic in topics]
         missing = await self._forbidden(topics)
         lacks = [f"CREATE and READ on topics {some(missing)}"] if missing else []
-        asked = [*((name, 0) for name in names), (self._naming.doctors_id, 0)]
+        asked = [Partition(name, 0) for name in (*names, self._naming.doctors_id)]
         lane = self._naming.transactional_id(0)
         codes = await try_partitions(await self._source.any_broker(), Producer(lane, 0, 0), asked)
-        if codes[names[0], 0] is ErrorCode.transactional_id_authorization_failed:
+        if codes[asked[0]] is ErrorCode.transactional_id_authorization_failed:
             return [*lacks, f"WRITE on transactional ids that begin with {self._naming.replicator}."]
-        refused = [name for name in names if codes[name, 0] is ErrorCode.topic_authorization_failed]
+        refused = [name for name in names if codes[Partition(name, 0)] is ErrorCode.topic_authorization_failed]
         return [*lacks, f"WRITE on topics {some(refused)}"] if refused else lacks
 
     async def _forbidden(self, topics: Sequence[NewTopic]) -> list[str]:

@@ -12,7 +12,7 @@ from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
-from appliance.kafka.protocol.metadata import NOWHERE, Topic
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.naming import Naming
 from appliance.listing import some
 
@@ -57,9 +57,9 @@ class SourceTopics:
 
 async def unreadable(cluster: KafkaCluster, topics: Collection[str]) -> list[str]:
     """The topics, existing or not, that the key may not read: any broker checks that before it looks for a leader."""
-    wanted = [Wanted((topic, 0), NOWHERE, _BEYOND_ALL_LOGS, _ONE_BYTE) for topic in topics]
+    wanted = [Wanted(Partition(topic, 0), NOWHERE, _BEYOND_ALL_LOGS, _ONE_BYTE) for topic in topics]
     answers = await fetch(await cluster.any_broker(), wanted, FetchLimits(_ONE_BYTE, wait=0.0))
-    return sorted(each.partition[0] for each in answers if each.error is ErrorCode.topic_authorization_failed)
+    return sorted(each.partition.topic for each in answers if each.error is ErrorCode.topic_authorization_failed)
 
 
 def whom(cluster: KafkaCluster) -> str:

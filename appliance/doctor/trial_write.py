@@ -16,7 +16,7 @@ from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.produce import append
 from appliance.kafka.client.topics import NewTopic, delete_topics, require_led
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.metadata import NOWHERE, Metadata
+from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.naming import Naming
@@ -74,7 +74,7 @@ class TrialWrite:
             raise BrokerBusy(f"topic {new.name} is there, of a doctor that runs or was killed", _THERE)
 
     async def _write(self, like: Sequence[str]) -> Finding:
-        name, partition = self._topic, (self._topic, 0)
+        name, partition = self._topic, Partition(self._topic, 0)
         metadata = await retry_while_busy(partial(require_led, self._cluster, {name: 1}))
         producer = await self.producer()
         records = [encode_producer(metadata.cluster_id, producer, self._naming, now_ms())]
@@ -100,7 +100,9 @@ class TrialWrite:
 
     async def _read_back(self, metadata: Metadata, offset: int) -> int:
         """The producer id of the batch at an offset; its leader shows it once it knows that it is replicated."""
-        fetched = await fetch_partition(self._cluster, metadata, (self._topic, 0), offset, "doctor", _COMMITTED)
+        fetched = await fetch_partition(
+            self._cluster, metadata, Partition(self._topic, 0), offset, "doctor", _COMMITTED
+        )
         for each in fetched.batches():
             return each.header.producer_id
         raise BrokerBusy(f"{self._topic}-0: the record at offset {offset} is committed and not shown", "NOT_SHOWN")

@@ -255,9 +255,9 @@ class Establishing:
         for index, keys in misplaced.items():
             await self._remember(topic, index, [encode_forgotten(key, now_ms()) for key in keys])
         return [
-            f"{topic.name}-{index}: forgot the position of {name}-{number}"
+            f"{topic.name}-{index}: forgot the position of {partition}"
             for index, keys in misplaced.items()
-            for name, number in keys
+            for partition in keys
         ]
 
     async def _remember(self, topic: PositionsTopic, index: int, records: Sequence[Record]) -> None:
@@ -348,12 +348,12 @@ class Establishing:
         """Return the current end of each source partition; -1, its first record, if the end is unknown."""
         metadata: Metadata = await self.source.metadata(None)
         topics = [topic for topic in self.naming.copied(metadata.topics) if topic.leaders]
-        partitions = [(topic.name, number) for topic in topics for number in range(len(topic.leaders))]
+        partitions = [partition for topic in topics for partition in topic.partitions]
         ends, failures = await try_offsets(self.source, metadata, partitions, Bound.STABLE_END)
         found, untold = await try_places(self.source, metadata, ends)
-        for (name, number), error in (failures | untold).items():
-            log.warning(f"{name}-{number} is copied from its first record on, since its end is not known: {error}")
-        begins = {t.name: tuple(found.get((t.name, n), NO_PLACE) for n in range(len(t.leaders))) for t in topics}
+        for partition, error in (failures | untold).items():
+            log.warning(f"{partition} is copied from its first record on, since its end is not known: {error}")
+        begins = {t.name: tuple(found.get(partition, NO_PLACE) for partition in t.partitions) for t in topics}
         return [StartOffsets(topic.name, topic.id, begins[topic.name]) for topic in topics]
 
     def _lane(self, topic: PositionsTopic, index: int) -> Lane:

@@ -15,6 +15,7 @@ from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics, require_led
 from appliance.kafka.client.transactions import init_producer_id
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.offset_maps import segment_records
@@ -53,7 +54,7 @@ class LanesWriter:
             coordinator = await destination.coordinator(naming.lanes_id)
             producer = await init_producer_id(coordinator, naming.lanes_id, self.timeout)
             metadata = await destination.metadata([self._positions, self._offsets])
-            return Writer(destination, producer, (self._positions, 0), metadata, self.timeout)
+            return Writer(destination, producer, Partition(self._positions, 0), metadata, self.timeout)
 
         self._writer = await retry_while_busy(take, is_loading)
 
@@ -122,7 +123,7 @@ class LanesWriter:
 
     async def segments(self) -> list[Segments]:
         """The segments of the maps in each lane's partition."""
-        partitions = [(self._offsets, lane) for lane in range(self._partitions(self._offsets))]
+        partitions = [Partition(self._offsets, lane) for lane in range(self._partitions(self._offsets))]
         read = (retry_while_busy(partial(segment_records, self.destination, each)) for each in partitions)
         return await asyncio.gather(*read)
 
@@ -137,7 +138,7 @@ class LanesWriter:
         await self._write(self._positions, records)
 
     async def _write(self, topic: str, records: Mapping[int, Sequence[Record]]) -> None:
-        remembered = {(topic, lane): own for lane, own in records.items()}
+        remembered = {Partition(topic, lane): own for lane, own in records.items()}
         await self._writer.write((), lambda *_: remembered)
 
     def owner(self) -> Owner:

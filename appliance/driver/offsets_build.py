@@ -72,7 +72,7 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
             await building.end_unknown_tails(lanes, chosen)
         missing = [each for each in await missing_maps(source, destination, building.naming) if chosen(each.partition)]
         for each in missing if only_plan else ():
-            tell(f"{_name(each.partition)}: copy offsets {each.copy.start} to {each.copy.end} have no map")
+            tell(f"{each.partition}: copy offsets {each.copy.start} to {each.copy.end} have no map")
         failed = 0
         for lane, held in lanes.items() if not only_plan else ():
             failed += await building.build(lane, [each for each in missing if each.partition in held])
@@ -88,7 +88,7 @@ async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: 
     maps = OffsetMaps(destination, naming)
     await maps.read()
     holes = maps.holes()
-    names = {(naming.destination(topic), number) for topic, number in holes}
+    names = {Partition(naming.destination(topic), number) for topic, number in holes}
     copies = await _offsets(destination, names, Bound.START)
     originals = await _offsets(source, holes, Bound.START)
     found = []
@@ -116,7 +116,7 @@ async def tell_what_is_missing(source: KafkaCluster, destination: KafkaCluster, 
         return
     if without:
         text = "older copies have no map of offsets: `bin/appliance offsets build` reads both logs once and makes them"
-        log.warning(text, extra={"fields": {"partitions": len(without), "first": _name(min(without))}})
+        log.warning(text, extra={"fields": {"partitions": len(without), "first": str(min(without))}})
 
 
 async def _offsets(cluster: KafkaCluster, partitions: Collection[Partition], bound: Bound) -> dict[Partition, int]:
@@ -171,9 +171,7 @@ class _Building:
         """True while nobody else writes to the copy; otherwise its end says nothing about the copied records."""
         state = effective(taken.checkpoint.states, partition[0])
         if not state.follows:
-            self._tell(
-                f"{_name(partition)}: not built: its copy is {state}, so nobody knows where what was copied ends"
-            )
+            self._tell(f"{partition}: not built: its copy is {state}, so nobody knows where what was copied ends")
         return state.follows
 
     async def build(self, lane: int, missing: Sequence[Missing]) -> int:
@@ -183,7 +181,7 @@ class _Building:
             try:
                 stretches = await self._read(each)
             except ApplianceError as error:
-                self._tell(f"{_name(each.partition)}: not built: {error}")
+                self._tell(f"{each.partition}: not built: {error}")
                 continue
             ids = each.position.source_id, each.position.destination_id
             read.append((each, [Segment(*ids, stretch, fills=True) for stretch in stretches]))
@@ -197,7 +195,7 @@ class _Building:
         for each, segments in read:
             found = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
             changed = "not built: its copy was changed, or its map built, meanwhile"
-            self._tell(f"{_name(each.partition)}: {found if each.partition in unknown else changed}")
+            self._tell(f"{each.partition}: {found if each.partition in unknown else changed}")
         return len(missing) - len(kept)
 
     async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
@@ -216,7 +214,7 @@ class _Building:
             BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: they cannot be read.
         """
         partition, hole = missing.partition, missing.hole
-        copy_of = self.naming.destination(partition[0]), partition[1]
+        copy_of = Partition(self.naming.destination(partition.topic), partition.number)
         reader = Reader(self._source, partition, "build", missing.source.start, self._written.at_source)
         source = Side(reader, missing.source)
         reader = Reader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
@@ -236,7 +234,7 @@ class _Building:
         return taken
 
     async def _ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        copies = {(self.naming.destination(topic), number): (topic, number) for topic, number in partitions}
+        copies = {Partition(self.naming.destination(each.topic), each.number): each for each in partitions}
         return {copies[copy]: end for copy, end in (await _offsets(self._destination, copies, Bound.END)).items()}
 
     def _replica(self, partition: Partition, held: Position) -> Replica:
@@ -275,7 +273,3 @@ def _require_end(at: Run, hole: Hole) -> None:
 
 def _has_no_tail(held: Position) -> bool:
     return held.tail is None and held.next_offset != UNKNOWN and held.records > 0
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"

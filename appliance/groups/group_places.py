@@ -85,7 +85,7 @@ class GroupPlaces:
             await MirrorTopics(self.destination, (topic,), self.replication_factor).append(topic, records)
 
     async def _read(self, log: _Log, topic: str) -> None:
-        metadata, partition = await self.destination.metadata([topic]), (topic, 0)
+        metadata, partition = await self.destination.metadata([topic]), Partition(topic, 0)
         known = metadata.topics.get(topic)
         if known is None or known.id != log.topic_id:
             log.topic_id, log.read_to, log.places = known.id if known else None, -1, {}

@@ -222,11 +222,11 @@ class GroupSync:
             }
             for name, held in read.offsets.items()
         }
-        lost = {f"{topic}-{number} at the source": error for (topic, number), error in unknown.items()}
+        lost = {f"{partition} at the source": error for partition, error in unknown.items()}
         return replace(read, offsets=offsets, failures={**read.failures, **lost})
 
     def _copy(self, partition: Partition) -> Partition:
-        return self.naming.destination(partition[0]), partition[1]
+        return Partition(self.naming.destination(partition.topic), partition.number)
 
     async def _withdraw(self, places: GroupPlaces) -> None:
         """Withdraw the places of what is synced no more; a group whose coordinator is not there may come back."""
@@ -302,7 +302,7 @@ class GroupSync:
         def translate(partition: Partition, offset: int) -> Translation:
             bounds = self._bounds.get(copy := self._copy(partition))
             if bounds is None:
-                return not_known(f"where the log of {copy[0]}-{copy[1]} starts and ends is not known now")
+                return not_known(f"where the log of {copy} starts and ends is not known now")
             found = self.translator.translate(partition, offset, ids.get(partition[0], NOWHERE), bounds[0])
             return found.within(*bounds)
 

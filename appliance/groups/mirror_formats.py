@@ -59,7 +59,7 @@ class MirrorTopics:
         """Append once; the leader of a new topic may not know it yet."""
         try:
             self._metadata = self._metadata or await self._made()
-            await append(self.cluster, self._metadata, (topic, 0), records)
+            await append(self.cluster, self._metadata, Partition(topic, 0), records)
         except ApplianceError:
             self._metadata = None
             raise

@@ -119,7 +119,7 @@ class SharedOffsets:
         return replace(found, offset=max(copied_to, end)) if found.offset == copied_to else found
 
     def _copy(self, partition: Partition) -> Partition:
-        return self._naming.destination(partition[0]), partition[1]
+        return Partition(self._naming.destination(partition.topic), partition.number)
 
 
 @dataclass(slots=True)
@@ -206,13 +206,13 @@ def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUI
     if failure := maps.failure(partition):
         return str(failure)
     if held is None or held.next_offset == UNKNOWN or not maps.source_cluster:
-        return f"{name} has no position of {partition[0]}-{partition[1]} yet"
+        return f"{name} has no position of {partition} yet"
     if held.stopped and stops:
-        return f"{name} has stopped at {partition[0]}-{partition[1]}: {held.stopped}"
+        return f"{name} has stopped at {partition}: {held.stopped}"
     if is_another(held.destination_id, copy_id) or is_another(held.source_id, source_id):
         return f"{name} knows another topic {partition[0]}: it was made anew"
     if held.records == 0 and not _is_whole(held):
-        return f"{name} has copied nothing of {partition[0]}-{partition[1]} since its position was set"
+        return f"{name} has copied nothing of {partition} since its position was set"
     return ""
 
 

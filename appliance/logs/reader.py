@@ -154,4 +154,4 @@ class Reader:
         return found, batches[-1].header.last_offset + 1
 
     def __str__(self) -> str:
-        return f"{self.partition[0]}-{self.partition[1]}"
+        return str(self.partition)

@@ -50,9 +50,7 @@ class SourceFactsCollector:
         """
         metadata = await self._cluster.metadata(None)
         copied = self._naming.copied(metadata.topics)
-        by_leader = grouped(
-            (leader, (topic.name, number)) for topic in copied for number, leader in enumerate(topic.leaders)
-        )
+        by_leader = grouped((topic.leaders[each.number], each) for topic in copied for each in topic.partitions)
         logs: dict[Partition, Log] = {}
         unanswered = dict.fromkeys(by_leader.pop(-1, ()), "the partition has no leader now")
         asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]
@@ -89,10 +87,10 @@ class SourceFactsCollector:
             except BrokerRefused:
                 return None
             for checkpoint in tail.checkpoints:
-                for (topic, number), position in checkpoint.positions.items():
-                    known = metadata.topics.get(topic)
+                for copy, position in checkpoint.positions.items():
+                    known = metadata.topics.get(copy.topic)
                     if known and known.id == position.destination_id:
-                        written[topic, number] = written.get((topic, number), 0) + position.records
+                        written[copy] = written.get(copy, 0) + position.records
         return written
 
     async def _ask(
@@ -174,9 +172,9 @@ class DestinationFactsCollector:
     async def _copies(self, metadata: Metadata, positions: Mapping[Partition, Position]) -> dict[Partition, CopyLog]:
         """The logs of the copies; a broker that does not answer keeps only its own from being known."""
         by_leader: dict[int, dict[Partition, Position]] = {}
-        for (topic, number), held in positions.items():
-            leader = metadata.leader(self._naming.destination(topic), number)
-            by_leader.setdefault(leader, {})[topic, number] = held
+        for each, held in positions.items():
+            leader = metadata.leader(self._naming.destination(each.topic), each.number)
+            by_leader.setdefault(leader, {})[each] = held
         answers = await asyncio.gather(*(self._ask(metadata, *led) for led in by_leader.items()))
         if any(isinstance(log.error, TimedOut) for answer in answers for log in answer.values()):
             await self._cluster.close()  # a missing answer on a connection would delay all later ones
@@ -190,5 +188,5 @@ class DestinationFactsCollector:
                 return await copy_logs(self._epochs, metadata, self._naming, led)
         except TimeoutError:
             error = TimedOut(f"destination broker {leader} did not answer within {_BROKER_SECONDS:g} s")
-            copies = {key: (self._naming.destination(key[0]), key[1]) for key in led}
+            copies = {key: Partition(self._naming.destination(key.topic), key.number) for key in led}
             return {key: CopyLog(copy, error=error) for key, copy in copies.items()}

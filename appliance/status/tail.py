@@ -38,7 +38,7 @@ class PositionsTail:
     @property
     def stable_ends(self) -> Mapping[Partition, int]:
         """The last stable offset of each lane's partition, as of the last ``advance``."""
-        return {(self._topic, lane): checkpoint.read_to for lane, checkpoint in enumerate(self.checkpoints)}
+        return {Partition(self._topic, lane): checkpoint.read_to for lane, checkpoint in enumerate(self.checkpoints)}
 
     async def advance(self, metadata: Metadata) -> None:
         """Read the newly committed records, to their end; ``metadata`` is the destination's.
@@ -52,9 +52,9 @@ class PositionsTail:
         check(topic.error, f"look for {self._topic}")
         if topic.id != self._id or len(topic.leaders) != len(self.checkpoints):
             self._forget()
-            lanes = [(self._topic, lane) for lane in range(len(topic.leaders))]
-            starts = await list_offsets(self._cluster, metadata, lanes, Bound.START)
-            self._id, self.checkpoints = topic.id, tuple(LaneCheckpoint(read_to=starts[lane]) for lane in lanes)
+            starts = await list_offsets(self._cluster, metadata, topic.partitions, Bound.START)
+            self._id = topic.id
+            self.checkpoints = tuple(LaneCheckpoint(read_to=starts[lane]) for lane in topic.partitions)
         try:
             for leader in set(topic.leaders):
                 led = {lane for lane, leads in enumerate(topic.leaders) if leads == leader}
@@ -73,17 +73,16 @@ class PositionsTail:
         while behind:
             wanted = [(lane, self.checkpoints[lane].read_to) for lane in sorted(behind)]
             asked = (
-                Wanted((self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
+                Wanted(Partition(self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
                 for lane, offset in wanted
             )
             everything = await fetch(connection, asked, _LIMITS)
-            behind -= {fetched.partition[1] for fetched in everything if self._take(fetched)}
+            behind -= {fetched.partition.number for fetched in everything if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:
         """Add the fetched records of a lane; True if there are no more."""
-        topic, lane = fetched.partition
-        checkpoint = self.checkpoints[lane]
-        check(fetched.error, f"fetch {topic}-{lane}")
+        checkpoint = self.checkpoints[fetched.partition.number]
+        check(fetched.error, f"fetch {fetched.partition}")
         records, following = committed_records(fetched, checkpoint.read_to)
         markers = marker_times(fetched.records)
         for offset, remembered in newest(records):
@@ -106,7 +105,7 @@ _HEARTBEAT_LIMITS = FetchLimits(64 * 1024, wait=0)
 
 async def newest_heartbeat(cluster: KafkaCluster, metadata: Metadata, topic: str) -> Heartbeat | None:
     """The last heartbeat in ``topic``; None where there is none, or the cluster does not let us read it."""
-    partition = (topic, 0)
+    partition = Partition(topic, 0)
     if topic not in metadata.topics:
         return None
     try:

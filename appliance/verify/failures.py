@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
@@ -60,9 +61,9 @@ async def _with_letters(
 
 async def _letters(destination: KafkaCluster, choose: Choose | None, result: PartitionResult) -> int:
     """Number of dead letters of a partition that are there, or that retention can have taken."""
-    partition = result.copy + DEAD_LETTERS, result.partition or 0
-    metadata = await destination.metadata([partition[0]])
-    if partition[0] not in metadata.topics:
+    partition = Partition(result.copy + DEAD_LETTERS, result.partition or 0)
+    metadata = await destination.metadata([partition.topic])
+    if partition.topic not in metadata.topics:
         return 0
     span = (await spans(destination, metadata, [partition]))[partition]
     side = Side(Reader(destination, partition, "verify-dead-letters", span.start, choose), span)
@@ -70,5 +71,5 @@ async def _letters(destination: KafkaCluster, choose: Choose | None, result: Par
 
 
 def _position(result: PartitionResult, lanes: Lanes) -> Position | None:
-    key = result.topic, result.partition or 0
+    key = Partition(result.topic, result.partition or 0)
     return next((lane.positions[key] for lane in lanes if key in lane.positions), None)

@@ -74,7 +74,7 @@ class SparkVerification:
 
 def _described(jobs: Sequence[Job]) -> str:
     first = jobs[0]
-    name = f"{first.replica.source_topic}-{first.replica.partition}"
+    name = str(first.replica.source)
     if not first.is_whole:
         return f"{name}, offsets {first.source.start} to {first.source.end}"
     return name if len(jobs) == 1 else f"{name} and {len(jobs) - 1} further partitions"

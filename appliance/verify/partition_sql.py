@@ -109,7 +109,7 @@ def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
 
     return ServedSql(
         {
-            (topic, number): PartitionSql(held(each), BroughtBack(*back))
+            Partition(topic, number): PartitionSql(held(each), BroughtBack(*back))
             for topic, number, each, back in fields["partitions"]
         },
         {statements[number]: Path(path) for number, path in fields["sockets"]},

@@ -33,7 +33,7 @@ def without_doubtful(
 def _is_in_doubt(result: PartitionResult, before: Sequence[SqlChange], after: Sequence[SqlChange]) -> bool:
     if result.partition is None or not is_doubtful(result):
         return False
-    changed = changed_from(before, after, (result.topic, result.partition))
+    changed = changed_from(before, after, Partition(result.topic, result.partition))
     if result.compared == NEWEST_RECORDS:  # what changed may be a key's newest record, compared by an older one
         return changed is not None
     compared_to = result.source.end if result.source and result.state is CopyState.BEHIND else result.differs_at

@@ -153,7 +153,7 @@ class Verification:
             return []
         originals = {self.naming.destination(topic): topic for topic in source.topics}
         further = [
-            (copy, number)
+            Partition(copy, number)
             for copy in copies
             for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0

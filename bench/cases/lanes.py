@@ -164,8 +164,7 @@ async def _visible(destination: KafkaCluster, name: str) -> int:
     """The sum of the last stable offsets of a topic; 0 where there is none yet."""
     known = await destination.metadata([name])
     topic = known.topics.get(name)
-    partitions = [(name, number) for number in range(len(topic.leaders) if topic else 0)]
-    return sum((await list_offsets(destination, known, partitions, Bound.STABLE_END)).values())
+    return sum((await list_offsets(destination, known, topic.partitions if topic else (), Bound.STABLE_END)).values())
 
 
 async def _change(pair: Pair, run: str, *options: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from contextlib import AbstractAsyncContextManager
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.values import Side
 from bench.lib.clusters import Pair, kafka_cluster, make_topic, plain_pair
 from bench.lib.copying import Copying
@@ -147,7 +148,7 @@ def chosen(names: Sequence[str], history: Sequence[int], ends: Sequence[int]) ->
 
 
 async def _ends(source: KafkaCluster) -> list[int]:
-    partitions = [(_LOAD.topic, number) for number in range(PARTITIONS)]
+    partitions = [Partition(_LOAD.topic, number) for number in range(PARTITIONS)]
     ends = await list_offsets(source, await source.metadata([_LOAD.topic]), partitions, Bound.STABLE_END)
     return [ends[partition] for partition in partitions]
 

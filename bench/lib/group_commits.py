@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.group_offsets import Commit, Commits, commit_offsets, fetch_offsets
 from appliance.kafka.client.groups import Group, find_coordinators
+from appliance.kafka.protocol.metadata import Partition
 
 _DEADLINE = 300.0
 _INTERVAL = 0.25
@@ -53,7 +54,7 @@ async def committed(cluster: KafkaCluster, topic: str, names: Sequence[str]) -> 
 
 
 def _commits(topic: str, offsets: Sequence[int]) -> Commits:
-    return {(topic, partition): Commit(offset) for partition, offset in enumerate(offsets)}
+    return {Partition(topic, number): Commit(offset) for number, offset in enumerate(offsets)}
 
 
 def _of_topic(commits: Commits, topic: str) -> dict[int, int]:

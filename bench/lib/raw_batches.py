@@ -51,12 +51,12 @@ async def read(cluster: KafkaCluster, topic: str, take: Take) -> None:
         BrokerBusy, BrokerRefused, Unreachable: the cluster does not give them.
     """
     known = await _known(cluster, topic)
-    partitions = [(topic, number) for number in range(len(known.topics[topic].leaders))]
+    partitions = known.topics[topic].partitions
     starts = await list_offsets(cluster, known, partitions, Bound.START)
     ends = await list_offsets(cluster, known, partitions, Bound.STABLE_END)
     reading = []
     for partition in partitions:
-        connection = await cluster.broker(known.leader(*partition), f"read {partition[1]}")
+        connection = await cluster.broker(known.leader(*partition), f"read {partition.number}")
         first = Wanted(partition, known.topics[topic].id, starts[partition], _FETCH_BYTES)
         reading.append(_read_to(connection, first, ends[partition], take))
     await _all(reading)
@@ -66,10 +66,10 @@ async def _read_to(connection: BrokerConnection, wanted: Wanted, end: int, take:
     limits = FetchLimits(_FETCH_BYTES, _WAIT)
     while wanted.position < end:
         (fetched,) = await fetch(connection, [wanted], limits)
-        check(fetched.error, f"fetch {wanted.partition[0]}-{wanted.partition[1]}")
+        check(fetched.error, f"fetch {wanted.partition}")
         batches = list(split(fetched.records))
         if batches:
-            take(wanted.partition[1], batches)
+            take(wanted.partition.number, batches)
             wanted = wanted._replace(position=batches[-1].header.last_offset + 1)
 
 

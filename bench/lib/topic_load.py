@@ -43,7 +43,7 @@ async def make(cluster: Cluster, topics: Collection[str]) -> None:
     Raises:
         ProcessFailed, Unreachable, BrokerRefused: the cluster did not take them.
     """
-    made = [(name, partition) for name in topics for partition in range(PARTITIONS)]
+    made = [Partition(name, partition) for name in topics for partition in range(PARTITIONS)]
     try:
         async with kafka_cluster(cluster, Side.SOURCE) as source, asyncio.timeout(_DEADLINE):
             failures = (await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])).failures
@@ -80,7 +80,7 @@ async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProce
     Raises:
         ProcessFailed: the copying process ended, or the records did not come in time.
     """
-    missing = {(copy, partition) for copy in copies for partition in range(PARTITIONS)}
+    missing = {Partition(copy, partition) for copy in copies for partition in range(PARTITIONS)}
     try:
         async with kafka_cluster(cluster, Side.DESTINATION) as destination, asyncio.timeout(_DEADLINE):
             while missing:
@@ -122,7 +122,7 @@ async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[floa
     destination.
     """
     delays: list[float] = []
-    partitions = [(name, number) for number in range(PARTITIONS) for name in copies]
+    partitions = [Partition(name, number) for number in range(PARTITIONS) for name in copies]
     sampled = [TopicPartition(copy, n % PARTITIONS, OFFSET_END) for n, copy in enumerate(copies.values())]
     producer = await _producer(pair.source)
     await _write_each(producer, partitions)

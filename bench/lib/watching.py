@@ -161,7 +161,7 @@ class _View:
         if self._topic not in known.topics:
             return 0
         self._metadata = known
-        partitions = [(self._topic, number) for number in range(len(known.topics[self._topic].leaders))]
+        partitions = known.topics[self._topic].partitions
         return sum((await list_offsets(self._cluster, known, partitions, Bound.STABLE_END)).values())
 
 

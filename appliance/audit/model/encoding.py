@@ -10,6 +10,7 @@ from uuid import UUID
 from appliance.audit.model.rows import Known
 from appliance.audit.model.state import NO_PRODUCER, AuditState, LaneKnown
 from appliance.errors import PeerError, said
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.decompression import inflate
 
 _VERSION = 1
@@ -62,7 +63,8 @@ def decode_state(text: bytes) -> AuditState:
         lanes = {lane: _lane(rest, starts.get(lane)) for lane, *rest in whole["lanes"]}
         lost = {(topic, number) for topic, number, *_ in whole.get("again", ())}
         partitions = {
-            (topic, number): _known_of(rest, (topic, number) in lost) for topic, number, *rest in whole["partitions"]
+            Partition(topic, number): _known_of(rest, (topic, number) in lost)
+            for topic, number, *rest in whole["partitions"]
         }
         return AuditState(UUID(whole["topic_id"]), lanes, partitions, whole["beginning"])
     except (ValueError, LookupError, TypeError, zlib.error) as error:

@@ -16,6 +16,8 @@ from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import Position
 from appliance.link.model.remembered import fields, partition_of, reading
 
+_NO_PARTITION = Partition("", 0)
+
 _CACHED_MAX = 1024
 """Longest key that is kept with its kind, in bytes: those of ours are shorter."""
 
@@ -196,12 +198,12 @@ class _Taking:
 def _kind_of(key_bytes: bytes) -> tuple[str, Partition]:
     key = fields(key_bytes)
     if "lane" in key:
-        return "owner", ("", 0)
+        return "owner", _NO_PARTITION
     if "layout" in key:
-        return "layout", ("", 0)
+        return "layout", _NO_PARTITION
     if "topic" in key:
         return "gap" if "gap" in key else "position", partition_of(key)
-    return "other", ("", 0)
+    return "other", _NO_PARTITION
 
 
 def _key(record: Record) -> tuple[str, Partition]:

@@ -116,7 +116,7 @@ async def _unchanged(run: Adoption) -> Metadata:
     ends = await list_offsets(destination, there, copies, Bound.END)
     for replica, each in run.beginnings.items():
         if ends[replica.copy] != each.logs.copy.end:
-            name = f"{replica.destination_topic}-{replica.partition}"
+            name = str(replica.copy)
             raise LinkRefused(f"somebody has written to {name} meanwhile: is MirrorMaker 2 running? Run this again")
     return there
 

@@ -147,7 +147,7 @@ class Comparing:
         await self._read_copy(window.at, count)
         first = window.originals.first_single(counts)
         if first is None:
-            name = f"{self.logs.replica.destination_topic}-{self.logs.replica.partition}"
+            name = str(self.logs.replica.copy)
             what = f"no record of {name} can be told from the others, and from those that the source has deleted"
             raise PartitionStopped(
                 f"{what}: adopt the other topics by --topic, and choose by `appliance resume --from`"

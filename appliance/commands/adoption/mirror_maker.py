@@ -57,8 +57,7 @@ async def committed_offsets(cluster: Cluster, names: MirrorMaker) -> Mapping[Par
     if known is None:
         return None
     check(known.error, f"read the offsets of MirrorMaker 2: grant DESTINATION_API_KEY Describe and Read on {topic}")
-    partitions = [(topic, number) for number in range(len(known.leaders))]
-    ends = await list_offsets(cluster, metadata, partitions, Bound.STABLE_END)
+    ends = await list_offsets(cluster, metadata, known.partitions, Bound.STABLE_END)
     for partition, end in ends.items():
         at = -1
         while at < end:
@@ -95,4 +94,4 @@ async def require_decided(cluster: Cluster, metadata: Metadata, open_in: Collect
     first = min(open_in)
     opened = found.get(first)
     by = f" of {opened.transactional_id}" if opened and opened.transactional_id else ""
-    raise LinkRefused(f"a transaction{by} is open in {first[0]}-{first[1]}, and in {len(open_in)} copies: {_ANSWER}")
+    raise LinkRefused(f"a transaction{by} is open in {first}, and in {len(open_in)} copies: {_ANSWER}")

@@ -49,7 +49,7 @@ class CopyEnds:
 
     def name(self, replica: Replica) -> str:
         """A copy, for people, and the open transaction in it, which its producer may have left for ever."""
-        name, stable = f"{replica.destination_topic}-{replica.partition}", self.stable[replica.copy]
+        name, stable = str(replica.copy), self.stable[replica.copy]
         open_since = f" (a transaction is open from offset {stable} on: see `kafka-transactions.sh find-hanging`)"
         return name if stable == self.ends[replica.copy] else name + open_since
 
@@ -183,6 +183,6 @@ async def _ends(link: ReverseLink, found: Mapping[Replica, Return]) -> dict[Part
     source = link.operation.source
     written = {r.source: end for r, each in found.items() if each.reverse and (end := each.reverse.copy_end)}
     metadata = await source.metadata(sorted({topic for topic, _ in written}))
-    for topic, number in await copy_losses(source, metadata, written):
-        raise LinkRefused(f"{topic}-{number}: {LOST_AGAIN}")
+    for partition in await copy_losses(source, metadata, written):
+        raise LinkRefused(f"{partition}: {LOST_AGAIN}")
     return await places(source, metadata, {key: end.offset for key, end in written.items()})

@@ -108,4 +108,4 @@ class LanesReport:
 
 
 def _places(lanes: Mapping[Partition, int]) -> list[dict[str, object]]:
-    return [{"topic": topic, "partition": number, "lane": lanes[topic, number]} for topic, number in sorted(lanes)]
+    return [{"topic": each.topic, "partition": each.number, "lane": lane} for each, lane in sorted(lanes.items())]

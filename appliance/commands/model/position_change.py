@@ -77,7 +77,7 @@ class Change:
         """Its effect, in one line."""
         where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
         if self.before == UNKNOWN:
-            return f"{where} behind what {self.replica.destination_topic}-{self.replica.partition} holds"
+            return f"{where} behind what {self.replica.copy} holds"
         if self.anew:
             return f"{where}; it had stopped at {self.before} of a topic that was made anew since"
         if self.left_out:

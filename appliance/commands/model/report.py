@@ -61,7 +61,7 @@ class Report:
             yield f"transactions copied in part: {len(found)}"
             yield from first_lines(found, "transactions")
         if unread:
-            names = some([f"{topic}-{partition}" for topic, partition in unread], _NAMED)
+            names = some([*map(str, unread)], _NAMED)
             yield f"not searched to the end for transactions copied in part: {len(unread)} partitions: {names}"
 
     def document(self) -> dict[str, object]:

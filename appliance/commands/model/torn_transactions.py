@@ -108,12 +108,12 @@ def _transactions(shares: Collection[Ended]) -> list[_Transaction]:
 
 def _torn(transaction: _Transaction, positions: Mapping[Partition, int]) -> TornTransaction | None:
     copied, others = [], []
-    for (topic, number), each in sorted(transaction.shares.items()):
-        position = positions[topic, number]
+    for partition, each in sorted(transaction.shares.items()):
+        position = positions[partition]
         if each.first < position:
-            copied.append(Share(topic, number, each.first, min(each.last, position - 1)))
+            copied.append(Share(*partition, each.first, min(each.last, position - 1)))
         if each.last >= position:
-            others.append(Share(topic, number, max(each.first, position), each.last))
+            others.append(Share(*partition, max(each.first, position), each.last))
     if not (copied and others):
         return None
     return TornTransaction(each.producer_id, each.producer_epoch, tuple(copied), tuple(others))

@@ -42,7 +42,7 @@ async def _at_source(operation: Operation, there: Metadata, positions: Mapping[P
     source, naming = operation.source, operation.naming
     metadata = await source.metadata(None)
     ids = {topic.name: topic.id for topic in naming.copied(metadata.topics)}
-    partitions = [(name, number) for name in ids for number in range(len(metadata.topics[name].leaders))]
+    partitions = [partition for name in ids for partition in metadata.topics[name].partitions]
     starts, _ = await try_offsets(source, metadata, partitions, Bound.START)
     ends = await log_ends(source, metadata, partitions)
     epochs = {key: positions[key].leader_epoch for key in ends if key in positions}
@@ -50,5 +50,5 @@ async def _at_source(operation: Operation, there: Metadata, positions: Mapping[P
     logs = {}
     for key in partitions:
         end = None if key in unknown else ends.get(key)
-        logs[key] = SourceLog(ids[key[0]], end, metadata.leader_epoch(*key), held_to.get(key))
+        logs[key] = SourceLog(ids[key.topic], end, metadata.leader_epoch(*key), held_to.get(key))
     return BothLogs(ids, starts, logs, discover(metadata, there, naming).unfit)

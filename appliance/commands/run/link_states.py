@@ -243,7 +243,8 @@ class LinkStates:
         owner = encode_owner(lane.index, self._owner(), now_ms())
         await lane.remember([owner, *(encode_state(record, record.since) for record in records)])
         metadata = await self.destination.metadata([name])
-        end = (await list_offsets(self.destination, metadata, [(name, lane.index)], Bound.END))[name, lane.index]
+        own = Partition(name, lane.index)
+        end = (await list_offsets(self.destination, metadata, [own], Bound.END))[own]
         checkpoint = self.checkpoints[lane.index]
         await retry_while_busy(lambda: self._require_read(checkpoint, lane.index, end))
 

@@ -14,7 +14,7 @@ from appliance.link.model.replicas import Replica
 
 def dead_letters_of(replica: Replica) -> Partition:
     """The partition of the records that the link's SQL fails on."""
-    return replica.destination_topic + DEAD_LETTERS, replica.partition
+    return Partition(replica.destination_topic + DEAD_LETTERS, replica.partition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,7 @@ class Range:
         return next(self._runs())[0]
 
     def __str__(self) -> str:
-        topic, partition = self.partition
-        return f"{topic}-{partition} offsets {self.start} to {self.end - 1}"
+        return f"{self.partition} offsets {self.start} to {self.end - 1}"
 
     def halves(self) -> "tuple[Range, ...]":
         """It in two, each with at least one of its records; or as it is if it has fewer than two."""

@@ -227,7 +227,7 @@ def _admit_new(
     end = admission.ends[replica.copy]
     if end > 0 and begun:
         stop = PartitionStopped(
-            f"{replica.destination_topic}-{replica.partition} ends at offset {end}, and no position says how far "
+            f"{replica.copy} ends at offset {end}, and no position says how far "
             f"{replica.name} is copied there: choose by `appliance resume {topic_option(replica.source_topic)} "
             f"--partition {replica.partition} --from` earliest, latest or an offset of the source"
         )

@@ -154,7 +154,7 @@ class _Examined:
                     return each.header.base_offset
             at = following if following > at else self.found
         self.looked_to[key] = at
-        text = f"{self.copy[0]}-{self.copy[1]} is looked through for records of this lane past offset {self.end.offset}"
+        text = f"{self.copy} is looked through for records of this lane past offset {self.end.offset}"
         raise BrokerBusy(text, UNFINISHED)
 
     async def _decided(self, at: int, producer_ids: frozenset[int]) -> tuple[list[Batch], int]:
@@ -194,14 +194,14 @@ def _lost(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:
 
 def _unaccounted(copy: Partition, what: str) -> PartitionStopped:
     return PartitionStopped(
-        f"{copy[0]}-{copy[1]} {what} {UNACCOUNTED}: the positions topic lost its end, or somebody else "
+        f"{copy} {what} {UNACCOUNTED}: the positions topic lost its end, or somebody else "
         "wrote there; choose by `appliance resume --from` an offset of the source"
     )
 
 
 def _written_after_failback(copy: Partition, what: str) -> PartitionStopped:
     return PartitionStopped(
-        f"{copy[0]}-{copy[1]} {what} {UNACCOUNTED}: a producer wrote there after the failback: stop it, and bring that "
+        f"{copy} {what} {UNACCOUNTED}: a producer wrote there after the failback: stop it, and bring that "
         "back by `appliance failover` and `appliance failback` with --topic, or choose by `appliance resume --from` an "
         "offset of the source"
     )

@@ -22,7 +22,7 @@ from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
-from appliance.link.client.origins import Origins
+from appliance.link.client.origins import NAMES, Origins
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Begins, Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Mark, Owner
@@ -82,8 +82,8 @@ class Lane:
         self.checkpoint = LaneCheckpoint()
         self._seen = LaneCheckpoint()
         self._cluster = destination
-        self._positions: Partition = (naming.positions_topic, index)
-        self.offsets: Partition = (naming.offsets_topic, index)
+        self._positions = Partition(naming.positions_topic, index)
+        self.offsets = Partition(naming.offsets_topic, index)
         """The lane's partition of the topic of the maps of offsets."""
         self._maps = MapGrowth()
         self._segments_pause = 0.0
@@ -370,8 +370,8 @@ class Lane:
             if grown.segments:
                 self._do_without_segments()
             raise
-        for (topic, number), error in grown.damaged.items():
-            fields = {"partition": f"{topic}-{number}", "error": error}
+        for partition, error in grown.damaged.items():
+            fields = {"partition": str(partition), "error": error}
             log.warning("map of offsets damaged; it begins anew", extra={"fields": fields})
         self._segments_pause = 0.0 if grown.segments else self._segments_pause
         self._named = True
@@ -440,7 +440,7 @@ class Lane:
         others = strange(chunks, begin, end)
         if self._naming.shared or not others or replica.copy in self._strange:
             return
-        name = f"{replica.destination_topic}-{replica.partition}"
+        name = str(replica.copy)
         if before.copy_end is not None and before.copy_end.producer_id == ANYBODY:
             raise BrokerBusy(f"{name} ends elsewhere than it did when it was looked at", "CONCURRENT_TRANSACTIONS")
         self._strange.add(replica.copy)
@@ -462,13 +462,13 @@ class Lane:
         name = [encode_owner(self.index, self._owner, now)] if self._named else []
         remembered: dict[Partition, Sequence[Record]] = {self._positions: [encode_mark(mark, now), *name]}
         if found := await self._producer_name(metadata, producer):
-            remembered[PRODUCERS, 0] = [found]
+            remembered[NAMES] = [found]
         try:
             await self._writer.write((), lambda *_: remembered)
         except PartitionsUnavailable as error:  # nothing was added to the transaction
-            if self._naming.shared or error.reasons.keys() != {(PRODUCERS, 0)}:
+            if self._naming.shared or error.reasons.keys() != {NAMES}:
                 raise
-            del remembered[PRODUCERS, 0]
+            del remembered[NAMES]
             self.nameless = _nameless(error)
             await self._writer.write((), lambda *_: remembered)
         checkpoint = LaneCheckpoint()

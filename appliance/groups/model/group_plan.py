@@ -167,7 +167,7 @@ class PartitionPlan:
     def reason(self) -> str:
         """The reason that the offset is unknown, or not committed; empty if the state says it all."""
         if self.held and self.target and self.held[0] < self.target.offset:
-            return f"{self.held[1]} knows unread records from offset {self.held[0]} of {self.copy[0]}-{self.copy[1]} on"
+            return f"{self.held[1]} knows unread records from offset {self.held[0]} of {self.copy} on"
         return self.translation.reason if self.unknown else ""
 
 
@@ -240,7 +240,7 @@ def plan(
         refused = f"a {destination.kind} group at the destination has the name of this {source.kind} group"
     partitions = []
     for at, commit in sorted(upstream.items()):
-        copy, found = (copy_of(at[0]), at[1]), _translated(at, commit.offset, translate)
+        copy, found = Partition(copy_of(at.topic), at.number), _translated(at, commit.offset, translate)
         partitions.append(PartitionPlan(at, copy, commit, found, committed.get(copy), places(copy), link))
     return GroupPlan(source.name, source.kind, tuple(partitions), source.has_members, there, refused)
 

@@ -25,8 +25,8 @@ async def ask_leaders(
         except ApplianceError as error:
             failures.update(dict.fromkeys(led[leader], error))
 
-    for topic, number in led.pop(NOBODY, ()):
-        text = f"{topic}-{number} of the {cluster.side} cluster has no leader now"
-        failures[topic, number] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
+    for partition in led.pop(NOBODY, ()):
+        text = f"{partition} of the {cluster.side} cluster has no leader now"
+        failures[partition] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
     await asyncio.gather(*map(ask_one, led))
     return failures

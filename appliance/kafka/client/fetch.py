@@ -140,7 +140,7 @@ def offers_ids(connection: Connection) -> bool:
 
 def topic_names(wanted: Iterable[Wanted]) -> dict[bytes, str]:
     """The topics' names by the bytes of their ids."""
-    return {each.topic_id.bytes: each.partition[0] for each in wanted}
+    return {each.topic_id.bytes: each.partition.topic for each in wanted}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +168,14 @@ class FetchExchange:
         )
         begins = head(API_KEY, version, correlation, client_id) + fixed
         wanted = self._topics(self.wanted, _asked)
-        forgotten = self._topics(self.forgotten, lambda each: _FORGOTTEN.pack(each.partition[1]))
+        forgotten = self._topics(self.forgotten, lambda each: _FORGOTTEN.pack(each.partition.number))
         body = b"".join([begins, *wanted, *forgotten, text(""), NO_TAGS])  # of no rack
         return SIZE.pack(len(body)) + body
 
     def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
         # A recreated topic is another one, while some of its old partitions are still wanted.
         by_topic = grouped(
-            (each.topic_id.bytes if self.by_id else text(each.partition[0]), each) for each in partitions
+            (each.topic_id.bytes if self.by_id else text(each.partition.topic), each) for each in partitions
         )
         yield array_size(len(by_topic))
         for topic, those in by_topic.items():
@@ -216,7 +216,7 @@ class FetchExchange:
 
 
 def _asked(wanted: Wanted) -> bytes:
-    number = wanted.partition[1]
+    number = wanted.partition.number
     return _ASKED.pack(number, wanted.leader_epoch, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
 
 
@@ -234,7 +234,7 @@ def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
     tagged, at = tags(view, end)
     if _DIVERGING_EPOCH_TAG in tagged:
         diverges = EpochEnd(*_EPOCH_END.unpack_from(tagged[_DIVERGING_EPOCH_TAG]))
-    return Fetched((topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
+    return Fetched(Partition(topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
 
 
 def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:

@@ -150,7 +150,7 @@ def _committed(
         for found in topic.partitions:
             if found.error_code is ErrorCode.none and found.committed_offset >= 0:
                 commit = Commit(int(found.committed_offset), found.metadata or "", int(found.committed_leader_epoch))
-                yield (name, int(found.partition_index)), commit
+                yield Partition(name, int(found.partition_index)), commit
 
 
 def _unread(code: ErrorCode, group: str) -> ApplianceError:

@@ -70,20 +70,20 @@ async def _ask(
         response = await leader.call(_request(metadata, led, timestamp, isolation), ListOffsetsResponse)
         for topic in response.topics:
             for answer in topic.partitions:
-                key = (str(topic.name), int(answer.partition_index))
+                key = Partition(str(topic.name), int(answer.partition_index))
                 if answer.error_code is ErrorCode.none:
                     offsets[key] = int(answer.offset)
                 else:
-                    refused[key] = failure(answer.error_code, f"list offsets of {key[0]}-{key[1]}")
+                    refused[key] = failure(answer.error_code, f"list offsets of {key}")
         unsaid = [key for key in led if key not in offsets and key not in refused]
-        refused.update({key: PeerError(f"the leader of {key[0]}-{key[1]} leaves out its offset") for key in unsaid})
+        refused.update({key: PeerError(f"the leader of {key} leaves out its offset") for key in unsaid})
 
     return offsets, await ask_leaders(cluster, metadata, partitions, ask) | refused
 
 
 def undecided(partition: Partition, offset: int) -> BrokerBusy:
     """The error for a partition in which a transaction is open below an offset."""
-    name = f"{partition[0]}-{partition[1]}"
+    name = f"{partition}"
     text = f"{name} has an open transaction below offset {offset}: see `kafka-transactions.sh find-hanging`"
     return BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
 
@@ -141,11 +141,11 @@ async def epoch_ends(
         answer = await leader.call(request, OffsetForLeaderEpochResponse)
         for topic in answer.topics:
             for result in topic.partitions:
-                partition = (str(topic.topic), int(result.partition))
+                partition = Partition(str(topic.topic), int(result.partition))
                 if result.error_code is ErrorCode.none:
                     ends[partition] = int(result.end_offset)
                 else:
-                    doing = f"look up the end of a leader epoch of {partition[0]}-{partition[1]}"
+                    doing = f"look up the end of a leader epoch of {partition}"
                     refused[partition] = failure(result.error_code, doing)
 
     return ends, await ask_leaders(cluster, metadata, epochs, ask) | refused
@@ -159,7 +159,7 @@ def _epochs_request(metadata: Metadata, epochs: Mapping[Partition, int]) -> Offs
                 OffsetForLeaderPartition(
                     partition=i32(number),
                     current_leader_epoch=i32(metadata.leader_epoch(name, number)),
-                    leader_epoch=i32(epochs[name, number]),
+                    leader_epoch=i32(epochs[Partition(name, number)]),
                 )
                 for number in numbers
             ),

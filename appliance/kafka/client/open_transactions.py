@@ -82,7 +82,7 @@ async def open_since(
         response = await leader.call(_describe(led), DescribeProducersResponse)
         for partition, code, transactions in _open_in_each(response):
             try:
-                check(code, f"describe the producers of {partition[0]}-{partition[1]}")
+                check(code, f"describe the producers of {partition}")
             except ApplianceError as error:
                 unknown[partition] = error
             else:
@@ -109,7 +109,7 @@ def _open_in_each(response: DescribeProducersResponse) -> Iterator[tuple[Partiti
                 for producer in partition.active_producers
                 if producer.current_txn_start_offset >= 0
             ]
-            yield (str(topic.name), int(partition.partition_index)), partition.error_code, found
+            yield Partition(str(topic.name), int(partition.partition_index)), partition.error_code, found
 
 
 async def transactional_ids(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, str]:

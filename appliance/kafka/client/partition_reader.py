@@ -20,11 +20,11 @@ async def fetch_partition(
 
     So neither a recreated topic nor a former leader is mistaken for the right one.
     """
-    topic, epoch = metadata.topics.get(partition[0]), metadata.leader_epoch(*partition)
+    topic, epoch = metadata.topics.get(partition.topic), metadata.leader_epoch(*partition)
     connection = await cluster.broker(metadata.leader(*partition), purpose)
     topic_id = topic.id if topic else NOWHERE
     wanted = Wanted(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
-    doing = f"fetch {partition[0]}-{partition[1]} from offset {offset}"
+    doing = f"fetch {partition} from offset {offset}"
     # A throttling broker names no partition (KIP-219); the connection waits for the announced time.
     for _ in range(_THROTTLED_MAX):
         for fetched in await fetch(connection, [wanted], limits):

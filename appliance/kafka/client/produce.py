@@ -119,12 +119,12 @@ class ProduceExchange:
     def _add_topics(self, pieces: "_Pieces") -> Iterator[tuple[int, Copy]]:
         """Add the copies, and return where each begins."""
         array_size, text, no_tags = self._form
-        by_topic = grouped((copy.partition[0], copy) for copy in self.copies)
+        by_topic = grouped((copy.partition.topic, copy) for copy in self.copies)
         pieces.add(array_size(len(by_topic)))
         for topic, copies in by_topic.items():
             pieces.add(text(topic) + array_size(len(copies)))
             for copy in copies:
-                pieces.add(_INDEX.pack(copy.partition[1]) + array_size(len(copy.data)))
+                pieces.add(_INDEX.pack(copy.partition.number) + array_size(len(copy.data)))
                 yield pieces.size, copy
                 pieces.add(copy.data)
                 pieces.add(no_tags)
@@ -160,9 +160,9 @@ class _Pieces:
 
 def _complete(response: ProduceResponse, partitions: Set[Partition]) -> ProduceResponse:
     """The response, with an answer for each of these partitions; a batch without one may not have been taken."""
-    answered = {(topic.name, each.index) for topic in response.responses for each in topic.partition_responses}
-    for topic, number in sorted(partitions - answered):
-        raise PeerError(f"the broker's answer to a Produce leaves out {topic}-{number}")
+    answered = {Partition(topic.name, each.index) for topic in response.responses for each in topic.partition_responses}
+    for partition in sorted(partitions - answered):
+        raise PeerError(f"the broker's answer to a Produce leaves out {partition}")
     return response
 
 
@@ -178,14 +178,14 @@ def check_produced(response: ProduceResponse, *, keeps_times: bool = False) -> d
     unavailable: dict[Partition, ApplianceError] = {}
     for topic in response.responses:
         for answer in topic.partition_responses:
-            partition = (str(topic.name), int(answer.index))
+            partition = Partition(str(topic.name), int(answer.index))
             if answer.error_code is ErrorCode.none:
                 offsets[partition] = int(answer.base_offset)
                 if keeps_times and answer.log_append_time is not None:
                     raise CopyRefused(f"{topic.name} {_CHANGES_TIMES}", "LOG_APPEND_TIME", partition, 0)
                 continue
             detail = f" ({answer.error_message})" if answer.error_message else ""
-            error = failure(answer.error_code, f"produce to {topic.name}-{answer.index}{detail}")
+            error = failure(answer.error_code, f"produce to {partition}{detail}")
             if not isinstance(error, BrokerRefused) or error.code in _OF_THE_EPOCH:
                 raise error
             if error.code in OF_THE_RECORDS:
@@ -220,8 +220,8 @@ async def append(cluster: Cluster, metadata: Metadata, partition: Partition, rec
             timeout=milliseconds(_APPEND_SECONDS),
             topic_data=(
                 TopicProduceData(
-                    name=TopicName(partition[0]),
-                    partition_data=(PartitionProduceData(index=i32(partition[1]), records=Records(bytes(data))),),
+                    name=TopicName(partition.topic),
+                    partition_data=(PartitionProduceData(index=i32(partition.number), records=Records(bytes(data))),),
                 ),
             ),
         )

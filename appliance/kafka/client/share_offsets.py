@@ -86,7 +86,7 @@ def _starts(topics: Sequence[DescribeShareGroupOffsetsResponseTopic]) -> Iterato
     for topic in topics:
         for found in topic.partitions:
             if found.error_code is ErrorCode.none and found.start_offset >= 0:
-                yield (str(topic.topic_name), int(found.partition_index)), Commit(int(found.start_offset))
+                yield Partition(str(topic.topic_name), int(found.partition_index)), Commit(int(found.start_offset))
 
 
 async def alter_starts(

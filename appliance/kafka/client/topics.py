@@ -120,7 +120,7 @@ async def require_led(cluster: Cluster, partitions: Mapping[str, int]) -> Metada
         topic = found.topics.get(name)
         if topic is None or len(topic.leaders) < max(least, 1) or NOBODY in topic.leaders:
             raise BrokerBusy(f"{name} has not all its leaders yet", "LEADER_NOT_AVAILABLE")
-    every = [(name, number) for name in partitions for number in range(len(found.topics[name].leaders))]
+    every = [partition for name in partitions for partition in found.topics[name].partitions]
     await list_offsets(cluster, found, every, Bound.END)
     return found
 

@@ -66,10 +66,10 @@ async def add_partitions(coordinator: Connection, producer: Producer, partitions
         PartitionsUnavailable: some of them must not or cannot be written; no transaction was opened.
     """
     failures: dict[Partition, ApplianceError] = {}
-    for (topic, partition), code in (await try_partitions(coordinator, producer, partitions)).items():
-        doing = f"add {topic}-{partition} to a transaction of {producer.transactional_id}"
+    for partition, code in (await try_partitions(coordinator, producer, partitions)).items():
+        doing = f"add {partition} to a transaction of {producer.transactional_id}"
         if code in _OF_THE_PARTITION:
-            failures[topic, partition] = failure(code, doing)
+            failures[partition] = failure(code, doing)
         elif code is not ErrorCode.operation_not_attempted:
             check(code, doing)
     if failures:
@@ -91,7 +91,7 @@ async def try_partitions(
     )
     answer = await coordinator.call(request, AddPartitionsToTxnResponse)
     return {
-        (str(topic_result.name), int(result.partition_index)): result.partition_error_code
+        Partition(str(topic_result.name), int(result.partition_index)): result.partition_error_code
         for topic_result in answer.results_by_topic_v3_and_below
         for result in topic_result.results_by_partition
     }

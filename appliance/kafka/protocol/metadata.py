@@ -4,6 +4,7 @@ import datetime
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v11 import MetadataRequest, MetadataResponse
@@ -14,8 +15,16 @@ from kio.schema.types import TopicName
 from appliance.kafka.protocol.wire import SIZE, Typed, check_correlation
 from appliance.settings.target import Target, normal_host
 
-Partition = tuple[str, int]
-"""A topic's name and a partition's number."""
+
+class Partition(NamedTuple):
+    """One partition of a topic; it prints itself as in Kafka's own logs, like ``orders-0``."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
 
 NOWHERE = uuid.UUID(int=0)
 """The topic id of a broker that has none."""
@@ -44,6 +53,11 @@ class Topic:
     epochs: tuple[int, ...] = ()
     in_sync: tuple[int, ...] = ()
     replicas: tuple[int, ...] = ()
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """All its partitions."""
+        return [Partition(self.name, number) for number in range(len(self.leaders))]
 
     def lacks_replicas(self, partition: int, minimum: int) -> bool:
         """True when a partition is known to have fewer replicas in sync than ``minimum``, or than all."""

@@ -37,7 +37,7 @@ async def read_checkpoint(
         PartitionStopped: a transaction hangs.
         Unreachable: the mark stays invisible for another reason.
     """
-    partition = (topic, mark.lane)
+    partition = Partition(topic, mark.lane)
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout) as deadline:
@@ -57,7 +57,7 @@ async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: L
 
     The result may be out of date at once.
     """
-    partition = (topic, lane)
+    partition = Partition(topic, lane)
     metadata = await cluster.metadata([topic])
     end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
     if checkpoint.read_to > end:
@@ -97,10 +97,10 @@ async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
     if stable < end:
         return PartitionStopped(
-            f"{partition[0]}-{partition[1]} of the destination has a hanging transaction (KAFKA-14402) below offset "
+            f"{partition} of the destination has a hanging transaction (KAFKA-14402) below offset "
             f"{end}: find it with `kafka-transactions.sh find-hanging` and end it with `kafka-transactions.sh abort`"
         )
-    return Unreachable(f"the leader of {partition[0]}-{partition[1]} of the destination does not show what it took")
+    return Unreachable(f"the leader of {partition} of the destination does not show what it took")
 
 
 class NewestStates:

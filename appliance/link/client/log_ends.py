@@ -63,9 +63,9 @@ async def copy_logs(
 ) -> dict[Partition, CopyLog]:
     """The logs of the copies with these positions, by source partition."""
     names = {topic: naming.destination(topic) for topic, _ in positions}
-    ends = {(names[topic], number): held.copy_end for (topic, number), held in positions.items()}
-    logs = await _copy_logs(epochs, metadata, ends)
-    return {(topic, number): logs[names[topic], number] for topic, number in positions}
+    copies = {each: Partition(names[each.topic], each.number) for each in positions}
+    logs = await _copy_logs(epochs, metadata, {copies[each]: held.copy_end for each, held in positions.items()})
+    return {each: logs[copy] for each, copy in copies.items()}
 
 
 async def copy_losses(
@@ -77,9 +77,9 @@ async def copy_losses(
         ApplianceError: a copy's log is unknown.
     """
     logs = await _copy_logs(EpochEnds(cluster), metadata, written)
-    for (name, number), log in logs.items():
-        if doubt := log.doubt(written[name, number]):
-            raise log.error or BrokerBusy(f"nobody knows what {name}-{number} holds: {doubt}", "NOT_LEADER_OR_FOLLOWER")
+    for copy, log in logs.items():
+        if doubt := log.doubt(written[copy]):
+            raise log.error or BrokerBusy(f"nobody knows what {copy} holds: {doubt}", "NOT_LEADER_OR_FOLLOWER")
     return {copy: loss for copy, end in written.items() if (loss := logs[copy].loss(end))}
 
 

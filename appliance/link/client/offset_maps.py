@@ -128,7 +128,7 @@ class OffsetMaps:
         """The source partition of each copy."""
         if self._copies is None:
             named = functools.cache(self._naming.destination)
-            self._copies = {(named(topic), number): (topic, number) for topic, number in self._lanes}
+            self._copies = {Partition(named(each.topic), each.number): each for each in self._lanes}
         return self._copies
 
     def translate(
@@ -208,18 +208,19 @@ class OffsetMaps:
         topic = self._naming.positions_topic
         if not self._settled:
             return await peek_checkpoint(self._cluster, topic, lane, checkpoint)
-        written = (await list_offsets(self._cluster, metadata, [(topic, lane)], Bound.END))[topic, lane]
+        own = Partition(topic, lane)
+        written = (await list_offsets(self._cluster, metadata, [own], Bound.END))[own]
 
         async def read() -> None:
             await peek_checkpoint(self._cluster, topic, lane, checkpoint)
             if checkpoint.read_to < written:
-                raise BrokerBusy(f"a transaction is open in {topic}-{lane}", "CONCURRENT_TRANSACTIONS")
+                raise BrokerBusy(f"a transaction is open in {own}", "CONCURRENT_TRANSACTIONS")
 
         return await retry_while_busy(read)
 
     async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
         """Read up to the log's end; an open transaction there has to end first, and a new leader needs new metadata."""
-        log, partition = self._logs[lane], (self._naming.offsets_topic, lane)
+        log, partition = self._logs[lane], Partition(self._naming.offsets_topic, lane)
         own = None if wanted is None else {each for each in wanted if self._lanes.get(each) == lane}
         self._changed(log.want(own))
         if own is not None and not own:
@@ -240,7 +241,7 @@ class OffsetMaps:
                 await asyncio.sleep(0)  # a segment takes milliseconds to unpack
         log.read_to = following
         if following == at and at < end:
-            raise BrokerBusy(f"a transaction is open in {partition[0]}-{partition[1]}", "CONCURRENT_TRANSACTIONS")
+            raise BrokerBusy(f"a transaction is open in {partition}", "CONCURRENT_TRANSACTIONS")
 
     def _changed(self, partitions: Collection[Partition]) -> None:
         for partition in partitions:
@@ -262,7 +263,7 @@ async def segment_records(cluster: Cluster, partition: Partition) -> dict[Segmen
         before = at
         records, at = await read_records(cluster, metadata, partition, at)
         if at == before:
-            raise BrokerBusy(f"a transaction is open in {partition[0]}-{partition[1]}", "CONCURRENT_TRANSACTIONS")
+            raise BrokerBusy(f"a transaction is open in {partition}", "CONCURRENT_TRANSACTIONS")
         for record in records:
             with contextlib.suppress(PeerError):  # a damaged record does not hide others
                 key = segment_key(record)

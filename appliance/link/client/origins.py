@@ -13,7 +13,7 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.open_transactions import transactional_ids
 from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import CONTROL, Header
 from appliance.kafka.records.records import unpack
@@ -21,7 +21,9 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.naming import FAILBACK, PRODUCERS
 from appliance.link.model.producers import Producers, RegisteredProducer, link_of
 
-_PARTITION = (PRODUCERS, 0)
+NAMES = Partition(PRODUCERS, 0)
+"""The partition of the names of all links' producers."""
+
 _PAUSES = (0.1, 0.4, 1.0, 3.0)
 """Pauses before a name is looked for again, in seconds: a former leader may not know yet that it was replaced."""
 
@@ -96,8 +98,8 @@ class Origins:
         self._require_same(topic)
         if self.producers.cluster != metadata.cluster_id:
             self.producers, self._read_to = Producers(metadata.cluster_id), -1
-        bounds = [await list_offsets(self.cluster, metadata, [_PARTITION], each) for each in (Bound.START, Bound.END)]
-        start, end = (bound[_PARTITION] for bound in bounds)
+        bounds = [await list_offsets(self.cluster, metadata, [NAMES], each) for each in (Bound.START, Bound.END)]
+        start, end = (bound[NAMES] for bound in bounds)
         if self._read_to > end and self.topic_id is not None:
             raise ProducersLost(f"{PRODUCERS} has lost its end: it was read to {self._read_to}, and ends at {end}")
         self._read_to = start if self._read_to > end else max(self._read_to, start)
@@ -112,7 +114,7 @@ class Origins:
 
     async def _read_some(self, metadata: Metadata, end: int) -> None:
         try:
-            fetched = await fetch_partition(self.cluster, metadata, _PARTITION, self._read_to, "positions", _LIMITS)
+            fetched = await fetch_partition(self.cluster, metadata, NAMES, self._read_to, "positions", _LIMITS)
         except BrokerRefused as error:
             text = f"look who wrote a batch: grant {self.api_key} Describe and Read on {PRODUCERS}: {error.code}"
             raise BrokerRefused(text, error.code) from error

@@ -32,7 +32,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
@@ -60,7 +60,7 @@ from appliance.link.model.topic_configs import Configs, registry_topic
 Still = Callable[[], Awaitable[Collection[str]]]
 """Returns the names of the copies that the link still wants."""
 
-_PARTITION = (REGISTRY, 0)
+_PARTITION = Partition(REGISTRY, 0)
 _TRANSACTION_TIMEOUT = 30.0
 _ANOTHER_ID = "INVALID_PRODUCER_ID_MAPPING"
 """Another writer got a new producer id, as after 32,766 epochs of one: it has fenced this one all the same."""

@@ -235,9 +235,9 @@ async def _offsets(sent: _Sent) -> dict[Partition, int]:
     except CopyRefused as error:
         if error.partition not in sent.batches:
             raise BrokerRefused(str(error), error.code) from error
-        error.offsets = sent.batches[error.partition].refused(error.number)
+        error.offsets = sent.batches[Partition(*error.partition)].refused(error.number)
         raise
     for copy, offset in offsets.items():
         if offset < sent.bases.get(copy, offset):
-            raise CopyLost(f"{copy[0]}-{copy[1]} ended at offset {sent.bases[copy]}, and now at {offset}")
+            raise CopyLost(f"{copy} ended at offset {sent.bases[copy]}, and now at {offset}")
     return offsets

@@ -89,7 +89,7 @@ def lost_records(copy: Partition, written: CopyEnd, loss: Loss) -> str:
     """The offsets that a copy has lost, for people."""
     which = f"{loss.end} to" if loss.is_known else "up to"
     unknown = "" if loss.is_known else ", its leader does not know which,"
-    return f"{copy[0]}-{copy[1]} {LOST}, offsets {which} {written.offset - 1}{unknown} of the copy"
+    return f"{copy} {LOST}, offsets {which} {written.offset - 1}{unknown} of the copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,14 @@ def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -
     """Judge both logs of a partition that was copied up to a known offset; a silent source is None."""
     if source and is_another(held.source_id, source.topic_id):
         return Agreement(unrelated=f"source topic {topic} {MADE_ANEW}")
-    found, (name, number) = divergence(held, source) if source else Agreement(), copy.partition
+    found, name = divergence(held, source) if source else Agreement(), copy.partition.topic
     fault: dict[str, Any] = {}
     if copy.topic_id is None:
         fault["unrelated"] = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
     elif is_another(held.destination_id, copy.topic_id):
         fault["unrelated"] = f"destination topic {name} {MADE_ANEW}"
     elif doubt := copy.doubt(held.copy_end):
-        fault["unknown"] = f"nobody knows what {name}-{number} holds: {doubt}"
+        fault["unknown"] = f"nobody knows what {copy.partition} holds: {doubt}"
     elif held.copy_end and (loss := copy.loss(held.copy_end)):
         lost = lost_records(copy.partition, held.copy_end, loss)
         fault["lost"] = f"{lost}; {found.lost}" if found.lost else lost

@@ -88,7 +88,7 @@ class LinkRecord:
     @property
     def layout(self) -> Layout:
         """The number of lanes, and the lane of each source partition."""
-        return Layout(self.lanes, self.number, {(topic, number): lane for topic, number, lane in self.placed})
+        return Layout(self.lanes, self.number, {Partition(topic, number): lane for topic, number, lane in self.placed})
 
     def laid_out(self, layout: Layout, partitions: int) -> "LinkRecord":
         """The same with another layout, and another size of the positions topic."""

@@ -222,8 +222,8 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
 
 def _sql_change(key: Mapping[str, Any], value: Mapping[str, Any]) -> SqlChange:
     sql = LinkSql(whole(key["sql"]), text(value["text"]), text(value["salt"]))
-    listed = value["offsets"].items()
-    offsets = {(text(topic), whole(number)): whole(offset) for topic, pairs in listed for number, offset in pairs}
+    listed = ((topic, *pair) for topic, pairs in value["offsets"].items() for pair in pairs)
+    offsets = {Partition(text(topic), whole(number)): whole(offset) for topic, number, offset in listed}
     return SqlChange(sql, text(key["run"]), whole(value["generation"]), whole(value["since"]), offsets)
 
 

@@ -32,7 +32,7 @@ class Layout:
 
     def lane_of(self, topic: str, partition: int) -> int:
         """The lane of a source partition; those of a topic are distributed over the lanes round-robin."""
-        placed = self.placed.get((topic, partition))
+        placed = self.placed.get(Partition(topic, partition))
         return (zlib.crc32(topic.encode()) + partition) % self.lanes if placed is None else placed
 
 

@@ -184,10 +184,10 @@ def producers_fault(link: LinkRecord | None, found: Topic | None, naming: Naming
 
 def _place_fault(topic: PositionsTopic) -> str:
     layout = topic.layout
-    for lane, (name, partition) in topic.misplaced(layout):
+    for lane, partition in topic.misplaced(layout):
         return (
-            f"{topic.name}-{lane} holds the position of {name}-{partition}, which belongs into partition "
-            f"{layout.lane_of(name, partition)}: the topic was grown, or somebody has written to it; {ADOPT} "
+            f"{topic.name}-{lane} holds the position of {partition}, which belongs into partition "
+            f"{layout.lane_of(*partition)}: the topic was grown, or somebody has written to it; {ADOPT} "
             "keeps the positions that are in their places, and forgets the others"
         )
     return ""

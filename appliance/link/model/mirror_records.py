@@ -78,7 +78,7 @@ def decode_checkpoint(record: Record) -> MirrorCheckpoint:
         _require_version(version)
     except (ValueError, struct.error) as error:
         raise PeerError(f"no checkpoint of MirrorMaker 2 at offset {record.offset}: {error}") from error
-    return MirrorCheckpoint(group, (topic, partition), upstream, downstream, metadata)
+    return MirrorCheckpoint(group, Partition(topic, partition), upstream, downstream, metadata)
 
 
 def encode_heartbeat(heartbeat: Heartbeat) -> Record:

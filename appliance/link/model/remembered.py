@@ -87,7 +87,7 @@ def words(value: object) -> str:
 
 def partition_of(key: Mapping[str, Any]) -> Partition:
     """The source partition in a key."""
-    return text(key["topic"]), whole(key["partition"], 0, 2**31 - 1)
+    return Partition(text(key["topic"]), whole(key["partition"], 0, 2**31 - 1))
 
 
 def made(kind: Callable[..., T], value: Mapping[str, Any], **ready: object) -> T:

@@ -29,17 +29,17 @@ class Replica:
     @property
     def source(self) -> Partition:
         """The source partition."""
-        return self.source_topic, self.partition
+        return Partition(self.source_topic, self.partition)
 
     @property
     def copy(self) -> Partition:
         """The destination partition."""
-        return self.destination_topic, self.partition
+        return Partition(self.destination_topic, self.partition)
 
     @property
     def name(self) -> str:
         """The source partition, for people."""
-        return f"{self.source_topic}-{self.partition}"
+        return str(self.source)
 
 
 @dataclass(frozen=True, slots=True)

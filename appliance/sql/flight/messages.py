@@ -30,6 +30,7 @@ from typing import Any
 
 from appliance.engine.model.ranges import Range
 from appliance.errors import PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing, codec_of
 from appliance.kafka.records.rebuild import Runs
 
@@ -82,7 +83,7 @@ def decode_ranges(fields: Fields, data: memoryview) -> list[Range]:
     ranges, at = [], 0
     for each in fields["ranges"]:
         batches, at = decode_batches(each["batches"], data, at)
-        ranges.append(Range((each["topic"], each["partition"]), each["start"], each["end"], batches, 0))
+        ranges.append(Range(Partition(each["topic"], each["partition"]), each["start"], each["end"], batches, 0))
     return ranges
 
 

@@ -54,9 +54,9 @@ def as_table(tried: Sequence[Tried]) -> Table:
 
 
 def _row(each: Tried) -> list[Text]:
-    (topic, number), fate = each.partition, each.fate
+    fate = each.fate
     after = [each.reason] if fate is Fate.FAILS else _lines(each.after) if fate is Fate.CHANGED and each.after else []
-    columns = [f"{topic}-{number}"], [str(each.before.offset)], [str(fate)], _lines(each.before), after
+    columns = [str(each.partition)], [str(each.before.offset)], [str(fate)], _lines(each.before), after
     return [cell(*lines, style=_STYLES.get(fate, "")) for lines in columns]
 
 

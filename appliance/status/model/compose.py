@@ -133,6 +133,7 @@ class _Composer:
         hidden = {topic for topic in unanswered if effective(self._states(), topic).follows}
         for name in sorted({*active, *remembered}):
             numbers = sorted({*range(active.get(name, 0)), *remembered.get(name, ())})
+            own = [Partition(name, number) for number in numbers]
             known = before.get(name)
             statuses = {status.partition: status for status in known.partitions} if known else {}
             is_active = name in active or name in hidden or self.source.facts is None
@@ -141,7 +142,7 @@ class _Composer:
                 copy=naming.destination(name),
                 active=is_active,
                 stopped=self._fault(unfit.get(name, ""), known.stopped if known else None),
-                partitions=tuple(self._partition((name, n), is_active, statuses.get(n), layout) for n in numbers),
+                partitions=tuple(self._partition(each, is_active, statuses.get(each.number), layout) for each in own),
                 left_out=self._left_out(naming.destination(name)),
                 state=effective(self._states(), name),
             )

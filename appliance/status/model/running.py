@@ -33,7 +33,7 @@ def running(document: Mapping[str, Any]) -> Running:
         str(each["subject"]): Fault(str(each["reason"]), milliseconds(each["since"])) for each in document["problems"]
     }
     behind = {
-        (str(topic["topic"]), int(each["partition"])): milliseconds(each["behind_since"])
+        Partition(str(topic["topic"]), int(each["partition"])): milliseconds(each["behind_since"])
         for topic in document["topics"]
         for each in topic["partitions"]
         if each["behind_since"]
@@ -52,7 +52,7 @@ def _topic(topic: TopicStatus, known: Running, at: int) -> TopicStatus:
     if topic.active and topic.state is CopyState.ACTIVE and not begun:
         stopped = stopped or known.problems.get(f"topic {topic.name}")
     partitions = tuple(
-        _partition(each, known.behind.get((each.topic, each.partition)), at) for each in topic.partitions
+        _partition(each, known.behind.get(Partition(each.topic, each.partition)), at) for each in topic.partitions
     )
     return replace(topic, stopped=stopped, partitions=partitions)
 

@@ -127,7 +127,7 @@ def of_newest(logs: Logs, originals: Sequence[KeyedRecord], found: NewestHeld, a
 
 def _of_unrelated(logs: Logs, offsets: Sequence[int], allowed: Allowed) -> Beginning:
     """Decide where the copy holds none of the source's records with these offsets."""
-    name = f"{logs.replica.destination_topic}-{logs.replica.partition}"
+    name = str(logs.replica.copy)
     if logs.committed is None:
         return _unknown(logs, f"nothing is committed, and {name} holds no record that the source has", allowed)
     if any(offset < logs.committed for offset in offsets):

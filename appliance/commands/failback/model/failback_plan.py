@@ -91,7 +91,7 @@ def seed(
     parted = parts_at(forward, found)
     end = forward.copy_end.offset
     if found.loss is not None and not found.loss.is_known:
-        copy = f"{replica.destination_topic}-{replica.partition}"
+        copy = str(replica.copy)
         what = f"{copy} {LOST} below offset {end}, and its leader does not know from which offset on"
         return Refusal(replica.name, f"{what}, so what it holds of its own is not known: {GIVE_UP}")
     lost = (end if found.loss is None else min(found.loss.end, end)), end
@@ -121,7 +121,7 @@ def _unusable(replica: Replica, forward: Position | None) -> str:
 
     After a failback the link has written nothing: all records past the end that it left are the copy's own.
     """
-    copy = f"{replica.destination_topic}-{replica.partition}"
+    copy = str(replica.copy)
     if forward is None or forward.next_offset == UNKNOWN:
         return f"no position says how far it was copied, so what {copy} holds of its own is not known: {GIVE_UP}"
     if is_another(forward.source_id, replica.source_id):
@@ -153,7 +153,7 @@ def returned(
     The stable end, ``open_from``, lies before the end while a transaction is open in the copy. Records of the copy that
     are not in the source yet are refused: the position's end of the copy would hide them permanently.
     """
-    copy = f"{replica.destination_topic}-{replica.partition}"
+    copy = str(replica.copy)
     if reverse is None or reverse.copy_end is None:
         return Refusal(replica.name, f"nothing says how much of {copy} was copied back")
     if reason := has_moved(replica, reverse):
