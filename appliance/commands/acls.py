@@ -8,12 +8,8 @@ from collections.abc import Mapping, Sequence
 from appliance.commands.configs import chosen_topics, topic_options
 from appliance.driver.acl_follower import AclFollower, AclLook, left_out, why_left_out
 from appliance.kafka.client.client_tls import user_of
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.copied_acls import Entries, principal_of
-from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import discover, obeying
 from appliance.output import say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -22,18 +18,14 @@ from appliance.settings.values import Settings
 
 async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Print the changes."""
-    chosen, naming = chosen_topics(parsed), Naming.of(settings)
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        states = NewestStates(destination, naming)
-        registry = Registry(destination, naming.replicator, shares=naming.shared)
-        await registry.refresh()
-        known = discover(await source.metadata(None), await destination.metadata(None), naming)
-        replicas = obeying(known, await states.read()).replicas
-        others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
-        copies = {r.source_topic: r.destination_topic for r in replicas if r.destination_topic not in others}
-        link = principal_of(user_of(settings.destination))
-        follower = AclFollower(source, destination, registry, states, link)
-        look = await follower.look({topic: copy for topic, copy in copies.items() if chosen.fullmatch(topic)})
+    chosen = chosen_topics(parsed)
+    async with Link.open(settings) as link:
+        copies = await link.copies()
+        own = {r.source_topic: r.destination_topic for r in copies.active.replicas}
+        own = {topic: copy for topic, copy in own.items() if copy not in copies.others and chosen.fullmatch(topic)}
+        principal = principal_of(user_of(settings.destination))
+        follower = AclFollower(link.source, link.destination, link.registry, link.lanes, principal)
+        look = await follower.look(own)
     if parsed.json:
         say_json(json.dumps(as_document(look, follows=settings.topics.follows_acls)))
     else:

@@ -9,10 +9,7 @@ from collections.abc import Mapping, Sequence
 from appliance.driver.config_follower import ConfigFollower, ConfigLook
 from appliance.errors import SettingsError
 from appliance.kafka.client.configs import set_on, try_describe
-from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.client.registry import Registry
-from appliance.link.model.naming import Naming
-from appliance.link.model.replicas import discover, obeying
+from appliance.link.handle import Link
 from appliance.output import say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -38,14 +35,11 @@ def chosen_topics(parsed: argparse.Namespace) -> re.Pattern[str]:
 
 async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Print the changes; 1 when those of some topic are unknown."""
-    chosen, naming = chosen_topics(parsed), Naming.of(settings)
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        registry = Registry(destination, naming.replicator, shares=naming.shared)
-        await registry.refresh()
-        follower = ConfigFollower(source, destination, naming, settings.topics, registry)
-        found = discover(await source.metadata(None), await destination.metadata(None), naming)
-        found = obeying(found, await follower.states.read())
-        others = registry.of_others({r.destination_topic: r.destination_id for r in found.replicas})
+    chosen = chosen_topics(parsed)
+    async with Link.open(settings) as link:
+        follower = ConfigFollower(link.source, link.destination, link.naming, settings.topics, link.registry)
+        copies = await link.copies()
+        found, others = copies.active, copies.others
         topics = {r.source_topic: r.destination_topic for r in found.replicas if chosen.fullmatch(r.source_topic)}
         left = {name: f"its copy is {state}" for name, state in found.inactive.items() if chosen.fullmatch(name)}
         left |= {name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others}
@@ -53,12 +47,12 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
         look.unchanged = left
         if settings.topics.syncs_configs:
             await follower.try_changes(look)
-        described, _unseen = await try_describe(destination, list(look.changes))
+        described, _unseen = await try_describe(link.destination, list(look.changes))
     held = {copy: set_on(configs) for copy, configs in described.items()}
     if parsed.json:
         say_json(json.dumps(as_document(look, held, follows=settings.topics.syncs_configs)))
     else:
-        why_not = "a shared copy keeps its own settings" if naming.shared else "CONFIGS_SYNC=no"
+        why_not = "a shared copy keeps its own settings" if link.naming.shared else "CONFIGS_SYNC=no"
         say(*as_lines(look, held, "" if settings.topics.syncs_configs else why_not))
     return 1 if look.failures else 0
 

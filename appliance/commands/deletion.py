@@ -48,12 +48,12 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
         SettingsError: there is no terminal to ask for consent.
         ApplianceError: a cluster does not answer, or refuses; the next run continues.
     """
-    registry = Registry(operation.destination, operation.naming.replicator)
+    registry = operation.link.registry
     await registry.refresh()
     there = await operation.destination.metadata(None)
     has_positions = operation.naming.positions_topic in there.topics
     if has_positions or not registry.deletion:
-        await operation.link.read()
+        await operation.lanes.read()
         _require_settled(operation)
     giving_up = GivingUp(operation, registry, there, delete_copies)
     claimed = _copies(operation, registry)
@@ -75,7 +75,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
         await _fence(operation)
         copies = _kept_if_promoted(await giving_up.copies_now(claimed))
     await giving_up.delete(copies)
-    stamp = operation.link.stamp
+    stamp = operation.lanes.stamp
     await registry.give_up((), Claim(registry.link, now_ms(), deleted_by=stamp.by, why=stamp.why))
     if operation.naming.shared:
         await withdraw_places(operation.destination, operation.naming)
@@ -88,15 +88,15 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> D
 
 
 def _require_settled(operation: Operation) -> None:
-    link = operation.link
-    for topic, state in change(link.states, None, CopyEvent.DELETE, link.stamp).kept.items():
+    lanes = operation.lanes
+    for topic, state in change(lanes.states, None, CopyEvent.DELETE, lanes.stamp).kept.items():
         raise LinkRefused(f"{topic or 'the link'} is {state}: end that first")
 
 
 def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
     """The source topics of this link's copies, empty if unknown, and the copies."""
-    link, naming = operation.link, operation.naming
-    topics = {topic for topic, _ in link.positions} | (link.states.keys() if link.checkpoints else set())
+    lanes, naming = operation.lanes, operation.naming
+    topics = {topic for topic, _ in lanes.positions} | (lanes.states.keys() if lanes.checkpoints else set())
     sources = {naming.destination(topic): topic for topic in topics - {LINK}}
     claims = registry.claims.items()
     claimed = sorted({copy[0] for copy, claim in claims if claim.link == registry.link and copy != given_up(copy[0])})
@@ -136,26 +136,26 @@ async def _there(cluster: Cluster, name: str) -> Mapping[str, uuid.UUID]:
 
 async def _fence(operation: Operation) -> None:
     """Record the deletion in every lane, once no replicator has taken one back."""
-    link = operation.link
-    if effective(link.states, LINK) is not CopyState.DELETED:
+    lanes = operation.lanes
+    if effective(lanes.states, LINK) is not CopyState.DELETED:
         for index in _busiest_lane(operation):
-            await link.leave_name(index)
+            await lanes.leave_name(index)
             await _require_left_alone(operation, index)
-    await link.change(None, CopyEvent.DELETE)
-    for record in link.states.values():
+    await lanes.change(None, CopyEvent.DELETE)
+    for record in lanes.states.values():
         if record.state is not CopyState.DELETED:
             raise LinkRefused(f"another command has made {record.subject} {record.state} meanwhile: end that first")
 
 
 def _busiest_lane(operation: Operation) -> list[int]:
     """The lane with the most copied partitions; none if nothing is copied."""
-    states = operation.link.states
+    states = operation.lanes.states
 
     def active(index: int) -> int:
-        positions = operation.link.checkpoints[index].positions
+        positions = operation.lanes.checkpoints[index].positions
         return sum(effective(states, topic) is CopyState.ACTIVE for topic, _ in positions)
 
-    index = max(range(len(operation.link.checkpoints)), key=active)
+    index = max(range(len(operation.lanes.checkpoints)), key=active)
     return [index] if active(index) else []
 
 
@@ -164,8 +164,8 @@ async def _require_left_alone(operation: Operation, index: int) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + TAKEN_BACK_SECONDS
     while loop.time() < deadline:
-        await operation.link.read()
-        owner = operation.link.checkpoints[index].owner
+        await operation.lanes.read()
+        owner = operation.lanes.checkpoints[index].owner
         if owner is not None and owner.run != OPERATOR:
             raise LinkRefused(f"a replicator of this link runs, on {owner.host}: stop it first")
         await asyncio.sleep(_PAUSE)

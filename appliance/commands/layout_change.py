@@ -21,8 +21,6 @@ from appliance.commands.run.operation import Operation
 from appliance.driver.layout_writer import LanesWriter, link_of
 from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.kafka.client.clock import now_ms
-from appliance.link.client.checkpoint_log import peek_checkpoints
-from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.copy_states import States, effective
@@ -74,18 +72,7 @@ async def find_positions(operation: Operation) -> PositionsTopic:
     Raises:
         LinkRefused: there is no such link, or it is damaged.
     """
-    naming, destination = operation.naming, operation.destination
-    known = (await destination.metadata([naming.positions_topic])).topics.get(naming.positions_topic)
-    if known is None or not known.leaders:
-        raise LinkRefused(f"there is no {naming.positions_topic}: no replicator of this link has ever run")
-    checkpoints = await peek_checkpoints(destination, naming.positions_topic, len(known.leaders))
-    topic = PositionsTopic(naming.positions_topic, "", checkpoints)
-    registry = Registry(destination, naming.replicator)
-    await registry.refresh()
-    own = registry.own(await destination.metadata(None))
-    if fault := unfit_for_a_change(topic, own, naming):
-        raise LinkRefused(fault)
-    return topic
+    return await operation.link.checked(unfit_for_a_change)
 
 
 @dataclass(slots=True)
@@ -101,7 +88,7 @@ class _Change:
 
     def __post_init__(self) -> None:
         operation = self.operation
-        timeout, change = operation.settings.engine.transaction_timeout, operation.link.stamp.change
+        timeout, change = operation.settings.engine.transaction_timeout, operation.lanes.stamp.change
         self._writer = LanesWriter(operation.destination, operation.naming, timeout, change)
 
     def layout(self, checkpoints: Sequence[LaneCheckpoint]) -> Layout:
@@ -171,7 +158,7 @@ class _Change:
         await self._writer.write(decided(checkpoints, link, record, self._writer.owner(), record.since))
 
     def _record(self, layout: Layout, *, is_changing: bool) -> LayoutRecord:
-        stamp = self.operation.link.stamp
+        stamp = self.operation.lanes.stamp
         return LayoutRecord(layout.number, layout.lanes, now_ms(), stamp.by, stamp.why, is_changing)
 
 

@@ -15,9 +15,8 @@ from appliance.errors import SettingsError, raise_first
 from appliance.groups.group_io import read_groups, topic_ids
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
-from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.model.naming import Naming
+from appliance.link.handle import Link
 from appliance.link.model.translation import TranslationState
 from appliance.output import say, say_json
 from appliance.settings.values import Settings
@@ -61,10 +60,10 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
         SettingsError: the options name no copied topic.
         ApplianceError: a cluster does not answer, or refuses.
     """
-    async with destination_cluster(settings) as destination:
-        maps = OffsetMaps(destination, Naming.of(settings))
+    async with Link.open(settings) as link:
+        maps = link.maps()
         await maps.refresh(())
-        asked = await _asked(settings, destination, maps, parsed)
+        asked = await _asked(link, maps, parsed)
         sources = maps.copies()
         await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in asked})
         lines = [_translated(maps, each, parsed.reverse) for each in asked]
@@ -75,9 +74,7 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
     return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
 
 
-async def _asked(
-    settings: Settings, destination: KafkaCluster, maps: OffsetMaps, parsed: argparse.Namespace
-) -> Sequence[_Asked]:
+async def _asked(link: Link, maps: OffsetMaps, parsed: argparse.Namespace) -> Sequence[_Asked]:
     """The requested offsets: the one of the options, or those of a group in copied topics."""
     copies = maps.copies()
     ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
@@ -90,11 +87,10 @@ async def _asked(
             raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
         return [_Asked(partition, parsed.offset)]
     if parsed.reverse:
-        return await _committed(destination, parsed.group, ours)
-    async with source_cluster(settings) as source:
-        asked = await _committed(source, parsed.group, ours)
-        ids = await topic_ids(source, {each.partition[0] for each in asked})
-        return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in asked]
+        return await _committed(link.destination, parsed.group, ours)
+    asked = await _committed(link.source, parsed.group, ours)
+    ids = await topic_ids(link.source, {each.partition[0] for each in asked})
+    return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in asked]
 
 
 async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:

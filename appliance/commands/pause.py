@@ -14,16 +14,16 @@ async def set_paused(operation: Operation, event: CopyEvent) -> Report:
     """Pause or resume the command's topics. After a kill anywhere, the same command continues.
 
     Raises:
-        ApplianceError: as ``LinkStates.change``.
+        ApplianceError: as ``LinkLanes.change``.
     """
-    link, choice = operation.link, operation.choice
-    await link.read()
+    lanes, choice = operation.lanes, operation.choice
+    await lanes.read()
     subjects = operation.subjects((await both_logs(operation, {}, needed=False)).ids if choice.topic else ())
-    made = change(link.states, subjects, event, link.stamp)
+    made = change(lanes.states, subjects, event, lanes.stamp)
     if not choice.dry_run:
         if made.records:
             await operation.consent(f"{event.value} {', '.join(record.subject for record in made.records)}")
-        made = await link.change(subjects, event)
+        made = await lanes.change(subjects, event)
     return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept)
 
 

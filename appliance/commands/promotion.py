@@ -14,7 +14,7 @@ from appliance.commands.model.loss import BothLogs, PartitionLoss, losses, numbe
 from appliance.commands.model.report import Report
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.last_sync import are_told, last_sync
-from appliance.commands.run.link_states import Subjects
+from appliance.commands.run.link_lanes import Subjects
 from appliance.commands.run.operation import WAIT_SECONDS, Operation
 from appliance.commands.run.runner import add_options, run_of
 from appliance.commands.source_transactions import find_torn
@@ -46,24 +46,24 @@ async def failover(operation: Operation) -> Report:
     """Promote the copies, whether the source answers or not.
 
     Raises:
-        ApplianceError: as ``LinkStates.change``.
+        ApplianceError: as ``LinkLanes.change``.
     """
-    link, choice = operation.link, operation.choice
-    await link.read()
-    logs = await both_logs(operation, link.positions, needed=False)
+    lanes, choice = operation.lanes, operation.choice
+    await lanes.read()
+    logs = await both_logs(operation, lanes.positions, needed=False)
     subjects = operation.subjects(logs.ids)
-    planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
+    planned = change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp)
     if choice.dry_run:
         return await _report(operation, _foreseen(operation, subjects, planned), logs, {})
     if planned.records:
         behind = number(total(_losses(operation, logs)))
         await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
     while True:
-        await link.change(subjects, CopyEvent.FAIL_OVER)
+        await lanes.change(subjects, CopyEvent.FAIL_OVER)
         await _take_over(operation, subjects)
-        if not change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp).records:
+        if not change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp).records:
             break  # else a promotion has given up just before it was taken over
-    logs = await both_logs(operation, link.positions, needed=False)
+    logs = await both_logs(operation, lanes.positions, needed=False)
     groups = await last_sync(operation, logs.answers)
     return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
 
@@ -74,14 +74,14 @@ async def promote(operation: Operation) -> Report:
     Raises:
         LinkRefused: a partition cannot be copied to its end, or not in time, the source still takes writes, or does not
             list its groups; unless losses are allowed.
-        ApplianceError: the source does not answer; or as ``LinkStates.change``.
+        ApplianceError: the source does not answer; or as ``LinkLanes.change``.
     """
-    link, choice = operation.link, operation.choice
-    await link.read()
-    logs = await both_logs(operation, operation.link.positions)
+    lanes, choice = operation.lanes, operation.choice
+    await lanes.read()
+    logs = await both_logs(operation, operation.lanes.positions)
     subjects = operation.subjects(logs.ids)
-    planned = change(link.states, subjects, CopyEvent.FAIL_OVER, link.stamp)
-    _require_copied(subjects, link.states, filter(choice.takes, logs.ids))
+    planned = change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp)
+    _require_copied(subjects, lanes.states, filter(choice.takes, logs.ids))
     _require_no_failover(operation, subjects)
     if choice.dry_run:
         _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
@@ -98,23 +98,23 @@ async def promote(operation: Operation) -> Report:
         groups = await last_sync(operation)
         _require_groups(operation, groups is not None)
     except ApplianceError:
-        await link.change(_given_up(operation), CopyEvent.GIVEN_UP)
+        await lanes.change(_given_up(operation), CopyEvent.GIVEN_UP)
         raise
     return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
 
 
 async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> None:
     """Fence the lanes of these, and mark the states as a promotion's, which may be given up."""
-    link = operation.link
-    require, link.require = link.require, partial(_require_copied, subjects)  # one may be paused by now, or reset
-    await link.change(subjects, CopyEvent.FAIL_OVER, lambda *_: _PLANNED)
-    link.require = require
+    lanes = operation.lanes
+    require, lanes.require = lanes.require, partial(_require_copied, subjects)  # one may be paused by now, or reset
+    await lanes.change(subjects, CopyEvent.FAIL_OVER, lambda *_: _PLANNED)
+    lanes.require = require
 
 
 async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Subjects, BothLogs]:
     """The subjects, with the new topics of the source, which are fenced as well, and the logs after that."""
     while True:
-        logs = await both_logs(operation, operation.link.positions)
+        logs = await both_logs(operation, operation.lanes.positions)
         now = operation.subjects(logs.ids)
         if subjects is None or now is None or set(now) <= set(subjects):
             return subjects, logs
@@ -124,11 +124,11 @@ async def _with_what_came(operation: Operation, subjects: Subjects) -> tuple[Sub
 
 async def _take_over(operation: Operation, subjects: Subjects) -> None:
     """Turn an unfinished promotion into a failover, which no promotion can give up."""
-    link = operation.link
+    lanes = operation.lanes
     chosen = _failing_over(operation, subjects)
-    if _planned(link.states, chosen):
-        await link.note(lambda states: [replace(states[name], details={}) for name in _planned(states, chosen)])
-        await link.read()
+    if _planned(lanes.states, chosen):
+        await lanes.note(lambda states: [replace(states[name], details={}) for name in _planned(states, chosen)])
+        await lanes.read()
 
 
 def _planned(states: States, subjects: Iterable[str]) -> list[str]:
@@ -140,13 +140,13 @@ def _planned(states: States, subjects: Iterable[str]) -> list[str]:
 
 def _given_up(operation: Operation) -> list[str]:
     """The command's subjects that a promotion has fenced: a failover is never undone."""
-    states, choice = operation.link.states, operation.choice
+    states, choice = operation.lanes.states, operation.choice
     return [name for name in _planned(states, sorted(states)) if not choice.topic or (name and choice.takes(name))]
 
 
 def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
     """Refuse the subjects of a failover: a promotion that has to be given up would undo it."""
-    states = operation.link.states
+    states = operation.lanes.states
     begun = [states.get(subject) or states[LINK] for subject in _failing_over(operation, subjects)]
     names = sorted({record.subject for record in begun if not _PLANNED.items() <= record.details.items()})
     if names:
@@ -171,12 +171,12 @@ async def _promoted(
     chosen = _failing_over(operation, subjects)
     if not chosen:
         return await _report(operation, kept, logs, {})
-    made = await operation.link.change(chosen, CopyEvent.PROMOTED)
+    made = await operation.lanes.change(chosen, CopyEvent.PROMOTED)
     return await _report(operation, replace(kept, records=made.records), logs, groups)
 
 
 def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
-    states = operation.link.states
+    states = operation.lanes.states
     known = {LINK, *states} if subjects is None else subjects
     return [subject for subject in sorted(known) if effective(states, subject) is CopyState.FAILING_OVER]
 
@@ -190,19 +190,19 @@ async def _report(operation: Operation, made: StateChange, logs: BothLogs, group
 
 def _foreseen(operation: Operation, subjects: Subjects, planned: StateChange) -> StateChange:
     """The states in which a run ends, also where an earlier one was killed."""
-    begun = [replace(operation.link.stamp, topic=subject) for subject in _failing_over(operation, subjects)]
+    begun = [replace(operation.lanes.stamp, topic=subject) for subject in _failing_over(operation, subjects)]
     records = tuple(replace(record, state=CopyState.PROMOTED) for record in (*planned.records, *begun))
     return replace(planned, records=records)
 
 
 def _losses(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:
     """The losses in the command's topics; a topic that fails back, or was removed, has none."""
-    states = operation.link.states
+    states = operation.lanes.states
 
     def takes(topic: str) -> bool:
         return operation.choice.takes(topic) and effective(states, topic) not in _NOTHING_TO_LOSE
 
-    return losses(operation.link.positions, logs, takes, operation.link.checkpoints[0].starts)
+    return losses(operation.lanes.positions, logs, takes, operation.lanes.checkpoints[0].starts)
 
 
 def _names(planned: StateChange) -> str:
@@ -223,8 +223,8 @@ async def _until_copied(operation: Operation) -> BothLogs:
     loop, choice, looks = asyncio.get_running_loop(), operation.choice, 0
     deadline = loop.time() + choice.wait
     while True:
-        await operation.link.read()
-        logs = await both_logs(operation, operation.link.positions)
+        await operation.lanes.read()
+        logs = await both_logs(operation, operation.lanes.positions)
         active = _settling(operation, logs, CopyState.ACTIVE)
         _require_no_faults(operation, active)
         if not (behind := [loss for loss in active if loss.behind != 0 and not loss.fault]):
@@ -243,7 +243,7 @@ async def _until_copied(operation: Operation) -> BothLogs:
 
 def _settling(operation: Operation, logs: BothLogs, *states: CopyState) -> list[PartitionLoss]:
     """The partitions whose copies have one of these states."""
-    known = operation.link.states
+    known = operation.lanes.states
     return [loss for loss in _losses(operation, logs) if effective(known, loss.topic) in states]
 
 

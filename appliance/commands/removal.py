@@ -38,15 +38,15 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
         SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
         ApplianceError: a cluster does not answer; the next run continues.
     """
-    link, choice = operation.link, operation.choice
+    lanes, choice = operation.lanes, operation.choice
     if not choice.topic:
         raise SettingsError(["--topic is needed: '.*' is every topic, and `appliance link delete` gives the link up"])
-    await link.read()
+    await lanes.read()
     topics = operation.subjects((await both_logs(operation, {}, needed=False)).ids) or ()
-    planned = change(link.states, topics, CopyEvent.REMOVE, link.stamp)
+    planned = change(lanes.states, topics, CopyEvent.REMOVE, lanes.stamp)
     for topic, state in planned.kept.items():
         raise LinkRefused(f"topic {topic} is {state}: end that first")
-    registry = Registry(operation.destination, operation.naming.replicator)
+    registry = operation.link.registry
     await registry.refresh()
     there = await operation.destination.metadata(None)
     giving_up = GivingUp(operation, registry, there, delete_copies)
@@ -60,16 +60,16 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
             operation.tell(line)
         deleted = sum(each.deleted for each in report.removed)
         await operation.consent(f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies")
-    await link.change(topics, CopyEvent.REMOVE)
-    link.require = _still_removed(topics)
-    link.require(link.states)
+    await lanes.change(topics, CopyEvent.REMOVE)
+    lanes.require = _still_removed(topics)
+    lanes.require(lanes.states)
     report = replace(report, removed=await giving_up.copies_now(copies.items()))
     giving_up.require_not_promoted(report.removed)
     await giving_up.delete(report.removed)
     await registry.give_up(copies.values())
-    for index, checkpoint in enumerate(link.checkpoints):
+    for index, checkpoint in enumerate(lanes.checkpoints):
         if any(topic in copies for topic, _ in checkpoint.positions):
-            await link.forget(index, topics)
+            await lanes.forget(index, topics)
     await registry.give_up(copies.values())
     if operation.naming.shared:  # the other links' groups are held back no longer
         await withdraw_places(operation.destination, operation.naming, copies.values())
@@ -110,7 +110,7 @@ class GivingUp:
         ours = claim is not None and claim.link == self.registry.link and not (shared or claim.shares)
         ours = ours and self._is_accounted_for(topic, copy)
         promoted = self._was_promoted(topic)
-        records = copied_records(self.operation.link.checkpoints, self.operation.naming).get(copy)
+        records = copied_records(self.operation.lanes.checkpoints, self.operation.naming).get(copy)
         deleted, letters = self.deletes and ours, copy + DEAD_LETTERS
         found = self.there.topics.get(letters)
         if found is None or (letters, found.id) in self.registry.claims:  # a copy of that name is somebody's own
@@ -120,7 +120,7 @@ class GivingUp:
 
     def _is_accounted_for(self, topic: str, copy: str) -> bool:
         """True of a copy that began with this link; one that was filled before is claimed as well, and waits."""
-        positions = self.operation.link.positions.items()
+        positions = self.operation.lanes.positions.items()
         held = [position for (name, _), position in positions if name == topic]
         return bool(held) and not any(
             is_another(each.destination_id, self.there.topics[copy].id)
@@ -131,7 +131,7 @@ class GivingUp:
 
     def _was_promoted(self, topic: str) -> bool:
         """True of a copy that is promoted, or was: somebody else may write to it."""
-        states = self.operation.link.states
+        states = self.operation.lanes.states
         record = states.get(topic) or states.get(LINK)
         return record is not None and record.is_or_was_promoted
 

@@ -16,19 +16,18 @@ from typing import Any
 
 from appliance.commands.model.position_change import PLACES, Change, Kind, Place, moved
 from appliance.commands.model.reset_report import ResetReport, numbers
-from appliance.commands.resumption import claims_of_others, source_places, with_divergence, with_ends, with_losses
-from appliance.commands.run.link_states import Moves
+from appliance.commands.resumption import require_own, source_places, with_divergence, with_ends, with_losses
+from appliance.commands.run.link_lanes import Moves
 from appliance.commands.run.operation import Operation
 from appliance.commands.run.runner import Work, add_options, run_with
 from appliance.engine.write.admission import identity_fault
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective
 from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
-from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, lanes_of, too_small
+from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of, too_small
 from appliance.listing import some
 from appliance.program import PROGRAM, quoted, topic_option
 from appliance.runtime.command import Command
@@ -52,16 +51,16 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
             consent.
         ApplianceError: a cluster does not answer; the next run continues.
     """
-    link, choice = operation.link, operation.choice
+    lanes, choice = operation.lanes, operation.choice
     run = _Run(operation, place, number)
-    await link.read()
+    await lanes.read()
     await run.find()
     ended = run.ended()
     planned = [each for each in await run.changes() if each.replica.source_topic not in ended]
     if choice.dry_run:
         return run.report(planned)
     if ended:
-        await link.change((), CopyEvent.POSITIONED)
+        await lanes.change((), CopyEvent.POSITIONED)
     fresh = sorted({change.replica.source_topic for change in planned} - run.unfinished())
     if fresh:
         for line in ResetReport(operation.naming.replicator, True, planned).lines():
@@ -70,7 +69,7 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Reset
     topics = sorted({*fresh, *run.unfinished()})
     if not topics:
         return run.report(())
-    await link.change(topics, CopyEvent.RESET, run.details)  # a killed run may not have reached every lane
+    await lanes.change(topics, CopyEvent.RESET, run.details)  # a killed run may not have reached every lane
     made = await run.move(topics)
     await run.finish(topics)
     return run.report(made)
@@ -88,11 +87,11 @@ class _Run:
     async def find(self) -> None:
         """Find the partitions of the chosen topics, and their places; an interrupted reset has recorded its own."""
         operation = self.operation
-        source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
-        if fault := cluster_fault(operation.link.checkpoints[0].link, source.cluster_id):
+        copies = await operation.link.copies()
+        if fault := cluster_fault(operation.lanes.checkpoints[0].link, copies.source.cluster_id):
             raise LinkRefused(fault)
-        found = discover(source, destination, operation.naming)
-        known = {topic for topic, _ in operation.link.positions} | {each.source_topic for each in found.replicas}
+        found = copies.matched
+        known = {topic for topic, _ in operation.lanes.positions} | {each.source_topic for each in found.replicas}
         topics = self._chosen(found, known)
         self._require_fit(found, topics)
         self._require_resettable(topics)
@@ -100,8 +99,7 @@ class _Run:
         replicas = [each for each in replicas if self.number in (None, each.partition)]
         if not replicas:
             raise SettingsError([f"--partition {self.number}: no chosen topic has such a partition"])
-        registry = Registry(operation.destination, operation.naming.replicator, shares=operation.naming.shared)
-        await claims_of_others(registry, replicas, operation.naming)
+        require_own(copies, replicas, operation.naming)
         begun = self.unfinished()
         fresh = [replica for replica in replicas if replica.source_topic not in begun]
         self.places = await source_places(operation.source, fresh, self.place, _OPTION) if fresh else {}
@@ -114,7 +112,7 @@ class _Run:
         chosen = self.operation.choice.subjects(known)
         if chosen is not None:
             return set(chosen)
-        left_out = {name for name in known if effective(self.operation.link.states, name) is CopyState.REMOVED}
+        left_out = {name for name in known if effective(self.operation.lanes.states, name) is CopyState.REMOVED}
         gone = {*known} - _there(found) - left_out
         for topic in sorted(gone):
             self.operation.tell(f"{topic}: left as it is: {_GONE}")
@@ -128,7 +126,7 @@ class _Run:
             raise LinkRefused("cannot be reset: " + some(faults, _NAMED, "; "))
 
     def _require_resettable(self, topics: Collection[str]) -> None:
-        states = self.operation.link.states
+        states = self.operation.lanes.states
         for topic in sorted(topics):
             state = effective(states, topic)
             if state is CopyState.RESETTING:
@@ -150,19 +148,19 @@ class _Run:
 
     def unfinished(self) -> set[str]:
         """The chosen topics that are being reset."""
-        states, takes = self.operation.link.states, self.operation.choice.takes
+        states, takes = self.operation.lanes.states, self.operation.choice.takes
         return {name for name, each in states.items() if each.state is CopyState.RESETTING and takes(name)}
 
     def ended(self) -> set[str]:
         """The chosen topics whose reset by this command has ended, though a kill kept the news from some lanes."""
-        link, unfinished = self.operation.link, self.unfinished()
-        told = [record for checkpoint in link.checkpoints for record in checkpoint.states.values()]
+        lanes, unfinished = self.operation.lanes, self.unfinished()
+        told = [record for checkpoint in lanes.checkpoints for record in checkpoint.states.values()]
         same = [each for each in told if each.state is CopyState.RESETTING and self._is_same(each)]
         return {each.topic for each in same if self.operation.choice.takes(each.topic)} - unfinished
 
     def _recorded(self, replica: Replica) -> SourcePlace | None:
         """The place of a started reset."""
-        record = self.operation.link.states.get(replica.source_topic)
+        record = self.operation.lanes.states.get(replica.source_topic)
         if record is None or record.state is not CopyState.RESETTING:
             return None
         known = [dict(record.details.get(name, ())).get(replica.partition, UNKNOWN) for name in (_OFFSETS, _EPOCHS)]
@@ -176,7 +174,7 @@ class _Run:
 
     async def changes(self) -> list[Change]:
         """The changes still to make."""
-        operation, held = self.operation, self.operation.link.positions
+        operation, held = self.operation, self.operation.lanes.positions
         held = await with_losses(operation.destination, operation.naming, held, self.places)
         changes = [self._change(replica, to, held) for replica, to in self.places.items()]
         return await with_divergence(operation.source, [each for each in changes if each])
@@ -190,19 +188,19 @@ class _Run:
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run."""
-        link = self.operation.link
+        lanes = self.operation.lanes
         self._require_begun(topics)
-        link.require = self._still_so(topics)
+        lanes.require = self._still_so(topics)
         replicas = [each for each in self.places if each.source_topic in topics]
         self.places = {each: place for each in replicas if (place := self._recorded(each)) is not None}
         made = await with_ends(self.operation.destination, await self.changes())
         left = {each.replica: each for each in made}
-        for index, owned in lanes_of(left, link.layout).items():
-            await link.move(index, partial(self._moves, [left[replica] for replica in owned]))
+        for index, owned in lanes_of(left, lanes.layout).items():
+            await lanes.move(index, partial(self._moves, [left[replica] for replica in owned]))
         return made
 
     def _require_begun(self, topics: Sequence[str]) -> None:
-        states = self.operation.link.states
+        states = self.operation.lanes.states
         for topic in topics:
             if (record := states.get(topic)) is None or record.state is not CopyState.RESETTING:
                 raise LinkRefused(f"another command has made {topic} {effective(states, topic)} meanwhile")
@@ -210,12 +208,12 @@ class _Run:
 
     def _still_so(self, topics: Sequence[str]) -> Callable[[States], None]:
         """Refuse where another run has ended or abandoned the reset: its lanes copy again."""
-        began = {topic: self.operation.link.states[topic].change for topic in topics}
+        began = {topic: self.operation.lanes.states[topic].change for topic in topics}
 
         def require(states: States) -> None:
             for topic, change_id in began.items():
                 record = states.get(topic)
-                ours = record is not None and record.change == self.operation.link.stamp.change
+                ours = record is not None and record.change == self.operation.lanes.stamp.change
                 begun = record is not None and record.change == change_id and record.state is CopyState.RESETTING
                 if not (ours or begun):
                     raise LinkRefused(f"another command has ended the reset of {topic}: see `appliance status`")
@@ -231,16 +229,16 @@ class _Run:
 
     async def finish(self, topics: Sequence[str]) -> None:
         """Return the topics to their state before."""
-        link = self.operation.link
-        paused = {topic for topic in topics if link.states[topic].details.get(_BEFORE) == CopyState.PAUSED}
+        lanes = self.operation.lanes
+        paused = {topic for topic in topics if lanes.states[topic].details.get(_BEFORE) == CopyState.PAUSED}
         if paused:  # first: the same command finds nothing more to move in these
-            await link.change(sorted(paused), CopyEvent.POSITIONED_PAUSED)
+            await lanes.change(sorted(paused), CopyEvent.POSITIONED_PAUSED)
         if active := sorted({*topics} - paused):
-            await link.change(active, CopyEvent.POSITIONED)
+            await lanes.change(active, CopyEvent.POSITIONED)
 
     def report(self, changes: Sequence[Change]) -> ResetReport:
         """The outcome, or in a dry run the plan."""
-        states = self.operation.link.states
+        states = self.operation.lanes.states
         topics = sorted({each.replica.source_topic for each in changes})
         paused = [topic for topic in topics if effective(states, topic) is CopyState.PAUSED]
         return ResetReport(self.operation.naming.replicator, self.operation.choice.dry_run, changes, paused)

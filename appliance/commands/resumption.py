@@ -19,18 +19,17 @@ from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition, is_another
-from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.log_ends import EpochEnds, copy_logs, copy_losses
-from appliance.link.client.registry import Registry
 from appliance.link.client.source_places import places
+from appliance.link.handle import Copies, Link
 from appliance.link.model.agreement import lost_records
 from appliance.link.model.checkpoint import OPERATOR, Owner
-from appliance.link.model.claims import Claim, belongs_to_another
+from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import UNACCOUNTED, UNKNOWN, CopyEnd, Loss, Position, SourcePlace
-from appliance.link.model.replicas import Replica, discover, lanes_of
+from appliance.link.model.replicas import Replica, lanes_of
 from appliance.link.model.stops import Stop, StopKind
 from appliance.settings.values import Settings
 
@@ -69,18 +68,19 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         Unreachable, BrokerBusy, BrokerRefused, Fenced: the lane where that happened is unchanged.
     """
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
-    naming = Naming.of(settings)
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+    async with Link.open(settings) as link:
+        source, destination, naming = link.source, link.destination, link.naming
         topic = await Establishing(settings, source, destination, OPERATOR).checked()
         positions = {key: held for each in topic.checkpoints for key, held in each.positions.items()}
-        states = topic.checkpoints[0].states
-        found = discover(await source.metadata(None), await destination.metadata(None), naming).replicas
-        replicas, gone = _chosen(found, choice, positions)
+        states, copies = topic.checkpoints[0].states, await link.copies()
+        replicas, gone = _chosen(copies.matched.replicas, choice, positions)
         if choice.topic:
             _require_follow(states, [*replicas, *gone])
         replicas = [replica for replica in replicas if effective(states, replica.source_topic).follows]
-        registry = Registry(destination, naming.replicator, shares=naming.shared, topics=naming.topics)
-        others = await claims_of_others(registry, replicas, naming, take_over=choice.take_over) if choice.topic else {}
+        if choice.topic and not choice.take_over:
+            require_own(copies, replicas, naming)
+        taken = {replica.destination_topic: replica.destination_id for replica in replicas} if choice.topic else {}
+        others = {copy: copies.others[copy] for copy in taken if copy in copies.others}
         owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms(), topic.generation - 1)
         starts = await source_places(source, replicas, place, "--from") if place else {}
         starts |= dict.fromkeys(gone, SourcePlace(0, -1)) if place else {}
@@ -101,8 +101,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         for line in lines:
             tell(line)
         if others and not only_plan:
-            copies = {replica.destination_topic: replica.destination_id for replica in replicas}
-            await registry.claim(copies, take_over=True)
+            await link.registry.claim(taken, take_over=True)
 
         async def change(index: int) -> None:
             timeout = settings.engine.transaction_timeout
@@ -128,8 +127,8 @@ async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = F
         LinkRefused: something else prevents the link from continuing.
         Fenced, Unreachable, BrokerBusy, BrokerRefused: a repeated call continues.
     """
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        establishing = Establishing(settings, source, destination, OPERATOR)
+    async with Link.open(settings) as link:
+        establishing = Establishing(settings, link.source, link.destination, OPERATOR)
         fault = await establishing.fault(await establishing.look())
         if not fault:
             return 0
@@ -162,16 +161,11 @@ def _chosen(
     return replicas, gone
 
 
-async def claims_of_others(
-    registry: Registry, replicas: Sequence[Replica], naming: Naming, *, take_over: bool = False
-) -> dict[str, Claim]:
-    """The copies that belong to other links; refused unless they are taken over."""
-    await registry.refresh()
-    others = registry.of_others({replica.destination_topic: replica.destination_id for replica in replicas})
-    for copy, claim in others.items():
-        if not take_over:
-            raise LinkRefused(belongs_to_another(copy, claim, naming))
-    return others
+def require_own(copies: Copies, replicas: Iterable[Replica], naming: Naming) -> None:
+    """Refuse partitions whose copies belong to other links."""
+    for replica in replicas:
+        if claim := copies.others.get(replica.destination_topic):
+            raise LinkRefused(belongs_to_another(replica.destination_topic, claim, naming))
 
 
 async def source_places(source: KafkaCluster, replicas: Collection[Replica], place: Place, option: str) -> Places:

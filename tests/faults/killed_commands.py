@@ -206,9 +206,9 @@ class Commands:
         """A topic as it is now."""
         copy = self.pair.naming.destination(topic)
         async with operation(self.pair.settings(), Choice(), lambda _: None) as running:
-            await running.link.read()
-            states = tuple(effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints)
-            held = running.link.positions[topic, 0]
+            await running.lanes.read()
+            states = tuple(effective(checkpoint.states, topic) for checkpoint in running.lanes.checkpoints)
+            held = running.lanes.positions[topic, 0]
         source = await asyncio.to_thread(contents, self.pair.orange, topic)
         copied = await asyncio.to_thread(contents, self.pair.grape, copy)
         unread = await self.unread(self.group, copy)

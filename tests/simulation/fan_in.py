@@ -13,6 +13,7 @@ from appliance.commands.resumption import Choice
 from appliance.commands.run import operation
 from appliance.errors import ApplianceError
 from appliance.kafka.records.records import unpack
+from appliance.link import handle
 from appliance.link.model.naming import PRODUCERS
 from appliance.link.model.producers import Producers
 from appliance.settings.values import Settings
@@ -47,7 +48,7 @@ def reached(world: "FanIn") -> Iterator[None]:
         yield world.links[0].at_destination()
 
     clusters = {"source_cluster": source, "destination_cluster": destination}
-    with mock.patch.multiple(resume, **clusters), mock.patch.multiple(operation, **clusters):
+    with mock.patch.multiple(handle, **clusters):
         yield
 
 

@@ -19,6 +19,7 @@ from appliance.commands.run import operation
 from appliance.commands.run.operation import Operation
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.model.newest_groups import NewestGroups
+from appliance.link import handle
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent
 from appliance.settings.values import Settings, Side
@@ -54,7 +55,7 @@ def simulated(source: Brokers, destination: Brokers, fates: Fates) -> Iterator[N
 
     at_source, at_destination = opened(source, Side.SOURCE), opened(destination, Side.DESTINATION)
     clusters = {"source_cluster": at_source, "destination_cluster": at_destination}
-    with mock.patch.multiple(resume, **clusters), mock.patch.multiple(operation, **clusters):
+    with mock.patch.multiple(handle, **clusters):
         yield
 
 
@@ -222,9 +223,11 @@ class Operator:
 
     async def _apply(self, event: CopyEvent, running: Operation) -> None:
         """The move of a state, without the work that the command does for it."""
-        await running.link.read()
-        subjects = running.choice.subjects({topic for topic, _ in running.link.positions} | running.link.states.keys())
-        await running.link.change(subjects, event)
+        await running.lanes.read()
+        subjects = running.choice.subjects(
+            {topic for topic, _ in running.lanes.positions} | running.lanes.states.keys()
+        )
+        await running.lanes.change(subjects, event)
 
     async def _settle(self, events: Sequence[CopyEvent]) -> None:
         for event in events:

@@ -15,6 +15,7 @@ from appliance.engine.control.assignment import Assignment, Notice, Report
 from appliance.engine.task.runner import TaskRunner
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link import handle
 from appliance.link.model.checkpoint import OPERATOR, Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
@@ -181,7 +182,9 @@ class Replicator:
 
     async def _place(self, lanes: Mapping[Partition, int]) -> None:
         clusters: Any = self._source, self._destination
-        operation = Operation(self._settings, Choice(yes=True), *clusters, self._fates.note)
+        operation = Operation(
+            self._settings, Choice(yes=True), handle.Link.of(self._settings, *clusters), self._fates.note
+        )
         try:
             self._fates.note("placed:", await place_as_an_older_release(operation, lanes))
         except ApplianceError as error:

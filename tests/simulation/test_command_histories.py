@@ -28,7 +28,7 @@ from appliance.commands.removal import remove_topics
 from appliance.commands.reset import reset
 from appliance.commands.resumption import RETRY, Choice, resume
 from appliance.commands.run import operation
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.errors import ApplianceError
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from appliance.link.model.position import Position
@@ -133,8 +133,8 @@ class CommandHistory(Begun):
     @property
     def state(self) -> CopyState:
         async def read(running: operation.Operation) -> CopyState:
-            await running.link.read()
-            return effective(running.link.states, _TOPIC)
+            await running.lanes.read()
+            return effective(running.lanes.states, _TOPIC)
 
         found: CopyState = self.command(read)
         return found
@@ -144,8 +144,8 @@ class CommandHistory(Begun):
         """The source offset from which on nothing is copied yet; -1 if nobody knows."""
 
         async def read(running: operation.Operation) -> int:
-            await running.link.read()
-            held = running.link.positions.get((_TOPIC, 0))
+            await running.lanes.read()
+            held = running.lanes.positions.get((_TOPIC, 0))
             return -1 if held is None else held.next_offset
 
         found: int = self.command(read)
@@ -389,8 +389,8 @@ class CommandHistory(Begun):
         self.require(not (given_up.deleted and alone), given_up, f"the copy alone had {shorts(alone)}")
 
         async def positions(running: operation.Operation) -> Any:
-            await running.link.read()
-            return [partition for partition in running.link.positions if partition[0] == _TOPIC]
+            await running.lanes.read()
+            return [partition for partition in running.lanes.positions if partition[0] == _TOPIC]
 
         left = self.command(positions)
         self.require(not left, given_up, f"positions of {left} are left")
@@ -463,7 +463,7 @@ def positions_left(patch: pytest.MonkeyPatch) -> None:
     async def forget_nothing(*_: object) -> None:
         pass
 
-    patch.setattr(LinkStates, "forget", forget_nothing)
+    patch.setattr(LinkLanes, "forget", forget_nothing)
 
 
 def deletions_unsaid(patch: pytest.MonkeyPatch) -> None:

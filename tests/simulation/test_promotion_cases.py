@@ -71,7 +71,7 @@ def test_case_764_the_dry_run_of_a_promotion_that_was_killed_refuses_what_the_ne
     link = Begun()
 
     async def until_fenced(running: operation.Operation) -> None:
-        await running.link.read()
+        await running.lanes.read()
         await promotion._fail_over_as_planned(running, ["aaa"])
 
     link.command(until_fenced)

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import promote
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.engine.model import map_growth
 from appliance.engine.write.lane import Lane
 from appliance.errors import (
@@ -252,17 +252,17 @@ def test_a_killed_reset_writes_each_gap_once(dies_after: int, monkeypatch: pytes
     link.process.kill()
     lost(link)
     link.write_singly(5)
-    moves = LinkStates.move
+    moves = LinkLanes.move
 
     async def move(self: Any, *arguments: Any) -> None:
         if dies_after:
             await moves(self, *arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LinkStates, "move", move)
+    monkeypatch.setattr(LinkLanes, "move", move)
     with contextlib.suppress(KeyboardInterrupt):
         link.reset("12")
-    monkeypatch.setattr(LinkStates, "move", moves)
+    monkeypatch.setattr(LinkLanes, "move", moves)
     link.reset("12")
     link.restart()
     link.go_on(20)

@@ -52,8 +52,8 @@ class Begun(Link):
 
     def position(self) -> Position:
         async def read(running: operation.Operation) -> Position:
-            await running.link.read()
-            return running.link.positions["aaa", 0]
+            await running.lanes.read()
+            return running.lanes.positions["aaa", 0]
 
         found: Position = self.command(read)
         return found
@@ -110,9 +110,9 @@ def test_case_621_a_killed_reset_ends_at_its_place_though_the_source_was_truncat
 
     async def until_begun(running: operation.Operation) -> None:
         run = _Run(running, Place.parse("--to", "8"), None)
-        await running.link.read()
+        await running.lanes.read()
         await run.find()
-        await running.link.change(["aaa"], CopyEvent.RESET, run.details)
+        await running.lanes.change(["aaa"], CopyEvent.RESET, run.details)
 
     link.command(until_begun)
     link.lose(6)

@@ -157,9 +157,9 @@ def _open_transaction(link: Watched) -> Callable[[], None]:
 def _killed_reset(link: Watched) -> Callable[[], None]:
     async def until_begun(running: object) -> None:
         run = _Run(running, Place.parse("--to", "8"), None)  # type: ignore[arg-type]
-        await running.link.read()  # type: ignore[attr-defined]
+        await running.lanes.read()  # type: ignore[attr-defined]
         await run.find()
-        await running.link.change(["aaa"], CopyEvent.RESET, run.details)  # type: ignore[attr-defined]
+        await running.lanes.change(["aaa"], CopyEvent.RESET, run.details)  # type: ignore[attr-defined]
 
     link.command(until_begun)
     return lambda: link.reset("8")

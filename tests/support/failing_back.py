@@ -44,8 +44,8 @@ async def promoted(pair: Pair, choice: Choice = YES) -> None:
 
 async def states(pair: Pair, topic: str) -> set[CopyState]:
     async with command(pair) as running:
-        await running.link.read()
-        return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
+        await running.lanes.read()
+        return {effective(checkpoint.states, topic) for checkpoint in running.lanes.checkpoints}
 
 
 def kept(pair: Pair, topic: str, partition: int = 0) -> list[Row]:

@@ -2,15 +2,16 @@
 
 import uuid
 
-from appliance.commands.run.link_states import LinkStates, Subjects
+from appliance.commands.run.link_lanes import LinkLanes, Subjects
+from appliance.link.handle import Link
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, StateRecord
 from tests.support.engine import Engine
 
 
-def link_states(engine: Engine, who: str = "me@host") -> LinkStates:
+def link_states(engine: Engine, who: str = "me@host") -> LinkLanes:
     """The states, for one run of a command."""
     stamp = StateRecord(LINK, CopyState.ACTIVE, 0, who, "a test", uuid.uuid4().hex)
-    return LinkStates(engine.destination, engine.pair.naming, 30.0, stamp)
+    return LinkLanes(Link(engine.source, engine.destination, engine.pair.naming), 30.0, stamp)
 
 
 async def change_states(engine: Engine, event: CopyEvent, subjects: Subjects = None) -> StateChange:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from appliance.commands.adoption.finding import ADOPTS, Adoption, Choice, is_adopting
 from appliance.commands.adoption.model.plan import Beginning
 from appliance.commands.adoption.model.report import AdoptionReport
-from appliance.commands.run.link_states import Moves
+from appliance.commands.run.link_lanes import Moves
 from appliance.commands.run.operation import Operation
 from appliance.engine.write.copies import as_found
 from appliance.errors import LinkRefused
@@ -67,31 +67,32 @@ async def _write(run: Adoption) -> None:
         LinkRefused: MirrorMaker 2 runs again, or another link has claimed a copy.
         ApplianceError: the next run continues.
     """
-    link, planned = run.operation.link, run.beginnings
+    lanes, planned = run.operation.lanes, run.beginnings
     topics = {each.source_topic for each in planned} | run.unfinished
     if not planned and not run.positions:
         return
     await run.establishing.make_topic()
     await run.establishing.look_at_made()
-    await retry_while_busy(link.read)
+    await retry_while_busy(lanes.read)
     if planned:
-        await link.change(sorted(topics), CopyEvent.PAUSE, lambda _, __: {ADOPTS: "mm2"})
+        await lanes.change(sorted(topics), CopyEvent.PAUSE, lambda _, __: {ADOPTS: "mm2"})
         await run.establishing.establish()
         await _claim(run)
         there = await _unchanged(run)
-        for index, owned in lanes_of(planned, link.layout).items():
+        for index, owned in lanes_of(planned, lanes.layout).items():
 
             def moves(held: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
                 return _moves(run, owned, there, held)
 
-            await link.move(index, moves)
-    ended = sorted(topic for topic in topics if is_adopting(link.states.get(topic)))
-    await link.change(ended, CopyEvent.RESUME)  # also tells the lanes that a killed run has not told
+            await lanes.move(index, moves)
+    ended = sorted(topic for topic in topics if is_adopting(lanes.states.get(topic)))
+    await lanes.change(ended, CopyEvent.RESUME)  # also tells the lanes that a killed run has not told
 
 
 async def _claim(run: Adoption) -> None:
     """Claim the copies, and record where ours begin in them."""
-    registry, copies = run.registry, {each.destination_topic: each.destination_id for each in run.beginnings}
+    registry = run.operation.link.registry
+    copies = {each.destination_topic: each.destination_id for each in run.beginnings}
     for name, claim in (await registry.claim(copies)).items():
         raise LinkRefused(belongs_to_another(name, claim, run.operation.naming))
     adopted: dict[Copy, dict[int, Adopted]] = {}

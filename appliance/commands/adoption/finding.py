@@ -15,7 +15,6 @@ from appliance.errors import BatchCorrupt, LinkRefused, PartitionStopped, Settin
 from appliance.kafka.client.configs import POLICY, TIMES, Setting, try_describe
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import OPERATOR
@@ -51,7 +50,6 @@ class Adoption:
     operation: Operation
     choice: Choice
     establishing: Establishing = field(init=False)
-    registry: Registry = field(init=False)
     positions: Mapping[Partition, Position] = field(default_factory=dict)
     beginnings: Mapping[Replica, Beginning] = field(default_factory=dict)
     epochs: Mapping[Partition, int] = field(default_factory=dict)
@@ -61,8 +59,6 @@ class Adoption:
     def __post_init__(self) -> None:
         operation = self.operation
         self.establishing = Establishing(operation.settings, operation.source, operation.destination, OPERATOR)
-        naming, factor = operation.naming, operation.settings.topics.replication_factor
-        self.registry = Registry(operation.destination, naming.replicator, factor, naming.shared, topics=naming.topics)
 
     async def find(self) -> None:
         """Find where each partition goes on, once MirrorMaker 2 has stopped and the link may continue.
@@ -126,8 +122,9 @@ class Adoption:
         return [each for each in replicas if chosen is None or each.source_topic in chosen]
 
     async def _require_ours(self, copies: Mapping[str, Any]) -> None:
-        await self.registry.refresh()
-        for copy, claim in self.registry.of_others(copies).items():
+        registry = self.operation.link.registry
+        await registry.refresh()
+        for copy, claim in registry.of_others(copies).items():
             raise LinkRefused(belongs_to_another(copy, claim, self.operation.naming))
 
     def _is_known(self, replica: Replica) -> bool:

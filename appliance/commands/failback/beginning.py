@@ -21,7 +21,6 @@ from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.client.log_ends import EpochEnds, copy_losses
-from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.source_places import places
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
@@ -36,7 +35,7 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
     Raises:
         LinkRefused: some cannot be failed back.
     """
-    positions = link.operation.link.positions
+    positions = link.operation.lanes.positions
     topics = {topic for topic, _ in positions}
     fresh = [replica for replica in replicas if _has_to_begin(link, replica)]
     refusals = [refusal for replica in replicas if (refusal := _broken(link, replica, fresh))]
@@ -80,7 +79,7 @@ async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica,
     maps, found = await link.maps(lost), await _found(link, list(lost))
     planned = {}
     for replica, held in lost.items():
-        forward, begun = link.operation.link.positions.get(replica.source), link.begun(replica)
+        forward, begun = link.operation.lanes.positions.get(replica.source), link.begun(replica)
         assert begun is not None
         begin = lost_begin(maps.segments(replica.copy), held, begun, forward)
         if begin is None:
@@ -107,7 +106,7 @@ def _lacking(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal
 def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Refusal | None:
     """The reason that a started failback must not continue."""
     record, held = link.failing(replica.source_topic), link.position(replica)
-    known = replica.source in link.operation.link.positions
+    known = replica.source in link.operation.lanes.positions
     if replica in fresh and record and record.details.get(BEGUN) and known and link.begun(replica) is None:
         what = f"{link.naming.positions_topic} does not say how much was copied back, and it was begun"
         return Refusal(replica.name, f"{what}: has the source lost that topic, or its end? {GIVE_UP}")
@@ -132,7 +131,7 @@ def _has_lost(link: ReverseLink, replica: Replica) -> bool:
 async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
     """Both current logs of partitions."""
     source, destination = link.operation.source, link.operation.destination
-    positions = link.operation.link.positions
+    positions = link.operation.lanes.positions
     at_source = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     at_destination = await destination.metadata(sorted({replica.destination_topic for replica in replicas}))
     ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
@@ -157,7 +156,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
 
 async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) -> dict[Replica, int]:
     """The copy's offsets where the logs diverge, for partitions whose source lost copied records; as far as known."""
-    positions = link.operation.link.positions
+    positions = link.operation.lanes.positions
     lost = {
         replica: parted
         for replica, each in found.items()
@@ -167,7 +166,7 @@ async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) ->
     }
     if not lost:
         return {}
-    maps = OffsetMaps(link.operation.destination, link.operation.naming)
+    maps = link.operation.link.maps()
     await maps.refresh({replica.source for replica in lost})
     begins = {r: maps.translate(r.source, parted, r.source_id).offset for r, parted in lost.items()}
     return {replica: begin for replica, begin in begins.items() if begin is not None}

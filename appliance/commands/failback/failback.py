@@ -52,13 +52,13 @@ async def failback(operation: Operation) -> FailbackReport:
         SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
         ApplianceError: a cluster does not answer; the next run continues.
     """
-    link, choice = operation.link, operation.choice
+    lanes, choice = operation.lanes, operation.choice
     if operation.naming.shared:
         return await _share_again(operation)
-    await link.read()
+    await lanes.read()
     run = _Run(operation)
     subjects = operation.subjects()
-    planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)
+    planned = change(lanes.states, subjects, CopyEvent.FAIL_BACK, lanes.stamp)
     replicas = await run.replicas()
     await run.reverse.read()
     seeds = await plan(run.reverse, replicas)
@@ -75,34 +75,34 @@ async def failback(operation: Operation) -> FailbackReport:
                 operation.tell(line)
         names = ", ".join(record.subject for record in planned.records)
         await operation.consent(f"fail back {names}, once the producers at the copies are stopped")
-    await link.change(subjects, CopyEvent.FAIL_BACK)
+    await lanes.change(subjects, CopyEvent.FAIL_BACK)
     failing = run.failing(subjects)
     if not failing:
         return FailbackReport(operation.naming.replicator, kept=planned.kept)
     await run.take_over(failing)
     partitions = await run.copy_back()
     groups = await _return_groups(operation, {each.topic for each in partitions})
-    await link.change(failing, CopyEvent.RETURNED)
+    await lanes.change(failing, CopyEvent.RETURNED)
     return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept, partitions, groups)
 
 
 async def _share_again(operation: Operation) -> FailbackReport:
     """Let promoted shared copies follow again: others may always write there, and nothing is brought back."""
-    link, run = operation.link, _Run(operation)
-    await link.read()
+    lanes, run = operation.lanes, _Run(operation)
+    await lanes.read()
     subjects = operation.subjects()
-    if begun := [each.subject for each in link.states.values() if BEGUN in each.details]:
+    if begun := [each.subject for each in lanes.states.values() if BEGUN in each.details]:
         raise LinkRefused(f"a failback of {begun[0]} has begun: end it with REPLICA_FAN_IN=no, then share the copies")
-    planned = change(link.states, subjects, CopyEvent.FAIL_BACK, link.stamp)
+    planned = change(lanes.states, subjects, CopyEvent.FAIL_BACK, lanes.stamp)
     if operation.choice.dry_run:
         would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
         return FailbackReport(operation.naming.replicator, True, would, planned.kept)
     if planned.records:
         names = ", ".join(record.subject for record in planned.records)
         await operation.consent(f"copy {names} again; the copies are shared, so nothing is brought back of them")
-    await link.change(subjects, CopyEvent.FAIL_BACK)
+    await lanes.change(subjects, CopyEvent.FAIL_BACK)
     failing = run.failing(subjects)
-    await link.change(failing, CopyEvent.RETURNED)
+    await lanes.change(failing, CopyEvent.RETURNED)
     return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept)
 
 
@@ -129,21 +129,21 @@ class _Run:
     taken: bool = False
 
     def __post_init__(self) -> None:
-        self.id = self.operation.link.stamp.change
+        self.id = self.operation.lanes.stamp.change
         self.reverse = ReverseLink(self.operation, self.id)
 
     def failing(self, subjects: object) -> list[str]:
         """The subjects of the command that fail back now."""
-        states, takes = self.operation.link.states, self.operation.choice.takes
+        states, takes = self.operation.lanes.states, self.operation.choice.takes
         if subjects is None:
             return [subject for subject in sorted({LINK, *states}) if effective(states, subject) is _BACK[1]]
-        topics = {topic for topic, _ in self.operation.link.positions} | states.keys() - {LINK}
+        topics = {topic for topic, _ in self.operation.lanes.positions} | states.keys() - {LINK}
         return [topic for topic in sorted(topics) if takes(topic) and effective(states, topic) is _BACK[1]]
 
     async def replicas(self) -> list[Replica]:
         """The partitions that the command is for, as both clusters have them now."""
         operation = self.operation
-        states, naming = operation.link.states, operation.naming
+        states, naming = operation.lanes.states, operation.naming
 
         def takes(topic: str) -> bool:
             record = states.get(topic) or states.get(LINK)
@@ -157,7 +157,7 @@ class _Run:
             if takes(topic.name):
                 counts = f"{len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}"
                 faults.append(f"{copy.name} has {counts}: give {copy.name} {len(topic.leaders)} partitions")
-        for name in sorted({topic for topic, _ in operation.link.positions if takes(topic)}):
+        for name in sorted({topic for topic, _ in operation.lanes.positions if takes(topic)}):
             original, promoted = source.topics.get(name), destination.topics.get(naming.destination(name))
             if promoted is not None and original is None:
                 faults.append(f"{name} is not at the source any more, and {promoted.name} is there: {GIVE_UP}")
@@ -174,7 +174,7 @@ class _Run:
 
     async def take_over(self, failing: Sequence[str]) -> None:
         """Leave this run's name and number in the failing topics before anything is copied; this ends earlier runs."""
-        link = self.operation.link
+        lanes = self.operation.lanes
         own: set[str] = set()
 
         def ours(states: States) -> list[StateRecord]:
@@ -195,10 +195,10 @@ class _Run:
             if of_another or not all(record is not None and self._is_ours(record) for record in held):
                 raise LinkRefused("another failback of this link has taken over, or finished: see `appliance status`")
 
-        await link.note(ours)
-        link.require = require
-        await link.read()
-        require(link.states)
+        await lanes.note(ours)
+        lanes.require = require
+        await lanes.read()
+        require(lanes.states)
         self.taken = True
 
     def _is_ours(self, record: StateRecord) -> bool:
@@ -229,11 +229,11 @@ class _Run:
         """Remember that the link in reverse has positions: if they are lost, nothing restarts from scratch."""
 
         def begun(states: States) -> list[StateRecord]:
-            self.operation.link.require(states)
+            self.operation.lanes.require(states)
             ours = [record for record in states.values() if record.details.get(_RUN) == self.id]
             return [replace(record, details={**record.details, BEGUN: True}) for record in ours]
 
-        await self.operation.link.note(begun)
+        await self.operation.lanes.note(begun)
 
     async def _until_still(self, replicas: Sequence[Replica], running: "asyncio.Task[None]") -> None:
         """Returns when all is copied back, by some looks in a row."""
@@ -248,8 +248,8 @@ class _Run:
             await asyncio.sleep(_PAUSE)
 
     async def _look(self, replicas: Sequence[Replica]) -> list[str]:
-        await self.operation.link.read()
-        self.operation.link.require(self.operation.link.states)
+        await self.operation.lanes.read()
+        self.operation.lanes.require(self.operation.lanes.states)
         await self.reverse.read()
         return await self._left(replicas)
 

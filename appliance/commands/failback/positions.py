@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from appliance.commands.failback.diverged import kept
 from appliance.commands.failback.model.failback_plan import Refusal, given_back, returned
 from appliance.commands.failback.reverse_link import LOST_AGAIN, ReverseLink
-from appliance.commands.run.link_states import Moves
+from appliance.commands.run.link_lanes import Moves
 from appliance.engine.write.copies import as_found
 from appliance.errors import LinkRefused
 from appliance.kafka.client.fetch import FetchLimits
@@ -157,7 +157,7 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
         LinkRefused: a copy takes records, or has another fault.
         ApplianceError: the next run moves all of them again.
     """
-    forward = link.operation.link
+    forward = link.operation.lanes
     ends = await CopyEnds.of(link.operation.destination, list(found))
     there = await _ends(link, found)
     for index, owned in lanes_of(found, forward.layout).items():

@@ -96,8 +96,8 @@ class _Reversed:
 
 async def _parted(operation: Operation, topics: Collection[str]) -> dict[Partition, list[Gap]]:
     """The gaps of these topics, as far as the source still holds them."""
-    await operation.link.read()
-    every = [gap for checkpoint in operation.link.checkpoints for gap in checkpoint.gaps.values()]
+    await operation.lanes.read()
+    every = [gap for checkpoint in operation.lanes.checkpoints for gap in checkpoint.gaps.values()]
     gaps = [gap for gap in every if gap.partition[0] in topics]
     metadata = await operation.source.metadata(sorted({gap.partition[0] for gap in gaps}))
     starts, _ = await try_offsets(operation.source, metadata, {gap.partition for gap in gaps}, Bound.START)

@@ -24,6 +24,7 @@ from appliance.kafka.client.topics import require_led
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import is_passing, retry_while_busy
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord, effective
@@ -63,11 +64,16 @@ class ReverseLink:
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
     faults: dict[str, Notice] = field(default_factory=dict)
     began: int = field(default_factory=now_ms)
+    link: Link = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The source's topics keep the records' times, unless the operator lets them change.
+        self.link = self.operation.link.reversed(keeps_times=not self.operation.choice.allow_loss)
 
     @property
     def naming(self) -> Naming:
-        """Its names; the source's topics keep the records' times, unless the operator lets them change."""
-        return replace(self.operation.naming.failback, keeps_times=not self.operation.choice.allow_loss)
+        """Its names."""
+        return self.link.naming
 
     def position(self, replica: Replica) -> Position | None:
         """The last read position of a partition in reverse."""
@@ -104,7 +110,7 @@ class ReverseLink:
 
     def failing(self, topic: str) -> StateRecord | None:
         """The failback state of a topic; None where it does not fail back."""
-        states = self.operation.link.states
+        states = self.operation.lanes.states
         record = states.get(topic) or states.get(LINK)
         return record if record and record.state is CopyState.FAILING_BACK else None
 
@@ -115,7 +121,7 @@ class ReverseLink:
 
     async def read(self) -> None:
         """Read its checkpoints; nothing where no failback has ever begun."""
-        name, source = self.naming.positions_topic, self.operation.source
+        name, source = self.naming.positions_topic, self.link.destination
         known = (await source.metadata([name])).topics.get(name)
         if known is None or not known.leaders:
             return
@@ -130,7 +136,7 @@ class ReverseLink:
 
     async def make(self) -> None:
         """Make the topics of its positions and maps, if missing, and read the positions."""
-        naming, source, lanes = self.naming, self.operation.source, len(self.operation.link.checkpoints)
+        naming, source, lanes = self.naming, self.link.destination, len(self.operation.lanes.checkpoints)
         for topic in (positions_topic(naming, lanes, -1), offsets_topic(naming, lanes, -1)):
             if topic.name not in (await source.metadata([topic.name])).topics:
                 made = await ConfigFilter(source).make([topic])
@@ -145,7 +151,7 @@ class ReverseLink:
     async def let(self, lane: Lane, state: CopyState) -> None:
         """Make a fenced lane copy (active) or not (paused)."""
         if effective(lane.checkpoint.states, LINK) is not state or LINK not in lane.checkpoint.states:
-            stamp = replace(self.operation.link.stamp, topic=LINK, state=state, since=now_ms())
+            stamp = replace(self.operation.lanes.stamp, topic=LINK, state=state, since=now_ms())
             await lane.remember([encode_state(stamp, stamp.since)])
             lane.checkpoint.add(stamp)  # the lane's markers may not be seen yet
 
@@ -155,16 +161,16 @@ class ReverseLink:
         Raises:
             LinkRefused: this run was taken over; checked once the lane is fenced.
         """
-        link = self.operation.link
+        lanes = self.operation.lanes
         for index, owned in self._lanes(replicas).items():
 
             async def attempt(index: int = index, owned: Sequence[Replica] = owned) -> None:
-                link.require(link.states)
+                lanes.require(lanes.states)
                 lane = self._lane(index)
                 await lane.start()
                 self.checkpoints[index] = lane.checkpoint
-                await link.read()
-                link.require(link.states)
+                await lanes.read()
+                lanes.require(lanes.states)
                 await write(lane, owned)
 
             await retry_while_busy(attempt, is_passing)
@@ -178,7 +184,7 @@ class ReverseLink:
 
     def _lane(self, index: int) -> Lane:
         timeout = self.operation.settings.engine.transaction_timeout
-        return Lane(index, self.operation.source, self.naming, self._owner(), timeout)
+        return Lane(index, self.link.destination, self.naming, self._owner(), timeout)
 
     @asynccontextmanager
     async def copying(self, replicas: Sequence[Replica]) -> AsyncIterator["asyncio.Task[None]"]:
@@ -193,7 +199,7 @@ class ReverseLink:
             yield assignment
             await stopping.wait()
 
-        clusters = self.operation.destination, self.operation.source
+        clusters = self.link.source, self.link.destination
         runner = TaskRunner(*clusters, self.naming, engine, self._owner(), self._heard)
         running = asyncio.create_task(runner.run(assignments()), name="failback")
         try:
@@ -235,6 +241,6 @@ class ReverseLink:
         Raises:
             ApplianceError: they cannot be read now; the link must not go on without them.
         """
-        maps = OffsetMaps(self.operation.source, self.naming)
+        maps = self.link.maps()
         await maps.read({replica.copy for replica in replicas})
         return maps

@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from appliance.commands.run.link_states import LinkStates, Subjects
+from appliance.commands.run.link_lanes import LinkLanes, Subjects
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.handle import Link
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.naming import Naming
 from appliance.link.model.remembered import words
@@ -66,25 +66,37 @@ class Choice:
 
 @dataclass(slots=True)
 class Operation:
-    """A command's run; ``tell`` prints a line for the operator."""
+    """A command's run on a link, with the link's lanes; ``tell`` prints a line for the operator."""
 
     settings: Settings
     choice: Choice
-    source: KafkaCluster
-    destination: KafkaCluster
+    link: Link
     tell: Callable[[str], None]
-    naming: Naming = field(init=False)
-    link: LinkStates = field(init=False)
+    lanes: LinkLanes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.naming = Naming.of(self.settings)
         stamp = StateRecord(LINK, CopyState.ACTIVE, 0, words(operator()), words(self.choice.why), uuid.uuid4().hex)
         timeout = self.settings.engine.transaction_timeout
-        self.link = LinkStates(self.destination, self.naming, timeout, stamp)
+        self.lanes = LinkLanes(self.link, timeout, stamp)
+
+    @property
+    def source(self) -> KafkaCluster:
+        """The link's source cluster."""
+        return self.link.source
+
+    @property
+    def destination(self) -> KafkaCluster:
+        """The link's destination cluster."""
+        return self.link.destination
+
+    @property
+    def naming(self) -> Naming:
+        """The link's names."""
+        return self.link.naming
 
     def subjects(self, also: Collection[str] = ()) -> Subjects:
         """The command's topics among those that the link knows, and others; as ``Choice.subjects``."""
-        known = {topic for topic, _ in self.link.positions} | self.link.states.keys() | {*also}
+        known = {topic for topic, _ in self.lanes.positions} | self.lanes.states.keys() | {*also}
         return self.choice.subjects(known - {LINK})
 
     async def consent(self, question: str) -> None:
@@ -106,8 +118,8 @@ class Operation:
 @asynccontextmanager
 async def operation(settings: Settings, choice: Choice, tell: Callable[[str], None]) -> AsyncIterator[Operation]:
     """A run with both clusters; the source need not answer."""
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        yield Operation(settings, choice, source, destination, tell)
+    async with Link.open(settings) as link:
+        yield Operation(settings, choice, link, tell)
 
 
 def operator() -> str:

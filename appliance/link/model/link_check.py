@@ -73,6 +73,11 @@ def policy_fault(topic: str, policy: str) -> str:
     return f"{topic} has cleanup.policy={policy}: what it remembers would be deleted; make it compacted: {change}"
 
 
+def never_ran(positions: str) -> str:
+    """The fault of a link without a positions topic of this name."""
+    return f"there is no {positions}: no replicator of this link has ever run"
+
+
 def was_deleted(link: str, deletion: Claim) -> str:
     """The fault of a deleted link, which no later replicator may recreate."""
     why = f" ({deletion.why})" if deletion.why else ""

@@ -11,7 +11,7 @@ from appliance.commands import resumption as partitions
 from appliance.commands.model.report import Report
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
-from appliance.commands.run.link_states import LinkStates, Subjects
+from appliance.commands.run.link_lanes import LinkLanes, Subjects
 from appliance.commands.run.operation import Choice, Operation
 from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused
@@ -47,8 +47,8 @@ async def test_case_120_a_promotion_that_another_command_has_undone_does_not_end
     async def meanwhile(*_: object) -> tuple[str, ...]:
         for event in others:
             async with command(pair) as other:
-                await other.link.read()
-                await other.link.change(None, event)
+                await other.lanes.read()
+                await other.lanes.change(None, event)
         return ()
 
     async with pair.engine() as engine:
@@ -85,7 +85,7 @@ async def test_case_122_a_promotion_that_is_finished_after_a_kill_refuses_stoppe
             for replica in runner.replicas:
                 await runner.lane.commit([], {replica: held[replica.source].stop("its copy was shortened", 1)})
     async with command(pair) as killed:
-        await killed.link.read()
+        await killed.lanes.read()
         await promotion._fail_over_as_planned(killed, None)
     with pytest.raises(LinkRefused, match=f"cannot be copied to the end: {topic}-0: .*its copy was shortened"):
         await promoted(pair)
@@ -137,8 +137,8 @@ async def test_case_174_a_promotion_does_not_undo_a_failover_that_has_not_ended(
     async with pair.engine() as engine:
         await copied(engine, topic)
     async with command(pair, Choice(topic=chosen, yes=True)) as killed:
-        await killed.link.read()
-        await killed.link.change([topic] if chosen else None, CopyEvent.FAIL_OVER)
+        await killed.lanes.read()
+        await killed.lanes.change([topic] if chosen else None, CopyEvent.FAIL_OVER)
     produce(pair.producer(), topic, 3)
     with pytest.raises(LinkRefused, match="a failover has begun, and has not ended: run `appliance failover` again"):
         await promoted(pair, Choice(topic=chosen, yes=True))
@@ -158,7 +158,7 @@ async def test_case_175_a_failover_that_goes_on_with_a_promotion_is_not_undone_b
     async with pair.engine() as engine:
         await copied(engine, topic)
     async with command(pair) as first:
-        await first.link.read()
+        await first.lanes.read()
         await promotion._fail_over_as_planned(first, None)
     with monkeypatch.context() as patch:
         patch.setattr(promotion, "last_sync", killed)
@@ -174,7 +174,7 @@ async def test_case_176_a_promotion_of_some_topics_takes_those_that_come_while_i
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = [pair.topic("some-0")]
-    ask, change = promotion.both_logs, LinkStates.change
+    ask, change = promotion.both_logs, LinkLanes.change
     async with pair.engine() as engine:
         await copied(engine, topics[0])
 
@@ -184,13 +184,13 @@ async def test_case_176_a_promotion_of_some_topics_takes_those_that_come_while_i
                 topics.append(await asyncio.to_thread(pair.topic, "some-1"))
             return logs
 
-        async def and_make_another(self: LinkStates, subjects: object, event: CopyEvent, *details: object) -> object:
+        async def and_make_another(self: LinkLanes, subjects: object, event: CopyEvent, *details: object) -> object:
             if event is CopyEvent.FAIL_OVER and len(topics) == 2:
                 topics.append(await asyncio.to_thread(pair.topic, "some-2"))
             return await change(self, subjects, event, *details)  # type: ignore[arg-type]
 
         monkeypatch.setattr(promotion, "both_logs", and_make)
-        monkeypatch.setattr(LinkStates, "change", and_make_another)
+        monkeypatch.setattr(LinkLanes, "change", and_make_another)
         await promoted(pair, Choice(topic="some-.*", yes=True))
     assert len(topics) == 3
     for topic in topics:
@@ -235,15 +235,15 @@ async def test_case_606_a_failover_whose_states_a_promotion_has_just_given_up_se
     async def after_it_was_given_up(operation: Operation, subjects: Subjects) -> None:
         monkeypatch.setattr(promotion, "_take_over", take_over)
         async with command(pair) as other:
-            await other.link.read()
-            await other.link.change(promotion._given_up(other), CopyEvent.GIVEN_UP)
+            await other.lanes.read()
+            await other.lanes.change(promotion._given_up(other), CopyEvent.GIVEN_UP)
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         await take_over(operation, subjects)
 
     async with pair.engine() as engine:
         await copied(engine, topic)
     async with command(pair) as first:
-        await first.link.read()
+        await first.lanes.read()
         await promotion._fail_over_as_planned(first, None)
     monkeypatch.setattr(promotion, "_take_over", after_it_was_given_up)
     report = await failed_over(pair)

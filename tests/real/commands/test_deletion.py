@@ -257,8 +257,8 @@ async def test_what_is_on_its_way_or_was_never_made_is_refused(pair: Pair) -> No
     async with pair.engine() as engine:
         await copied(engine, topic)
         async with command(pair) as running:
-            await running.link.read()
-            await running.link.change([topic], CopyEvent.FAIL_OVER)
+            await running.lanes.read()
+            await running.lanes.change([topic], CopyEvent.FAIL_OVER)
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first$"):
             await deleted(pair)
 

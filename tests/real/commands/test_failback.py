@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from appliance.commands.failback.failback import failback
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, operation
 from appliance.engine.model.ranges import Outcome
 from appliance.engine.write import lane
@@ -240,19 +240,19 @@ async def test_case_97_a_record_that_the_copy_takes_at_the_last_moment_is_brough
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = pair.topic("late")
-    logs, move, late = Logs(pair, topic), LinkStates.move, [6, 4]
+    logs, move, late = Logs(pair, topic), LinkLanes.move, [6, 4]
     async with pair.engine() as engine:
         write_here(pair, topic, 5)
         await engine.copy_all()
         await promoted(pair)
         write_there(pair, topic, 10)
 
-        async def and_write(self: LinkStates, index: int, moves: Callable[..., object]) -> None:
+        async def and_write(self: LinkLanes, index: int, moves: Callable[..., object]) -> None:
             await move(self, index, moves)  # type: ignore[arg-type]
             if late:
                 write_there(pair, topic, late.pop())
 
-        monkeypatch.setattr(LinkStates, "move", and_write)
+        monkeypatch.setattr(LinkLanes, "move", and_write)
         report = await failed_back(pair)
         assert [each.copied_back for each in report.partitions] == [20]
         there = logs.at_copy()
@@ -295,18 +295,18 @@ async def test_case_98_what_is_written_to_the_source_among_what_is_copied_back_i
 
 async def test_what_is_written_to_the_source_after_that_is_copied(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = pair.topic("after")
-    logs, move = Logs(pair, topic), LinkStates.move
+    logs, move = Logs(pair, topic), LinkLanes.move
     async with pair.engine() as engine:
         write_here(pair, topic, 5)
         await engine.copy_all()
         await promoted(pair)
         write_there(pair, topic, 10)
 
-        async def and_write(self: LinkStates, index: int, moves: Callable[..., object]) -> None:
+        async def and_write(self: LinkLanes, index: int, moves: Callable[..., object]) -> None:
             write_here(pair, topic, 6)
             await move(self, index, moves)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(LinkStates, "move", and_write)
+        monkeypatch.setattr(LinkLanes, "move", and_write)
         await failed_back(pair)
         await copied(engine)
         here = logs.at_source()

@@ -275,7 +275,7 @@ async def test_case_246_a_failback_whose_lanes_another_one_has_ended_does_not_wa
             while not any(checkpoint.states for checkpoint in reverse.checkpoints):
                 await asyncio.sleep(0.1)
                 await retry_while_busy(reverse.read)
-            await other.link.read()
+            await other.lanes.read()
             await reverse.fence(await _Run(other).replicas())
         await asyncio.to_thread(holding.commit_transaction, PATIENCE)
         with pytest.raises(LinkRefused, match="another failback of this link"):

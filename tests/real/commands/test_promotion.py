@@ -13,7 +13,7 @@ from appliance.commands.model.report import Report
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
 from appliance.commands.run import last_sync
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, LinkRefused, SettingsError
 from appliance.groups import group_io, group_sync
@@ -53,8 +53,8 @@ async def promoted(pair: Pair, choice: Choice = YES, **variables: str) -> Report
 async def everywhere(pair: Pair, topic: str) -> set[CopyState]:
     """The states of a topic's copy by the lanes' checkpoints."""
     async with command(pair) as running:
-        await running.link.read()
-        return {effective(checkpoint.states, topic) for checkpoint in running.link.checkpoints}
+        await running.lanes.read()
+        return {effective(checkpoint.states, topic) for checkpoint in running.lanes.checkpoints}
 
 
 NOWHERE = "127.0.0.1:1"
@@ -119,7 +119,7 @@ async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
         async with copying(engine), command(pair) as running:
-            change = running.link.change
+            change = running.lanes.change
 
             async def written_to_meanwhile(subjects: object, event: CopyEvent, *details: object) -> object:
                 made = await change(subjects, event, *details)  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_
                     produce(pair.producer(), topic, 5)
                 return made
 
-            object.__setattr__(running, "link", _Changed(running.link, written_to_meanwhile))
+            object.__setattr__(running, "link", _Changed(running.lanes, written_to_meanwhile))
             with pytest.raises(LinkRefused, match=f"still takes writes.*{topic}-0: copied up to offset 10.*5 behind"):
                 await promote(running)
             assert await everywhere(pair, topic) == {CopyState.ACTIVE}
@@ -140,7 +140,7 @@ async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_
 class _Changed:
     """States whose changes pass through a function of the test's."""
 
-    def __init__(self, link: LinkStates, change: object) -> None:
+    def __init__(self, link: LinkLanes, change: object) -> None:
         self._link, self.change = link, change
 
     def __getattr__(self, name: str) -> object:
@@ -186,11 +186,11 @@ async def test_a_promotion_that_is_killed_after_any_lane_is_finished_by_the_same
         for topic in topics:
             produce(pair.producer(), topic, 5)
         await engine.copy_all()
-    write = LinkStates._write
+    write = LinkLanes._write
     for at, topic in enumerate(topics, 1):
         choice, left = Choice(topic=topic, yes=True), at
 
-        async def counted(self: LinkStates, *arguments: object) -> None:
+        async def counted(self: LinkLanes, *arguments: object) -> None:
             nonlocal left
             await write(self, *arguments)  # type: ignore[arg-type]
             left -= 1
@@ -198,7 +198,7 @@ async def test_a_promotion_that_is_killed_after_any_lane_is_finished_by_the_same
                 raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(LinkStates, "_write", counted)
+            patch.setattr(LinkLanes, "_write", counted)
             async with command(pair, choice) as running:
                 with pytest.raises(Killed):
                     await work(running)  # type: ignore[operator]
@@ -327,19 +327,19 @@ async def test_case_605_a_copy_that_goes_while_a_promotion_waits_gives_it_up(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = pair.topic("going")
-    change = LinkStates.change
+    change = LinkLanes.change
     async with pair.engine() as engine:
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
 
-    async def and_delete(self: LinkStates, subjects: object, event: CopyEvent, *details: object) -> object:
+    async def and_delete(self: LinkLanes, subjects: object, event: CopyEvent, *details: object) -> object:
         made = await change(self, subjects, event, *details)  # type: ignore[arg-type]
         if event is CopyEvent.FAIL_OVER:
             await asyncio.to_thread(pair.delete_copy, topic)
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(LinkStates, "change", and_delete)
+        patch.setattr(LinkLanes, "change", and_delete)
         with pytest.raises(LinkRefused, match=f"{topic}-0: .*is not there any more"):
             await promoted(pair)
     assert await everywhere(pair, topic) == {CopyState.ACTIVE}

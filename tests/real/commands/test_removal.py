@@ -17,7 +17,7 @@ from appliance.commands.removal import remove_topics
 from appliance.commands.reset import reset
 from appliance.commands.resumption import Choice as Where
 from appliance.commands.resumption import resume
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, Operation
 from appliance.engine.model import map_growth
 from appliance.errors import LinkRefused, SettingsError
@@ -192,8 +192,8 @@ async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_as
         assert [line.split("; ")[0] for line in report.lines()] == [f"{topic}: would be removed"]
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         async with command(pair, Choice(topic=topic, yes=True)) as running:
-            await running.link.read()
-            await running.link.change([topic], CopyEvent.FAIL_OVER)
+            await running.lanes.read()
+            await running.lanes.change([topic], CopyEvent.FAIL_OVER)
         with pytest.raises(LinkRefused, match=f"^topic {topic} is failing over: end that first$"):
             await removed(pair, topic)
         assert topic in await remembered(engine)
@@ -240,9 +240,9 @@ def meanwhile(pair: Pair, topic: str, events: list[CopyEvent]) -> Callable[..., 
 
     async def consent(*_: object) -> None:
         async with command(pair) as other:
-            await other.link.read()
+            await other.lanes.read()
             for event in events:
-                await other.link.change([topic], event)
+                await other.lanes.change([topic], event)
 
     return consent
 
@@ -263,7 +263,7 @@ def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
 
         return write
 
-    writes = [(LinkStates, "_write"), (LinkStates, "forget"), (Registry, "give_up")]
+    writes = [(LinkLanes, "_write"), (LinkLanes, "forget"), (Registry, "give_up")]
     for owner, name in [*writes, *((module, "delete_topics") for module in modules)]:
         patch.setattr(owner, name, counted(getattr(owner, name)))
 

@@ -12,7 +12,7 @@ from appliance.commands.model.position_change import Place
 from appliance.commands.model.reset_report import ResetReport
 from appliance.commands.pause import set_paused
 from appliance.commands.reset import reset
-from appliance.commands.run.link_states import LinkStates, Moves
+from appliance.commands.run.link_lanes import LinkLanes, Moves
 from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition
@@ -170,7 +170,7 @@ async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_comma
         async with copying(engine):
             for at, topic in topics.items():
                 choice = Choice(topic=topic, yes=True)
-                monkeypatch.setattr(LinkStates, "move", _once_told(pair, topic))
+                monkeypatch.setattr(LinkLanes, "move", _once_told(pair, topic))
                 with monkeypatch.context() as patch:
                     _kill_after(patch, at)
                     with pytest.raises(Killed):
@@ -191,13 +191,13 @@ async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_comma
         assert copy == [row + row for row in source]
 
 
-_MOVE = LinkStates.move
+_MOVE = LinkLanes.move
 
 
 def _once_told(pair: Pair, topic: str) -> Callable[..., Awaitable[None]]:
     """The step that moves positions: by then every lane has to know that nothing is copied meanwhile."""
 
-    async def move(self: LinkStates, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
+    async def move(self: LinkLanes, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
         assert await everywhere(pair, topic) == {CopyState.RESETTING}
         await _MOVE(self, index, moves)
 
@@ -220,7 +220,7 @@ def _kill_after(patch: pytest.MonkeyPatch, steps: int) -> None:
         return write
 
     for name in ("_write", "move"):
-        patch.setattr(LinkStates, name, counted(getattr(LinkStates, name)))
+        patch.setattr(LinkLanes, name, counted(getattr(LinkLanes, name)))
 
 
 async def test_of_two_resets_at_once_one_place_holds_in_every_partition(pair: Pair) -> None:
@@ -249,7 +249,7 @@ async def test_case_225_a_reset_that_was_killed_keeps_nobody_from_failing_over_w
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(LinkStates, "move", killed)
+            patch.setattr(LinkLanes, "move", killed)
             with pytest.raises(Killed):
                 await positioned(pair, "4")
         assert await everywhere(pair, topic) == {CopyState.RESETTING}

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced, LinkRefused
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, effective
@@ -122,20 +122,20 @@ async def _killed_after(engine: Engine, lanes: int, event: CopyEvent) -> None:
     """A command that ends right after it has written into so many lanes."""
     states = link_states(engine)
     await states.read()
-    write, written = LinkStates._write, 0
+    write, written = LinkLanes._write, 0
 
-    async def counted(self: LinkStates, lane: Lane, records: list[StateRecord]) -> None:
+    async def counted(self: LinkLanes, lane: Lane, records: list[StateRecord]) -> None:
         nonlocal written
         await write(self, lane, records)
         written += 1
         if written == lanes:
             raise Killed
 
-    LinkStates._write = counted  # type: ignore[assignment, method-assign]
+    LinkLanes._write = counted  # type: ignore[assignment, method-assign]
     try:
         await states.change(None, event)
     finally:
-        LinkStates._write = write  # type: ignore[method-assign]
+        LinkLanes._write = write  # type: ignore[method-assign]
 
 
 async def test_of_two_operators_at_once_one_prevails_in_every_lane(pair: Pair) -> None:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.commands.resumption import Choice, adopt_positions, resume
 from appliance.commands.run.last_sync import settled
-from appliance.commands.run.link_states import LinkStates
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.groups.group_service import group_sync
 from appliance.groups.group_sync import GroupSync
 from appliance.groups.model.group_plan import GroupPlan, GroupState
@@ -237,14 +237,14 @@ async def test_case_640_a_copy_that_retention_has_emptied_is_not_filled_again_wi
     async with link.engine() as engine:
         await engine.copy_all()
     if lost == "the position alone":  # the command was killed before it had withdrawn the claim for good
-        forget = LinkStates.forget
+        forget = LinkLanes.forget
 
-        async def killed(self: LinkStates, *arguments: object) -> None:
+        async def killed(self: LinkLanes, *arguments: object) -> None:
             await forget(self, *arguments)  # type: ignore[arg-type]
             raise Killed
 
         with monkeypatch.context() as patch:
-            patch.setattr(LinkStates, "forget", killed)
+            patch.setattr(LinkLanes, "forget", killed)
             with pytest.raises(Killed):
                 await removed(link, topic)
         await restored(link, topic)

@@ -164,14 +164,14 @@ async def test_lanes_are_left_alone_while_another_command_has_work_left_in_them(
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
         async with command(pair) as running:
-            await running.link.read()
-            await running.link.change([topic], CopyEvent.FAIL_OVER)
+            await running.lanes.read()
+            await running.lanes.change([topic], CopyEvent.FAIL_OVER)
         before = await in_their_lanes(engine)
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first, then change the lanes$"):
             await laid_out(pair, 2)
         async with command(pair) as running:
-            await running.link.read()
-            await running.link.change([topic], CopyEvent.PROMOTED)
+            await running.lanes.read()
+            await running.lanes.change([topic], CopyEvent.PROMOTED)
         assert (await laid_out(pair, 7, Choice(dry_run=True))).after.lanes == 7
         assert await in_their_lanes(engine) == before
         await laid_out(pair, 7)
@@ -191,8 +191,8 @@ async def test_case_460_a_killed_change_is_ended_though_a_command_had_begun_just
 
         async def begun_meanwhile(self: LanesWriter) -> None:
             async with command(pair) as other:
-                await other.link.read()
-                await other.link.change([topic], CopyEvent.FAIL_OVER)
+                await other.lanes.read()
+                await other.lanes.change([topic], CopyEvent.FAIL_OVER)
             await take(self)
 
         with monkeypatch.context() as patch, killed_after(patch, 3):  # the lanes are fenced
@@ -201,7 +201,7 @@ async def test_case_460_a_killed_change_is_ended_though_a_command_had_begun_just
                 await laid_out(pair, 7)
         async with command(pair) as other:
             with pytest.raises(LinkRefused, match="the lanes of the link are being changed"):
-                await other.link.read()
+                await other.lanes.read()
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first, then change the lanes$"):
             await laid_out(pair, 7)
         await in_their_lanes(engine)
@@ -240,10 +240,10 @@ async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
         async with command(pair) as running:
-            await running.link.read()
+            await running.lanes.read()
             await laid_out(pair, 7)
             with pytest.raises(LayoutChanged, match=r"run this again$"):
-                await running.link.change(None, CopyEvent.PAUSE)
+                await running.lanes.change(None, CopyEvent.PAUSE)
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         async with command(pair) as running:
             await set_paused(running, CopyEvent.PAUSE)

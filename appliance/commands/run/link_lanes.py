@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from appliance.engine.write.lane import Lane
 from appliance.errors import LayoutChanged, LinkRefused, OutcomeUnknown
 from appliance.kafka.client.clock import now_ms
-from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.checkpoint_log import peek_checkpoint, peek_checkpoints
+from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.offset_maps import segment_records
-from appliance.link.client.registry import Registry
 from appliance.link.client.retry import is_passing, retry_while_busy
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import OPERATOR, Gap, LaneCheckpoint, Owner
 from appliance.link.model.checkpoint_records import encode_owner, encode_state
 from appliance.link.model.copy_states import (
@@ -33,8 +32,6 @@ from appliance.link.model.copy_states import (
     no_details,
 )
 from appliance.link.model.layout import Layout
-from appliance.link.model.link_check import PositionsTopic, link_fault
-from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -57,16 +54,15 @@ class Moves:
 
 
 @dataclass(slots=True)
-class LinkStates:
-    """The states of one link, and its positions, for one run of a command.
+class LinkLanes:
+    """The lanes of one link, with its states and positions, for one run of a command.
 
     ``stamp`` says by whom and why states are changed, and its ``change`` is the run's id. ``checkpoints`` are those of
     the lanes of the ``layout``, as far as they were read. ``require`` gets the valid states once a lane is fenced, and
     raises if nothing may be changed.
     """
 
-    destination: Cluster
-    naming: Naming
+    link: Link
     transaction_timeout: float
     stamp: StateRecord
     require: Callable[[States], None] = lambda _: None
@@ -89,29 +85,20 @@ class LinkStates:
         Raises:
             LinkRefused: there is no such link, or it must not continue as it is.
         """
-        name = self.naming.positions_topic
-        known = (await self.destination.metadata([name])).topics.get(name)
-        if known is None or not known.leaders:
-            raise LinkRefused(f"there is no {name}: no replicator of this link has ever run")
         if not self.checkpoints:
-            checkpoints = await peek_checkpoints(self.destination, name, len(known.leaders))
-            topic = PositionsTopic(name, "", checkpoints)
-            await self._check(topic)
+            topic = await self.link.checked()
             self.layout = topic.layout
-            self.checkpoints = checkpoints[: topic.lanes]
-        for lane, checkpoint in enumerate(self.checkpoints):
-            await peek_checkpoint(self.destination, name, lane, checkpoint)
-        link = self.checkpoints[0].link
-        if (link.number if link else 0) != self.layout.number:
-            raise LayoutChanged(f"the lanes of {self.naming.replicator} were changed meanwhile: run this again")
+            self.checkpoints = list(topic.checkpoints[: topic.lanes])
+        for lane in range(len(self.checkpoints)):
+            await self._peek(lane)
+        record = self.checkpoints[0].link
+        if (record.number if record else 0) != self.layout.number:
+            raise LayoutChanged(f"the lanes of {self.link.naming.replicator} were changed meanwhile: run this again")
 
-    async def _check(self, topic: PositionsTopic) -> None:
-        """Check the link as far as the destination knows."""
-        registry = Registry(self.destination, self.naming.replicator)
-        await registry.refresh()
-        own = registry.own(await self.destination.metadata(None))
-        if fault := link_fault(topic, "", own, self.naming):
-            raise LinkRefused(fault)
+    async def _peek(self, lane: int) -> None:
+        """Read the newly committed records of a lane, without fencing anybody."""
+        link = self.link
+        await peek_checkpoint(link.destination, link.naming.positions_topic, lane, self.checkpoints[lane])
 
     async def change(self, subjects: Subjects, event: CopyEvent, details: Details = no_details) -> StateChange:
         """Apply an event in every lane.
@@ -193,8 +180,9 @@ class LinkStates:
 
         async def write(lane: Lane) -> None:
             await self._require_still()
-            segments = [key for key in await segment_records(self.destination, lane.offsets) if key[0][0] in topics]
-            await lane.forget([each for each in lane.checkpoint.positions if each[0] in topics], segments)
+            segments = await segment_records(self.link.destination, lane.offsets)
+            gone = [key for key in segments if key[0][0] in topics]
+            await lane.forget([each for each in lane.checkpoint.positions if each[0] in topics], gone)
 
         await self._in_lane(index, write)
 
@@ -206,18 +194,18 @@ class LinkStates:
 
     async def _require_still(self) -> None:
         """Let ``require`` see the newest states, once a lane is fenced."""
-        await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
+        await self._peek(0)
         self.require(self.states)
 
     async def _tell(self, index: int) -> None:
         """Copy the first lane's states to another lane."""
         states = dict(self.states)
         checkpoint = self.checkpoints[index]
-        await peek_checkpoint(self.destination, self.naming.positions_topic, index, checkpoint)
+        await self._peek(index)
         if checkpoint.states == states:
             return
         lane = await self.take(index)
-        await peek_checkpoint(self.destination, self.naming.positions_topic, 0, self.checkpoints[0])
+        await self._peek(0)
         if self.states != states:
             raise LinkRefused("another command has changed the states of this link meanwhile: see `appliance status`")
         held = lane.checkpoint.states
@@ -226,7 +214,7 @@ class LinkStates:
     async def take(self, index: int) -> Lane:
         """Fence a lane's owner, and read the lane's checkpoint."""
         owner, number = self._owner(), self.layout.number
-        lane = Lane(index, self.destination, self.naming, owner, self.transaction_timeout, number)
+        lane = Lane(index, self.link.destination, self.link.naming, owner, self.transaction_timeout, number)
         await lane.start()
         return lane
 
@@ -239,16 +227,15 @@ class LinkStates:
 
         From that name a fenced replicator knows that its lane is still its own, and restarts it.
         """
-        name = self.naming.positions_topic
+        name = self.link.naming.positions_topic
         owner = encode_owner(lane.index, self._owner(), now_ms())
         await lane.remember([owner, *(encode_state(record, record.since) for record in records)])
-        metadata = await self.destination.metadata([name])
+        metadata = await self.link.destination.metadata([name])
         own = Partition(name, lane.index)
-        end = (await list_offsets(self.destination, metadata, [own], Bound.END))[own]
-        checkpoint = self.checkpoints[lane.index]
-        await retry_while_busy(lambda: self._require_read(checkpoint, lane.index, end))
+        end = (await list_offsets(self.link.destination, metadata, [own], Bound.END))[own]
+        await retry_while_busy(lambda: self._require_read(lane.index, end))
 
-    async def _require_read(self, checkpoint: LaneCheckpoint, lane: int, end: int) -> None:
-        await peek_checkpoint(self.destination, self.naming.positions_topic, lane, checkpoint)
-        if checkpoint.read_to < end:
+    async def _require_read(self, lane: int, end: int) -> None:
+        await self._peek(lane)
+        if self.checkpoints[lane].read_to < end:
             raise OutcomeUnknown(f"lane {lane} does not show what it took", "CONCURRENT_TRANSACTIONS")

@@ -1,0 +1,163 @@
+"""Commands that are killed at a write: the same command again ends as an undisturbed one does.
+
+A row of the table is a command, with the state of the link before it. It is killed at each request that changes a
+cluster, before the request is carried out and after that.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from appliance.commands.deletion import delete_link
+from appliance.commands.failback.failback import failback
+from appliance.commands.lanes import lanes
+from appliance.commands.model.position_change import Place
+from appliance.commands.pause import set_paused
+from appliance.commands.promotion import failover, promote
+from appliance.commands.removal import remove_topics
+from appliance.commands.reset import reset
+from appliance.commands.run import operation
+from appliance.commands.run.plan import Plan
+from appliance.errors import LinkRefused
+from appliance.link.model.copy_states import CopyEvent
+from tests.simulation import log as logs
+from tests.simulation.loop import Life
+from tests.simulation.operator_commands import simulated
+from tests.simulation.test_source_place_cases import Begun
+from tests.support.operating import run_command
+
+_READS = frozenset(
+    {
+        *("Ask", "FetchExchange", "ListOffsetsRequest", "OffsetForLeaderEpochRequest", "DescribeConfigsRequest"),
+        *("FindCoordinatorRequest", "ListGroupsRequest", "OffsetFetchRequest", "DescribeGroupsRequest"),
+        *("DescribeProducersRequest", "ListTransactionsRequest", "DescribeTransactionsRequest", "DescribeAclsRequest"),
+    }
+)
+_HANGS = 200.0
+"""Longest time of a command, in simulated seconds."""
+
+Work = Callable[[operation.Operation], Awaitable[Plan[Any]]]
+
+
+class Killable(Begun):
+    """A link of one topic, whose commands may be killed."""
+
+    def __init__(self) -> None:
+        super().__init__(starts=False)
+        self.destination.delete(self.positions.name)
+        self.process.start(None)
+        self.go_on(3)
+
+    def ended_at(self, work: Work, write: int, carried_out: bool, topic: str) -> int:
+        """Kill a command at its write of this number, 0 for never; the number of its writes."""
+        life, count = Life("operator"), 0
+
+        def trap(request: str, is_carried_out: bool) -> None:
+            nonlocal count
+            if request in _READS or is_carried_out != carried_out:
+                return
+            count += 1
+            life.alive = count != write
+
+        async def run() -> None:
+            choice = operation.Choice(topic, yes=True, wait=3.0, allow_loss=True)
+            async with operation.operation(self.settings, choice, lambda _: None) as running:
+                await run_command(running, work)
+
+        life.trap = trap
+        with simulated(self.source, self.destination, self.fates):
+            task, until = self.loop.start(life, run()), self.loop.time() + _HANGS
+            self.loop.run_while(lambda: not task.done() and life.alive and self.loop.time() < until)
+        assert task.done() or not life.alive, "it hangs"
+        if task.done():
+            task.result()
+        self.go_on(3)
+        return count
+
+    def outcome(self) -> tuple[object, ...]:
+        """What is to be the same after any kill: the states of all lanes, the positions, the claims and the records."""
+        lanes_now = self.command(_lanes)
+        records = {
+            (side, name): [Counter(record for _, record in logs.seen(log)) for log in topic.logs]
+            for side, brokers in (("source", self.source), ("destination", self.destination))
+            for name, topic in brokers.topics.items()
+            if name.startswith("aaa")
+        }
+        return lanes_now, records, sorted(self.destination.topics)
+
+
+async def _lanes(running: operation.Operation) -> object:
+    """The content of the lanes, but for times, names of runs and epochs; None of a link that is deleted."""
+    registry = running.link.registry
+    await registry.refresh()
+    claims = sorted((copy[0], claim.link, bool(claim.deleted_by)) for copy, claim in registry.claims.items())
+    try:
+        await running.lanes.read()
+    except LinkRefused:
+        return claims, None
+    states = [{each.topic: each.state for each in lane.states.values()} for lane in running.lanes.checkpoints]
+    gaps = [
+        sorted((gap.partition, gap.first, gap.next) for gap in lane.gaps.values()) for lane in running.lanes.checkpoints
+    ]
+    positions = {key: (held.next_offset, held.stopped) for key, held in running.lanes.positions.items()}
+    return claims, states, gaps, positions, running.lanes.layout.lanes
+
+
+def _promoted(link: Killable) -> None:
+    link.ended_at(failover, 0, False, "aaa")
+    link.write_copy(4)
+
+
+def _paused(link: Killable) -> None:
+    link.ended_at(partial(set_paused, event=CopyEvent.PAUSE), 0, False, "aaa")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A command on some topics, after ``before``."""
+
+    work: Work
+    before: Callable[[Killable], object] = lambda _: None
+    topic: str = "aaa"
+
+
+COMMANDS = {
+    "pause": Row(partial(set_paused, event=CopyEvent.PAUSE)),
+    "pause of the link": Row(partial(set_paused, event=CopyEvent.PAUSE), topic=""),
+    "resume": Row(partial(set_paused, event=CopyEvent.RESUME), _paused),
+    "failover": Row(failover),
+    "promote": Row(promote),
+    "failback": Row(failback, _promoted),
+    "reset": Row(partial(reset, place=Place.parse("--to", "4"), number=None), _paused),
+    "lanes": Row(partial(lanes, count=3, balance=False, sample=0.0), topic=""),
+    "rm-topic": Row(remove_topics),
+    "rm-topic --delete-copy": Row(partial(remove_topics, delete_copies=True)),
+    "link delete": Row(partial(delete_link, delete_copies=True), lambda link: link.process.kill(), topic=""),
+}
+
+
+def _after(row: Row, write: int, carried_out: bool) -> tuple[tuple[object, ...], int]:
+    """The outcome after a kill at a write, if any, and the same command again; and the number of writes."""
+    link = Killable()
+    row.before(link)
+    writes = link.ended_at(row.work, write, carried_out, row.topic)
+    if write:
+        link.ended_at(row.work, 0, carried_out, row.topic)
+    outcome = link.outcome()
+    link.loop.close()
+    return outcome, writes
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_is_killed_at_any_write_is_finished_by_the_same_command(name: str) -> None:
+    row = COMMANDS[name]
+    undisturbed, writes = _after(row, 0, False)
+    assert writes > 0
+    for write in range(1, writes + 1):
+        for carried_out in (False, True):
+            outcome, _ = _after(row, write, carried_out)
+            assert outcome == undisturbed, f"{name} killed at write {write} of {writes}, carried out: {carried_out}"
