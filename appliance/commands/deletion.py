@@ -20,6 +20,7 @@ from functools import partial
 from appliance.commands.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.commands.removal import LETTERS, GivingUp
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan, constant
 from appliance.commands.run.runner import add_terms, run_with
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.group_places import withdraw_places
@@ -40,51 +41,52 @@ _SOURCE_SECONDS = 5.0
 _PAUSE = 0.2
 
 
-async def delete_link(operation: Operation, *, delete_copies: bool = False) -> DeletionReport:
+async def delete_link(operation: Operation, *, delete_copies: bool = False) -> Plan[DeletionReport]:
     """Delete the link.
 
     Raises:
-        LinkRefused: there is none, a replicator runs, or a topic is between two states.
-        SettingsError: there is no terminal to ask for consent.
-        ApplianceError: a cluster does not answer, or refuses; the next run continues.
+        LinkRefused: there is none, or a topic is between two states.
     """
-    registry = operation.link.registry
+    registry, there = operation.link.registry, await operation.destination.metadata(None)
     await registry.refresh()
-    there = await operation.destination.metadata(None)
-    has_positions = operation.naming.positions_topic in there.topics
-    if has_positions or not registry.deletion:
+    if operation.naming.positions_topic in there.topics or not registry.deletion:
         await operation.lanes.read()
         _require_settled(operation)
     giving_up = GivingUp(operation, registry, there, delete_copies)
     claimed = _copies(operation, registry)
     copies = _kept_if_promoted(giving_up.copies(claimed))
-    own = _own_topics(operation.naming)
-    topics = {name: there.topics[name].id for name in own if name in there.topics}
+    topics = {name: there.topics[name].id for name in _own_topics(operation.naming) if name in there.topics}
     source_topics = await _source_topics(operation)
-    told = None if source_topics is None else tuple(source_topics)
-    report = DeletionReport(registry.link, operation.choice.dry_run, tuple(topics), told, copies)
-    if operation.choice.dry_run:
-        return report
-    if not registry.deletion or any(each.deleted for each in copies):
-        for line in replace(report, dry_run=True).lines():
-            operation.tell(line)
-        deleted = sum(each.deleted for each in copies)
-        what = f"{len(topics)} topics of its own and {deleted} copies are deleted, {len(copies) - deleted} copies stay"
-        await operation.consent(f"delete the link {registry.link}: {what}")
-    if has_positions:
-        await _fence(operation)
-        copies = _kept_if_promoted(await giving_up.copies_now(claimed))
-    await giving_up.delete(copies)
-    stamp = operation.lanes.stamp
+    at_source = None if source_topics is None else tuple(source_topics)
+    foreseen = DeletionReport(registry.link, True, tuple(topics), at_source, copies)
+
+    async def apply() -> DeletionReport:
+        left = copies
+        if operation.naming.positions_topic in topics:
+            await _fence(operation)
+            left = _kept_if_promoted(await giving_up.copies_now(claimed))
+        await giving_up.delete(left)
+        await _delete(operation, topics, source_topics or {})
+        return replace(foreseen, dry_run=False, copies=left)
+
+    deleted = sum(each.deleted for each in copies)
+    if registry.deletion and not deleted:
+        return Plan(constant(foreseen), apply)
+    what = f"{len(topics)} topics of its own and {deleted} copies are deleted, {len(copies) - deleted} copies stay"
+    return Plan(constant(foreseen), apply, f"delete the link {registry.link}: {what}", foreseen.lines())
+
+
+async def _delete(
+    operation: Operation, topics: Mapping[str, uuid.UUID], source_topics: Mapping[str, uuid.UUID]
+) -> None:
+    """Record the deletion, then delete the link's own topics at both clusters, the positions last."""
+    registry, stamp, positions = operation.link.registry, operation.lanes.stamp, operation.naming.positions_topic
     await registry.give_up((), Claim(registry.link, now_ms(), deleted_by=stamp.by, why=stamp.why))
     if operation.naming.shared:
         await withdraw_places(operation.destination, operation.naming)
-    await delete_topics(operation.source, source_topics or {})
-    positions = topics.pop(operation.naming.positions_topic, None)
-    await delete_topics(operation.destination, topics)
-    if positions is not None:
-        await delete_topics(operation.destination, {operation.naming.positions_topic: positions})
-    return replace(report, copies=copies)
+    await delete_topics(operation.source, source_topics)
+    await delete_topics(operation.destination, {name: topics[name] for name in topics if name != positions})
+    await delete_topics(operation.destination, {name: topics[name] for name in topics if name == positions})
 
 
 def _require_settled(operation: Operation) -> None:

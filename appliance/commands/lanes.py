@@ -9,7 +9,8 @@ from appliance.commands.layout_change import change_layout, find_positions
 from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.runner import Work, add_terms, run_with
+from appliance.commands.run.plan import Plan, Work, constant
+from appliance.commands.run.runner import add_terms, run_with
 from appliance.driver.model.lane_balance import balanced
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import Partition
@@ -35,13 +36,13 @@ def _options(command: argparse.ArgumentParser) -> None:
     add_terms(command)
 
 
-def _lanes(parsed: argparse.Namespace) -> Work:
+def _lanes(parsed: argparse.Namespace) -> Work[LanesReport]:
     if parsed.set is not None and not 1 <= parsed.set <= LANES_MAX:
         raise SettingsError([f"--set {parsed.set}: expected a number from 1 to {LANES_MAX}"])
     return partial(lanes, count=parsed.set, balance=parsed.balance, sample=parsed.sample)
 
 
-async def lanes(operation: Operation, count: int | None, *, balance: bool, sample: float) -> LanesReport:
+async def lanes(operation: Operation, count: int | None, *, balance: bool, sample: float) -> Plan[LanesReport]:
     """Show the lanes, or change their number and what lies in them.
 
     Raises:
@@ -56,7 +57,8 @@ async def lanes(operation: Operation, count: int | None, *, balance: bool, sampl
         return balanced(layout, loads.partitions) if balance else layout
 
     if count is None and not balance:
-        return LanesReport(operation.naming.replicator, topic.layout, topic.layout, loads)
+        shown = constant(LanesReport(operation.naming.replicator, topic.layout, topic.layout, loads))
+        return Plan(shown, shown)
     return await change_layout(operation, wanted, loads)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan, constant
 from appliance.driver.layout_writer import LanesWriter, link_of
 from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.kafka.client.clock import now_ms
@@ -39,31 +40,30 @@ Wanted = Callable[[Sequence[LaneCheckpoint], LinkRecord], Layout]
 """Returns the layout to make; its number does not count."""
 
 
-async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> LanesReport:
+async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> Plan[LanesReport]:
     """Give a link another layout; ``loads`` are shown.
 
     Raises:
-        LinkRefused: there is no such link, it may not be changed as it is, or another command has taken over.
-        SettingsError: there is no terminal to ask for consent.
-        ApplianceError: the destination does not answer; the next run continues.
+        LinkRefused: there is no such link, or it may not be changed as it is.
     """
     change, topic = _Change(operation, wanted), await find_positions(operation)
     unsettled = _unsettled(topic.checkpoints[0].states)
     if unsettled and not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
         raise unsettled
     layout = change.layout(topic.checkpoints)
-    report = LanesReport(operation.naming.replicator, topic.layout, layout, loads, operation.choice.dry_run)
-    if operation.choice.dry_run:
-        return report
-    if not change.is_made(topic.checkpoints):
-        for line in replace(report, dry_run=True).lines():
-            operation.tell(line)
-        await operation.consent(f"change the lanes of {operation.naming.replicator}; copying stops for some seconds")
-    try:
-        await retry_while_busy(change.make, lambda error: error.retriable)
-    except Fenced as error:
-        raise LinkRefused("another command changes the lanes of this link: see `appliance lanes`") from error
-    return replace(report, stall=change.stall, segments=change.segments)
+    foreseen = LanesReport(operation.naming.replicator, topic.layout, layout, loads, dry_run=True)
+
+    async def apply() -> LanesReport:
+        try:
+            await retry_while_busy(change.make, lambda error: error.retriable)
+        except Fenced as error:
+            raise LinkRefused("another command changes the lanes of this link: see `appliance lanes`") from error
+        return replace(foreseen, dry_run=False, stall=change.stall, segments=change.segments)
+
+    if change.is_made(topic.checkpoints):
+        return Plan(constant(foreseen), apply)
+    question = f"change the lanes of {operation.naming.replicator}; copying stops for some seconds"
+    return Plan(constant(foreseen), apply, question, foreseen.lines())
 
 
 async def find_positions(operation: Operation) -> PositionsTopic:

@@ -5,26 +5,26 @@ from functools import partial
 from appliance.commands.model.report import Report
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan, constant
 from appliance.commands.run.runner import add_options, run_of
 from appliance.link.model.copy_states import CopyEvent, change
 from appliance.runtime.command import Command
 
 
-async def set_paused(operation: Operation, event: CopyEvent) -> Report:
-    """Pause or resume the command's topics. After a kill anywhere, the same command continues.
-
-    Raises:
-        ApplianceError: as ``LinkLanes.change``.
-    """
-    lanes, choice = operation.lanes, operation.choice
+async def set_paused(operation: Operation, event: CopyEvent) -> Plan[Report]:
+    """Pause or resume the command's topics."""
+    lanes, link = operation.lanes, operation.naming.replicator
     await lanes.read()
-    subjects = operation.subjects((await both_logs(operation, {}, needed=False)).ids if choice.topic else ())
-    made = change(lanes.states, subjects, event, lanes.stamp)
-    if not choice.dry_run:
-        if made.records:
-            await operation.consent(f"{event.value} {', '.join(record.subject for record in made.records)}")
-        made = await lanes.change(subjects, event)
-    return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept)
+    subjects = operation.subjects((await both_logs(operation, {}, needed=False)).ids if operation.choice.topic else ())
+    planned = change(lanes.states, subjects, event, lanes.stamp)
+
+    async def apply() -> Report:
+        done = await lanes.change(subjects, event)
+        return Report(link, False, done.records, done.kept)
+
+    foreseen = constant(Report(link, True, planned.records, planned.kept))
+    names = ", ".join(record.subject for record in planned.records)
+    return Plan(foreseen, apply, f"{event.value} {names}" if names else "")
 
 
 PAUSE = Command(

@@ -16,6 +16,7 @@ from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.last_sync import are_told, last_sync
 from appliance.commands.run.link_lanes import Subjects
 from appliance.commands.run.operation import WAIT_SECONDS, Operation
+from appliance.commands.run.plan import Plan
 from appliance.commands.run.runner import add_options, run_of
 from appliance.commands.source_transactions import find_torn
 from appliance.errors import ApplianceError, LinkRefused
@@ -42,55 +43,62 @@ _NAMED = 10
 """Number of partitions that an error names."""
 
 
-async def failover(operation: Operation) -> Report:
-    """Promote the copies, whether the source answers or not.
-
-    Raises:
-        ApplianceError: as ``LinkLanes.change``.
-    """
-    lanes, choice = operation.lanes, operation.choice
+async def failover(operation: Operation) -> Plan[Report]:
+    """Promote the copies, whether the source answers or not."""
+    lanes = operation.lanes
     await lanes.read()
     logs = await both_logs(operation, lanes.positions, needed=False)
     subjects = operation.subjects(logs.ids)
     planned = change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp)
-    if choice.dry_run:
+
+    async def foreseen() -> Report:
         return await _report(operation, _foreseen(operation, subjects, planned), logs, {})
-    if planned.records:
-        behind = number(total(_losses(operation, logs)))
-        await operation.consent(f"fail over {_names(planned)}; records behind: {behind}")
-    while True:
-        await lanes.change(subjects, CopyEvent.FAIL_OVER)
-        await _take_over(operation, subjects)
-        if not change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp).records:
-            break  # else a promotion has given up just before it was taken over
-    logs = await both_logs(operation, lanes.positions, needed=False)
-    groups = await last_sync(operation, logs.answers)
-    return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
+
+    async def apply() -> Report:
+        while True:
+            await lanes.change(subjects, CopyEvent.FAIL_OVER)
+            await _take_over(operation, subjects)
+            if not change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp).records:
+                break  # else a promotion has given up just before it was taken over
+        last = await both_logs(operation, lanes.positions, needed=False)
+        groups = await last_sync(operation, last.answers)
+        return await _promoted(operation, subjects, replace(planned, records=()), last, groups)
+
+    behind = number(total(_losses(operation, logs)))
+    question = f"fail over {_names(planned)}; records behind: {behind}" if planned.records else ""
+    return Plan(foreseen, apply, question)
 
 
-async def promote(operation: Operation) -> Report:
+async def promote(operation: Operation) -> Plan[Report]:
     """Promote the copies once they hold all of the source's records; a source that still takes writes is refused.
 
-    Raises:
-        LinkRefused: a partition cannot be copied to its end, or not in time, the source still takes writes, or does not
-            list its groups; unless losses are allowed.
-        ApplianceError: the source does not answer; or as ``LinkLanes.change``.
+    Unless losses are allowed, it is also refused where a partition cannot be copied to its end, or not in time, or the
+    source does not list its groups.
     """
     lanes, choice = operation.lanes, operation.choice
     await lanes.read()
-    logs = await both_logs(operation, operation.lanes.positions)
+    logs = await both_logs(operation, lanes.positions)
     subjects = operation.subjects(logs.ids)
     planned = change(lanes.states, subjects, CopyEvent.FAIL_OVER, lanes.stamp)
     _require_copied(subjects, lanes.states, filter(choice.takes, logs.ids))
     _require_no_failover(operation, subjects)
-    if choice.dry_run:
+
+    async def foreseen() -> Report:
         _require_no_faults(operation, _settling(operation, logs, CopyState.ACTIVE, CopyState.FAILING_OVER))
         _require_nothing_behind(operation, logs)  # what a killed promotion has fenced is not waited for
         _require_groups(operation, await are_told(operation))
         return await _report(operation, _foreseen(operation, subjects, planned), logs, {})
-    if planned.records:
-        await operation.consent(f"promote {_names(planned)} as soon as nothing is behind")
-        subjects = operation.subjects((await _until_copied(operation)).ids)
+
+    async def apply() -> Report:
+        named = operation.subjects((await _until_copied(operation)).ids) if planned.records else subjects
+        return await _promote(operation, named, replace(planned, records=()))
+
+    question = f"promote {_names(planned)} as soon as nothing is behind" if planned.records else ""
+    return Plan(foreseen, apply, question)
+
+
+async def _promote(operation: Operation, subjects: Subjects, kept: StateChange) -> Report:
+    """Fence what is copied to its end, and promote it, or let it go on where something has come meanwhile."""
     await _fail_over_as_planned(operation, subjects)
     try:
         subjects, logs = await _with_what_came(operation, subjects)
@@ -98,9 +106,9 @@ async def promote(operation: Operation) -> Report:
         groups = await last_sync(operation)
         _require_groups(operation, groups is not None)
     except ApplianceError:
-        await lanes.change(_given_up(operation), CopyEvent.GIVEN_UP)
+        await operation.lanes.change(_given_up(operation), CopyEvent.GIVEN_UP)
         raise
-    return await _promoted(operation, subjects, replace(planned, records=()), logs, groups)
+    return await _promoted(operation, subjects, kept, logs, groups)
 
 
 async def _fail_over_as_planned(operation: Operation, subjects: Subjects) -> None:
@@ -182,10 +190,9 @@ def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
 
 
 async def _report(operation: Operation, made: StateChange, logs: BothLogs, groups: Mapping[str, str] | None) -> Report:
-    choice = operation.choice
-    found = tuple(_losses(operation, logs))
-    torn = await find_torn(operation.source, logs, found) if logs.answers else None
-    return Report(operation.naming.replicator, choice.dry_run, made.records, made.kept, found, groups, torn)
+    lost, dry_run = tuple(_losses(operation, logs)), operation.choice.dry_run
+    torn = await find_torn(operation.source, logs, lost) if logs.answers else None
+    return Report(operation.naming.replicator, dry_run, made.records, made.kept, lost, groups, torn)
 
 
 def _foreseen(operation: Operation, subjects: Subjects, planned: StateChange) -> StateChange:

@@ -10,13 +10,14 @@ After a kill anywhere, the same command continues.
 """
 
 import argparse
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from appliance.commands.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan, constant
 from appliance.commands.run.runner import add_options, run_with
 from appliance.errors import LinkRefused, SettingsError
 from appliance.groups.group_places import withdraw_places
@@ -30,50 +31,54 @@ from appliance.listing import some
 from appliance.runtime.command import Command
 
 
-async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> RemovalReport:
+async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> Plan[RemovalReport]:
     """Remove the command's topics.
 
     Raises:
         LinkRefused: a topic is between two states, or its copy is promoted and would be deleted.
-        SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
-        ApplianceError: a cluster does not answer; the next run continues.
+        SettingsError: nothing matches ``--topic``.
     """
-    lanes, choice = operation.lanes, operation.choice
-    if not choice.topic:
+    lanes, registry = operation.lanes, operation.link.registry
+    if not operation.choice.topic:
         raise SettingsError(["--topic is needed: '.*' is every topic, and `appliance link delete` gives the link up"])
     await lanes.read()
     topics = operation.subjects((await both_logs(operation, {}, needed=False)).ids) or ()
     planned = change(lanes.states, topics, CopyEvent.REMOVE, lanes.stamp)
     for topic, state in planned.kept.items():
         raise LinkRefused(f"topic {topic} is {state}: end that first")
-    registry = operation.link.registry
     await registry.refresh()
-    there = await operation.destination.metadata(None)
-    giving_up = GivingUp(operation, registry, there, delete_copies)
+    giving_up = GivingUp(operation, registry, await operation.destination.metadata(None), delete_copies)
     copies = {topic: operation.naming.destination(topic) for topic in topics}
-    report = RemovalReport(operation.naming.replicator, choice.dry_run, giving_up.copies(copies.items()))
-    giving_up.require_not_promoted(report.removed)
-    if choice.dry_run:
-        return report
-    if planned.records:
-        for line in replace(report, dry_run=True).lines():
-            operation.tell(line)
-        deleted = sum(each.deleted for each in report.removed)
-        await operation.consent(f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies")
-    await lanes.change(topics, CopyEvent.REMOVE)
-    lanes.require = _still_removed(topics)
+    foreseen = RemovalReport(operation.naming.replicator, True, giving_up.copies(copies.items()))
+    giving_up.require_not_promoted(foreseen.removed)
+
+    async def apply() -> RemovalReport:
+        return replace(foreseen, dry_run=False, removed=await _remove(operation, giving_up, copies))
+
+    if not planned.records:
+        return Plan(constant(foreseen), apply)
+    deleted = sum(each.deleted for each in foreseen.removed)
+    question = f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies"
+    return Plan(constant(foreseen), apply, question, foreseen.lines())
+
+
+async def _remove(operation: Operation, giving_up: "GivingUp", copies: Mapping[str, str]) -> tuple[GivenUpCopy, ...]:
+    """Give the copies up, by source topic; what has become of them."""
+    lanes, registry = operation.lanes, operation.link.registry
+    await lanes.change(copies, CopyEvent.REMOVE)
+    lanes.require = _still_removed(copies)
     lanes.require(lanes.states)
-    report = replace(report, removed=await giving_up.copies_now(copies.items()))
-    giving_up.require_not_promoted(report.removed)
-    await giving_up.delete(report.removed)
+    removed = await giving_up.copies_now(copies.items())
+    giving_up.require_not_promoted(removed)
+    await giving_up.delete(removed)
     await registry.give_up(copies.values())
     for index, checkpoint in enumerate(lanes.checkpoints):
         if any(topic in copies for topic, _ in checkpoint.positions):
-            await lanes.forget(index, topics)
+            await lanes.forget(index, copies)
     await registry.give_up(copies.values())
     if operation.naming.shared:  # the other links' groups are held back no longer
         await withdraw_places(operation.destination, operation.naming, copies.values())
-    return report
+    return removed
 
 
 def _still_removed(topics: Collection[str]) -> Callable[[States], None]:

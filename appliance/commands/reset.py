@@ -19,7 +19,8 @@ from appliance.commands.model.reset_report import ResetReport, numbers
 from appliance.commands.resumption import require_own, source_places, with_divergence, with_ends, with_losses
 from appliance.commands.run.link_lanes import Moves
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.runner import Work, add_options, run_with
+from appliance.commands.run.plan import Plan, Work, constant
+from appliance.commands.run.runner import add_options, run_with
 from appliance.engine.write.admission import identity_fault
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.clock import now_ms
@@ -42,37 +43,36 @@ _TO, _PARTITION, _BEFORE, _OFFSETS, _EPOCHS = "to", "partition", "before", "offs
 """Details of the state: the command's options, the state before, and the place of each partition."""
 
 
-async def reset(operation: Operation, place: Place, number: int | None) -> ResetReport:
+async def reset(operation: Operation, place: Place, number: int | None) -> Plan[ResetReport]:
     """Set the offsets where the chosen topics, or one partition of each, continue.
 
     Raises:
-        LinkRefused: a topic cannot be reset as it is, or another command has taken over.
-        SettingsError: nothing matches ``--topic``, a partition lacks the offset, or there is no terminal to ask for
-            consent.
-        ApplianceError: a cluster does not answer; the next run continues.
+        LinkRefused: a topic cannot be reset as it is.
+        SettingsError: nothing matches ``--topic``, or a partition lacks the offset.
     """
-    lanes, choice = operation.lanes, operation.choice
-    run = _Run(operation, place, number)
+    lanes, run = operation.lanes, _Run(operation, place, number)
     await lanes.read()
     await run.find()
     ended = run.ended()
-    planned = [each for each in await run.changes() if each.replica.source_topic not in ended]
-    if choice.dry_run:
-        return run.report(planned)
-    if ended:
-        await lanes.change((), CopyEvent.POSITIONED)
-    fresh = sorted({change.replica.source_topic for change in planned} - run.unfinished())
-    if fresh:
-        for line in ResetReport(operation.naming.replicator, True, planned).lines():
-            operation.tell(line)
-        await operation.consent(f"reset {len(fresh)} topics to {place.text}: {numbers(planned)}")
-    topics = sorted({*fresh, *run.unfinished()})
-    if not topics:
-        return run.report(())
-    await lanes.change(topics, CopyEvent.RESET, run.details)  # a killed run may not have reached every lane
-    made = await run.move(topics)
-    await run.finish(topics)
-    return run.report(made)
+    changes = [each for each in await run.changes() if each.replica.source_topic not in ended]
+    fresh = sorted({change.replica.source_topic for change in changes} - run.unfinished())
+
+    async def apply() -> ResetReport:
+        if ended:
+            await lanes.change((), CopyEvent.POSITIONED)
+        topics = sorted({*fresh, *run.unfinished()})
+        if not topics:
+            return run.report(())
+        await lanes.change(topics, CopyEvent.RESET, run.details)  # a killed run may not have reached every lane
+        moved_now = await run.move(topics)
+        await run.finish(topics)
+        return run.report(moved_now)
+
+    foreseen = constant(run.report(changes))
+    if not fresh:
+        return Plan(foreseen, apply)
+    announced = ResetReport(operation.naming.replicator, True, changes).lines()
+    return Plan(foreseen, apply, f"reset {len(fresh)} topics to {place.text}: {numbers(changes)}", announced)
 
 
 @dataclass(slots=True)
@@ -260,7 +260,7 @@ def _reset_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--to", required=True, metavar="WHERE", help=PLACES)
 
 
-def _reset(parsed: argparse.Namespace) -> Work:
+def _reset(parsed: argparse.Namespace) -> Work[ResetReport]:
     return partial(reset, place=Place.parse("--to", parsed.to), number=parsed.partition)
 
 

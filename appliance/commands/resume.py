@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import re
+from functools import partial
 
 from appliance.commands.model.position_change import PLACES
 from appliance.commands.pause import set_paused
 from appliance.commands.resumption import RETRY, Choice, adopt_positions, resume
 from appliance.commands.run import operation
+from appliance.commands.run.plan import carry_out
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
 from appliance.output import say
@@ -77,7 +79,8 @@ async def _resume_paused(settings: Settings, parsed: argparse.Namespace, topics:
     """Number of paused topics among those of the regex, or 1 for the link."""
     chosen = operation.Choice(topics, parsed.why, parsed.dry_run, yes=True)
     async with operation.operation(settings, chosen, say) as running:
-        report = await set_paused(running, CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME)
+        event = CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME
+        report = await carry_out(running, partial(set_paused, event=event))
     if report.states or report.kept:
         say(*report.lines())
     return len(report.states)

@@ -26,6 +26,7 @@ from tests.simulation.link import Link
 from tests.simulation.log import Log, batch_of, seen
 from tests.simulation.loop import Life, SimulatedLoop
 from tests.simulation.open_transactions import OpenTransactions
+from tests.support.operating import run_command
 
 Command = Callable[[], Coroutine[object, object, object]]
 
@@ -144,7 +145,7 @@ class FanIn:
 
     async def _remove(self, link: Link) -> None:
         async with operation.operation(link.settings, operation.Choice("orders", yes=True), self._told) as running:
-            self.fates.note("removed:", await remove_topics(running))
+            self.fates.note("removed:", await run_command(running, remove_topics))
 
     def resume(self) -> None:
         """The operator has each stopped partition go on, but none of a topic that is removed."""

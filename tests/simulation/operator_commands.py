@@ -11,12 +11,14 @@ from appliance.commands import resumption as resume
 from appliance.commands.lanes import lanes
 from appliance.commands.model.position_change import Place
 from appliance.commands.model.report import Report
+from appliance.commands.model.reset_report import ResetReport
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
 from appliance.commands.reset import reset
 from appliance.commands.resumption import RETRY, Choice
 from appliance.commands.run import operation
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.link import handle
@@ -30,6 +32,7 @@ from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
 from tests.simulation.looks import Looks
 from tests.simulation.loop import Life
+from tests.support.operating import run_command
 
 _AGAIN_AFTER = 1.0
 _STARTED_WITHIN = 4.0
@@ -168,7 +171,7 @@ class Operator:
     async def _change_lanes(self, count: int) -> None:
         balance = self._link.chance.random() < 0.5
         async with operation.operation(self._link.settings, operation.Choice(yes=True), self._told) as running:
-            await lanes(running, count, balance=balance, sample=0)
+            await run_command(running, lanes, count, balance=balance, sample=0)
 
     async def _settle_lanes(self, count: int) -> None:
         while True:
@@ -185,14 +188,14 @@ class Operator:
         events = self._link.chance.choice(((*_TO_ACTIVE, CopyEvent.POSITIONED), (CopyEvent.PAUSE,)))
         self._begin(f"settle {[event.value for event in events]}", self._settle(events))
 
-    async def _change(self, command: Callable[[Operation], Awaitable[object]], topic: str) -> None:
+    async def _change(self, command: Callable[[Operation], Awaitable[Plan[Any]]], topic: str) -> None:
         link, alone, before = self._link, self._is_alone(), len(self._running)
         allowed, planned = link.chance.random() < 0.5, link.chance.random() < _ONLY_PLANNED and command in _PROMOTIONS
         choice = operation.Choice(topic, dry_run=planned, yes=True, allow_loss=allowed, wait=_PROMOTED_WITHIN)
         link.looks = looks = Looks(link.source, link.loop.time())
         link.loop.life.answered = looks.answered
         async with operation.operation(link.settings, choice, self._told) as running:
-            report = await command(running)
+            report = await run_command(running, command)
             if not (alone and self._is_alone()):
                 return
             if not planned:
@@ -215,19 +218,22 @@ class Operator:
                 link.losses.at_rest(found)
             await asyncio.sleep(_WATCHED_EVERY)
 
-    async def _reset(self, running: Operation) -> object:
+    async def _reset(self, running: Operation) -> Plan[ResetReport]:
         """Have the topics go on elsewhere; a run that was killed is not always followed by the same one."""
         link, topic = self._link, running.choice.topic
         link.invariants.named |= {(name, None) for name in link.source.topics if topic in ("", name)}
         return await reset(running, Place.parse("--to", link.chance.choice(("earliest", "latest", "0", "2"))), None)
 
-    async def _apply(self, event: CopyEvent, running: Operation) -> None:
+    async def _apply(self, event: CopyEvent, running: Operation) -> Plan[Any]:
         """The move of a state, without the work that the command does for it."""
-        await running.lanes.read()
-        subjects = running.choice.subjects(
-            {topic for topic, _ in running.lanes.positions} | running.lanes.states.keys()
-        )
-        await running.lanes.change(subjects, event)
+        lanes = running.lanes
+        await lanes.read()
+        subjects = running.choice.subjects({topic for topic, _ in lanes.positions} | lanes.states.keys())
+
+        async def apply() -> Any:
+            await lanes.change(subjects, event)
+
+        return Plan(apply, apply)
 
     async def _settle(self, events: Sequence[CopyEvent]) -> None:
         for event in events:

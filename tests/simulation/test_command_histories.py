@@ -37,6 +37,7 @@ from tests.simulation.log import Log, Record
 from tests.simulation.loop import Life
 from tests.simulation.operator_commands import simulated
 from tests.simulation.test_source_place_cases import Begun
+from tests.support.operating import run_command
 
 _SEEDS = 30
 _STEPS = 16
@@ -247,7 +248,7 @@ class CommandHistory(Begun):
         async def run() -> Any:
             choice = operation.Choice(_TOPIC, yes=True, wait=3.0, **options)
             async with operation.operation(self.settings, choice, self.tell) as running:
-                return await command(running)
+                return await run_command(running, command)
 
         told = ", ".join(name for name, value in options.items() if value)
         with simulated(self.source, self.destination, self.fates):

@@ -13,6 +13,7 @@ from appliance.commands.run import operation
 from appliance.errors import LinkRefused
 from appliance.link.model.copy_states import CopyState
 from tests.simulation.test_source_place_cases import Begun
+from tests.support.operating import run_command
 
 
 class Marking(Begun):
@@ -61,7 +62,7 @@ def test_case_763_a_topic_that_comes_during_a_failover_of_others_ends_no_command
 
     async def run(running: operation.Operation) -> Any:
         running.choice = operation.Choice("aa.*", yes=True)
-        return await failover(running)
+        return await run_command(running, failover)
 
     report = link.command(run)
     assert [record.state for record in report.states] == [CopyState.PROMOTED]

@@ -21,6 +21,7 @@ from tests.simulation.log import Log
 from tests.simulation.operator_commands import simulated
 from tests.simulation.process import Replicator, settings
 from tests.simulation.test_cases import Link, copied
+from tests.support.operating import run_command
 
 
 class Begun(Link):
@@ -39,7 +40,7 @@ class Begun(Link):
             assert self.run(resume(self.settings, Choice("aaa", 0, start), lambda _: None)) == 1
 
     def reset(self, to: str) -> None:
-        self.command(lambda running: reset(running, Place.parse("--to", to), None))
+        self.command(lambda running: run_command(running, reset, Place.parse("--to", to), None))
 
     def command(self, command: Callable[[operation.Operation], Awaitable[Any]], dry_run: bool = False) -> Any:
         async def run() -> Any:

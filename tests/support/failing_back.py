@@ -15,6 +15,7 @@ from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.link.model.copy_states import CopyState, effective
 from testbed.cluster import Cluster
 from tests.support.engine import Engine, Pair
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import Row, read_rows
@@ -34,12 +35,12 @@ async def command(pair: Pair, choice: Choice = YES) -> AsyncIterator[Operation]:
 
 async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
     async with asyncio.timeout(PATIENCE), command(pair, choice) as running:
-        return await failback(running)
+        return await run_command(running, failback)
 
 
 async def promoted(pair: Pair, choice: Choice = YES) -> None:
     async with command(pair, choice) as running:
-        await failover(running)
+        await run_command(running, failover)
 
 
 async def states(pair: Pair, topic: str) -> set[CopyState]:

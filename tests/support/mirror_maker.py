@@ -23,6 +23,7 @@ from testbed.mirror_maker import exactly_once, flow, nothing_else, one_broker, s
 from testbed.process import OwnedProcess
 from tests.support.administration import make_topic
 from tests.support.engine import LANES, Pair
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 
 _QUICK = {
@@ -105,7 +106,7 @@ async def adopted(
     """Run the command."""
     tell = lines.append if lines is not None else lambda _: None
     async with operation(pair.settings(LANES=str(lanes)), terms or Terms(yes=True, wait=PATIENCE), tell) as run:
-        return await adopt(run, Choice(MirrorMaker(run.naming.source), allowed or Allowed(), **choice))
+        return await run_command(run, adopt, Choice(MirrorMaker(run.naming.source), allowed or Allowed(), **choice))
 
 
 async def when_stopped(

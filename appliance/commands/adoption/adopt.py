@@ -18,6 +18,7 @@ from appliance.commands.adoption.model.plan import Beginning
 from appliance.commands.adoption.model.report import AdoptionReport
 from appliance.commands.run.link_lanes import Moves
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan, constant
 from appliance.engine.write.copies import as_found
 from appliance.errors import LinkRefused
 from appliance.kafka.client.clock import now_ms
@@ -35,29 +36,26 @@ from appliance.listing import some
 _NAMED = 10
 
 
-async def adopt(operation: Operation, choice: Choice) -> AdoptionReport:
+async def adopt(operation: Operation, choice: Choice) -> Plan[AdoptionReport]:
     """Adopt the chosen topics.
 
     Raises:
-        LinkRefused: MirrorMaker 2 still runs, the link must not continue, or a partition cannot be adopted.
-        SettingsError: nothing matches, or there is no terminal to ask for consent.
-        ApplianceError: a cluster does not answer; the next run continues.
+        LinkRefused: MirrorMaker 2 still runs, or the link must not continue.
+        SettingsError: nothing matches.
     """
     run = Adoption(operation, choice)
     await run.find()
     report = run.report()
-    if operation.choice.dry_run:
+
+    async def apply() -> AdoptionReport:
+        if report.refused:
+            named = some([each.logs.replica.name for each in report.refused], _NAMED)
+            raise LinkRefused(f"nothing was changed: {len(report.refused)} partitions cannot be adopted: {named}")
+        await _write(run)
         return report
-    if report.beginnings:
-        for line in replace(report, dry_run=True).lines():
-            operation.tell(line)
-    if report.refused:
-        named = some([each.logs.replica.name for each in report.refused], _NAMED)
-        raise LinkRefused(f"nothing was changed: {len(report.refused)} partitions cannot be adopted: {named}")
-    if report.beginnings:
-        await operation.consent(f"adopt {report.numbers()}")
-    await _write(run)
-    return report
+
+    question = f"adopt {report.numbers()}" if report.beginnings and not report.refused else ""
+    return Plan(constant(report), apply, question, replace(report, dry_run=True).lines() if report.beginnings else ())
 
 
 async def _write(run: Adoption) -> None:

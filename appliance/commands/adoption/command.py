@@ -8,7 +8,8 @@ from appliance.commands.adoption.mirror_maker import MirrorMaker
 from appliance.commands.adoption.model.plan import Allowed
 from appliance.commands.adoption.model.report import AdoptionReport
 from appliance.commands.run.operation import WAIT_SECONDS, Operation
-from appliance.commands.run.runner import Work, add_options, run_with
+from appliance.commands.run.plan import Plan, Work
+from appliance.commands.run.runner import add_options, run_with
 from appliance.runtime.command import Command, seconds
 
 
@@ -31,8 +32,8 @@ def _options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _work(parsed: argparse.Namespace) -> Work:
-    async def work(operation: Operation) -> AdoptionReport:
+def _work(parsed: argparse.Namespace) -> Work[AdoptionReport]:
+    async def work(operation: Operation) -> Plan[AdoptionReport]:
         alias = parsed.alias or operation.naming.source
         mirror = MirrorMaker(alias, parsed.group, parsed.offsets_topic, parsed.connector)
         allowed = Allowed(parsed.allow_loss, parsed.allow_doubles)

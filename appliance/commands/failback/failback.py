@@ -21,10 +21,21 @@ from appliance.commands.failback.model.failback_report import FailbackReport, Re
 from appliance.commands.failback.positions import CopyEnds, Return, move, returns
 from appliance.commands.failback.returning_groups import return_groups
 from appliance.commands.failback.reverse_link import BEGUN, ReverseLink
+from appliance.commands.run.link_lanes import Subjects
 from appliance.commands.run.operation import Operation
+from appliance.commands.run.plan import Plan, constant
 from appliance.errors import LinkRefused
 from appliance.link.client.retry import retry_while_busy
-from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, States, change, effective
+from appliance.link.model.copy_states import (
+    LINK,
+    CopyEvent,
+    CopyState,
+    StateChange,
+    StateRecord,
+    States,
+    change,
+    effective,
+)
 from appliance.link.model.replicas import Replica, discover
 from appliance.listing import some
 
@@ -43,14 +54,12 @@ _RUN, _GENERATION = "run", "generation"
 """Details of the state: the command's run that it belongs to, and the number of that run."""
 
 
-async def failback(operation: Operation) -> FailbackReport:
+async def failback(operation: Operation) -> Plan[FailbackReport]:
     """Bring back the records of promoted copies, and resume the link.
 
     Raises:
-        LinkRefused: a partition cannot be failed back, or another failback has taken over, or finished; or the clusters
-            do not list the groups, unless losses are allowed.
-        SettingsError: nothing matches ``--topic``, or there is no terminal to ask for consent.
-        ApplianceError: a cluster does not answer; the next run continues.
+        LinkRefused: a partition cannot be failed back.
+        SettingsError: nothing matches ``--topic``.
     """
     lanes, choice = operation.lanes, operation.choice
     if operation.naming.shared:
@@ -65,28 +74,27 @@ async def failback(operation: Operation) -> FailbackReport:
     await require_times(run.reverse, {replica.source_topic for replica in replicas})
     if choice.keep_diverged:
         require_names(run.reverse, {replica.source_topic for replica in replicas})
-    if choice.dry_run:
-        would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
-        partitions = tuple(_planned(replica, each) for replica, each in seeds.items())
-        return FailbackReport(operation.naming.replicator, True, would, planned.kept, partitions)
-    if planned.records:
-        for replica, each in seeds.items():
-            for line in _planned(replica, each).lines():
-                operation.tell(line)
-        names = ", ".join(record.subject for record in planned.records)
-        await operation.consent(f"fail back {names}, once the producers at the copies are stopped")
-    await lanes.change(subjects, CopyEvent.FAIL_BACK)
-    failing = run.failing(subjects)
-    if not failing:
-        return FailbackReport(operation.naming.replicator, kept=planned.kept)
-    await run.take_over(failing)
-    partitions = await run.copy_back()
-    groups = await _return_groups(operation, {each.topic for each in partitions})
-    await lanes.change(failing, CopyEvent.RETURNED)
-    return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept, partitions, groups)
+    partitions = tuple(_planned(replica, each) for replica, each in seeds.items())
+
+    async def apply() -> FailbackReport:
+        await lanes.change(subjects, CopyEvent.FAIL_BACK)
+        failing = run.failing(subjects)
+        if not failing:
+            return FailbackReport(operation.naming.replicator, kept=planned.kept)
+        await run.take_over(failing)
+        returned = await run.copy_back()
+        groups = await _return_groups(operation, {each.topic for each in returned})
+        await lanes.change(failing, CopyEvent.RETURNED)
+        return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept, returned, groups)
+
+    foreseen = constant(_foreseen(run, subjects, planned, partitions))
+    if not planned.records:
+        return Plan(foreseen, apply)
+    question = f"fail back {_names(planned)}, once the producers at the copies are stopped"
+    return Plan(foreseen, apply, question, [line for each in partitions for line in each.lines()])
 
 
-async def _share_again(operation: Operation) -> FailbackReport:
+async def _share_again(operation: Operation) -> Plan[FailbackReport]:
     """Let promoted shared copies follow again: others may always write there, and nothing is brought back."""
     lanes, run = operation.lanes, _Run(operation)
     await lanes.read()
@@ -94,16 +102,26 @@ async def _share_again(operation: Operation) -> FailbackReport:
     if begun := [each.subject for each in lanes.states.values() if BEGUN in each.details]:
         raise LinkRefused(f"a failback of {begun[0]} has begun: end it with REPLICA_FAN_IN=no, then share the copies")
     planned = change(lanes.states, subjects, CopyEvent.FAIL_BACK, lanes.stamp)
-    if operation.choice.dry_run:
-        would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
-        return FailbackReport(operation.naming.replicator, True, would, planned.kept)
-    if planned.records:
-        names = ", ".join(record.subject for record in planned.records)
-        await operation.consent(f"copy {names} again; the copies are shared, so nothing is brought back of them")
-    await lanes.change(subjects, CopyEvent.FAIL_BACK)
-    failing = run.failing(subjects)
-    await lanes.change(failing, CopyEvent.RETURNED)
-    return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept)
+
+    async def apply() -> FailbackReport:
+        await lanes.change(subjects, CopyEvent.FAIL_BACK)
+        failing = run.failing(subjects)
+        await lanes.change(failing, CopyEvent.RETURNED)
+        return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept)
+
+    question = f"copy {_names(planned)} again; the copies are shared, so nothing is brought back of them"
+    return Plan(constant(_foreseen(run, subjects, planned)), apply, question if planned.records else "")
+
+
+def _foreseen(
+    run: "_Run", subjects: Subjects, planned: StateChange, partitions: tuple[ReturnedPartition, ...] = ()
+) -> FailbackReport:
+    would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
+    return FailbackReport(run.operation.naming.replicator, True, would, planned.kept, partitions)
+
+
+def _names(planned: StateChange) -> str:
+    return ", ".join(record.subject for record in planned.records)
 
 
 async def _return_groups(operation: Operation, topics: Collection[str]) -> Mapping[str, str] | None:

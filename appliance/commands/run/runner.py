@@ -4,30 +4,17 @@ import argparse
 import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
 
-from appliance.commands.run.operation import WAIT_SECONDS, Choice, Operation, operation
+from appliance.commands.run.operation import WAIT_SECONDS, Choice, operation
+from appliance.commands.run.plan import Result, Work, carry_out
 from appliance.errors import ApplianceError
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Run, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-
-
-class Outcome(Protocol):
-    """The outcome of such a command."""
-
-    def lines(self) -> Iterable[str]:
-        """Print it for the operator."""
-
-    def document(self) -> dict[str, object]:
-        """The JSON object."""
-
-
-Work = Callable[[Operation], Coroutine[Any, Any, Outcome]]
 
 
 def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
@@ -53,14 +40,14 @@ def choice(parsed: argparse.Namespace) -> Choice:
     return Choice(topic, parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps, letters)
 
 
-async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work) -> int:
+async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work[Result]) -> int:
     """Run one of these commands, and print its report.
 
     Raises:
         ApplianceError: as the command; or it was stopped, and must be run again.
     """
     async with operation(settings, choice(parsed), partial(say, error=True)) as running:
-        report = await unless_stopped(stopping, work(running))
+        report = await unless_stopped(stopping, carry_out(running, work))
     if report is None:
         raise ApplianceError("stopped: run the same command again to finish it")
     if parsed.json:
@@ -70,12 +57,12 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     return 1 if parsed.dry_run and getattr(report, "refused", ()) else 0  # as the run that it foretells
 
 
-def run_of(work: Work) -> Run:
+def run_of(work: Work[Result]) -> Run:
     """The run of a command that does this work."""
     return run_with(lambda _: work)
 
 
-def run_with(work_of: Callable[[argparse.Namespace], Work]) -> Run:
+def run_with(work_of: Callable[[argparse.Namespace], Work[Result]]) -> Run:
     """The run of a command whose work depends on its options."""
     return with_settings(
         Role.REPLICATOR, lambda settings, parsed, stopping: perform(settings, parsed, stopping, work_of(parsed))

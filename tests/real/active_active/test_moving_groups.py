@@ -22,6 +22,7 @@ from testbed.cluster import Cluster
 from tests.support.engine import Engine
 from tests.support.failing_back import command
 from tests.support.mesh import Mesh, begin, copy_all, until_decided
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
 
@@ -143,7 +144,7 @@ async def test_case_369_a_group_is_not_moved_past_records_of_a_link_that_has_giv
         forth, back = engines
         before = await translated(forth, topic, 0)
         async with command(back.pair, Choice(yes=True, topic=topic)) as running:
-            await remove_topics(running)
+            await run_command(running, remove_topics)
         narrowed = replace(back.pair.naming, included=re.compile(f"payments-{two.tag}"))
         excluding = replace(back.pair.naming, excluded=re.compile(topic))
         await discovery(back, excluding if case == "excluded" else narrowed).look()

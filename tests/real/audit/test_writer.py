@@ -31,6 +31,7 @@ from tests.support.audit import (
     write_all,
 )
 from tests.support.engine import Engine, Pair, copying
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import read_rows
@@ -257,7 +258,7 @@ async def test_a_change_of_lanes_neither_loses_nor_doubles_a_row(pair: Pair, tmp
             if count != 1:  # what was copied before and after that change is read at once
                 await write_all(pair, tmp_path, engine)
             async with command(pair, YES) as running:
-                await lanes(running, count, balance=False, sample=0)
+                await run_command(running, lanes, count, balance=False, sample=0)
         positions = await engine.positions()
         rows = await write_all(pair, tmp_path, engine)
     assert_exact(rows, positions)

@@ -19,6 +19,7 @@ from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from tests.real.commands.test_promotion import command, everywhere, failed_over, promoted
 from tests.support.engine import Engine, Pair
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -57,7 +58,7 @@ async def test_case_120_a_promotion_that_another_command_has_undone_does_not_end
             patch.setattr(promotion, "last_sync", meanwhile)
             async with command(pair) as running:
                 with pytest.raises(LinkRefused, match=f"another command has made the link {left}"):
-                    await work(running)  # type: ignore[operator]
+                    await run_command(running, work)  # type: ignore[arg-type]
         assert await everywhere(pair, topic) == {left}
         assert [record.state for record in (await failed_over(pair)).states] == [CopyState.PROMOTED]
 
@@ -67,9 +68,9 @@ async def test_case_121_a_link_that_is_paused_for_topics_to_come_stays_so_after_
     async with pair.engine() as engine:
         await copied(engine, topic)
     async with command(pair) as running:
-        await set_paused(running, CopyEvent.PAUSE)
+        await run_command(running, set_paused, CopyEvent.PAUSE)
     async with command(pair, Choice(topic=topic, yes=True)) as running:
-        await set_paused(running, CopyEvent.RESUME)
+        await run_command(running, set_paused, CopyEvent.RESUME)
     with pytest.raises(LinkRefused, match="the link: paused"):
         await promoted(pair)
     assert await everywhere(pair, "to-come") == {CopyState.PAUSED}

@@ -28,6 +28,7 @@ from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
 from tests.support.engine import LANES, Engine, Pair, copying
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -42,7 +43,7 @@ def _nobody_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def deleted(pair: Pair, choice: Choice = YES, *, delete_copies: bool = False, **variables: str) -> DeletionReport:
     async with command(pair, choice, **variables) as running:
-        return await delete_link(running, delete_copies=delete_copies)
+        return await run_command(running, delete_link, delete_copies=delete_copies)
 
 
 def own_topics(pair: Pair) -> set[str]:
@@ -176,7 +177,7 @@ async def test_what_is_promoted_while_the_operator_is_asked_keeps_its_copy(
         async with command(pair) as running:
             consent = meanwhile(pair, topic, [CopyEvent.FAIL_OVER, CopyEvent.PROMOTED])
             monkeypatch.setattr(Operation, "consent", consent)
-            (copy,) = (await delete_link(running, delete_copies=True)).copies
+            (copy,) = (await run_command(running, delete_link, delete_copies=True)).copies
     assert (copy.deleted, copy.promoted) == (False, True)
     assert pair.naming.destination(topic) in topics(pair.grape)
 

@@ -30,6 +30,7 @@ from tests.support.failing_back import (
     write_here,
     write_there,
 )
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
@@ -136,7 +137,7 @@ async def test_case_684_a_failback_into_a_source_that_gives_new_times_says_so_be
         assert logs.at_source() == held
         assert await states(pair, topic) == {CopyState.PROMOTED}
         async with operation(pair.settings(), Choice(dry_run=True, allow_loss=True), told.append) as running:
-            await failback(running)
+            await run_command(running, failback)
         assert told == [new_times]
         report = await failed_back(pair, Choice(yes=True, allow_loss=True))
         assert [each.copied_back for each in report.partitions] == [10]

@@ -43,6 +43,7 @@ from tests.support.failing_back import (
     write_here,
     write_there,
 )
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -363,8 +364,8 @@ async def test_case_243_a_topic_that_can_never_be_brought_back_is_given_up_and_t
         held, taken = logs.at_copy(), Logs(pair, topic).at_copy()
         async with command(pair, given_up) as running:
             with pytest.raises(LinkRefused, match="promoted, so what was written there may be nowhere else"):
-                await remove_topics(running, delete_copies=True)
-            await remove_topics(running)
+                await run_command(running, remove_topics, delete_copies=True)
+            await run_command(running, remove_topics)
         assert [each.topic for each in (await failed_back(pair)).partitions] == [other]
         assert (await states(pair, other), await states(pair, topic)) == ({CopyState.ACTIVE}, {CopyState.REMOVED})
         await copied(engine)

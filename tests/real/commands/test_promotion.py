@@ -22,6 +22,7 @@ from appliance.kafka.client.groups import ListedGroups
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from tests.support.engine import LANES, Pair, copying
 from tests.support.groups import commit
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -42,12 +43,12 @@ async def command(pair: Pair, choice: Choice = YES, **variables: str) -> AsyncIt
 
 async def failed_over(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
     async with command(pair, choice, **variables) as running:
-        return await failover(running)
+        return await run_command(running, failover)
 
 
 async def promoted(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
     async with command(pair, choice, **variables) as running:
-        return await promote(running)
+        return await run_command(running, promote)
 
 
 async def everywhere(pair: Pair, topic: str) -> set[CopyState]:
@@ -127,9 +128,9 @@ async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_
                     produce(pair.producer(), topic, 5)
                 return made
 
-            object.__setattr__(running, "link", _Changed(running.lanes, written_to_meanwhile))
+            object.__setattr__(running, "lanes", _Changed(running.lanes, written_to_meanwhile))
             with pytest.raises(LinkRefused, match=f"still takes writes.*{topic}-0: copied up to offset 10.*5 behind"):
-                await promote(running)
+                await run_command(running, promote)
             assert await everywhere(pair, topic) == {CopyState.ACTIVE}
             async with asyncio.timeout(PATIENCE):
                 await engine.until_copied(topic, 15)
@@ -140,11 +141,11 @@ async def test_a_promotion_is_refused_while_the_source_takes_writes_and_copying_
 class _Changed:
     """States whose changes pass through a function of the test's."""
 
-    def __init__(self, link: LinkLanes, change: object) -> None:
-        self._link, self.change = link, change
+    def __init__(self, lanes: LinkLanes, change: object) -> None:
+        self._lanes, self.change = lanes, change
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._link, name)
+        return getattr(self._lanes, name)
 
 
 async def test_a_promotion_names_what_it_cannot_wait_for(pair: Pair) -> None:
@@ -201,9 +202,9 @@ async def test_a_promotion_that_is_killed_after_any_lane_is_finished_by_the_same
             patch.setattr(LinkLanes, "_write", counted)
             async with command(pair, choice) as running:
                 with pytest.raises(Killed):
-                    await work(running)  # type: ignore[operator]
+                    await run_command(running, work)  # type: ignore[operator]
         async with command(pair, choice) as running:
-            report = await work(running)  # type: ignore[operator]
+            report = await run_command(running, work)  # type: ignore[operator]
         assert {loss.behind for loss in report.losses} == {0}
         assert await everywhere(pair, topic) == {CopyState.PROMOTED}
 
@@ -215,9 +216,9 @@ async def test_without_a_terminal_nothing_is_changed_unasked(pair: Pair) -> None
     for work in (failover, promote, functools.partial(set_paused, event=CopyEvent.PAUSE)):
         async with command(pair, Choice()) as running:
             with pytest.raises(SettingsError, match="give --yes"):
-                await work(running)
+                await run_command(running, work)
         async with command(pair, Choice(dry_run=True)) as running:
-            report = await work(running)
+            report = await run_command(running, work)
         assert report.dry_run
         assert report.states
     assert await everywhere(pair, topic) == {CopyState.ACTIVE}
@@ -230,7 +231,7 @@ async def test_a_promotion_of_what_is_paused_is_refused(pair: Pair) -> None:
     async with pair.engine() as engine:
         await engine.copy_all()
     async with command(pair) as running:
-        await set_paused(running, CopyEvent.PAUSE)
+        await run_command(running, set_paused, CopyEvent.PAUSE)
     with pytest.raises(LinkRefused, match=f"{topic}: paused"):
         await promoted(pair)
     assert [record.state for record in (await failed_over(pair)).states] == [CopyState.PROMOTED]

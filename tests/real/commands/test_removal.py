@@ -30,6 +30,7 @@ from appliance.verify.verification import Verification
 from tests.real.commands.test_promotion import Killed, command, everywhere, failed_over, unheard
 from tests.support.administration import make_topic, topics
 from tests.support.engine import LANES, Engine, Pair, copying
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.verifying import results_of
@@ -39,12 +40,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def removed(pair: Pair, topic: str, *, delete_copies: bool = False) -> RemovalReport:
     async with command(pair, Choice(topic=topic, yes=True)) as running:
-        return await remove_topics(running, delete_copies=delete_copies)
+        return await run_command(running, remove_topics, delete_copies=delete_copies)
 
 
 async def restored(pair: Pair, topic: str) -> None:
     async with command(pair, Choice(topic=topic, yes=True)) as running:
-        await set_paused(running, CopyEvent.RESTORE)
+        await run_command(running, set_paused, CopyEvent.RESTORE)
 
 
 async def copied(engine: Engine, topic: str, records: int = 10, partitions: int = 1) -> None:
@@ -110,7 +111,7 @@ async def test_what_is_resumed_as_removed_waits_for_the_operators_word_where_its
         await copied(engine, topic)
         await removed(pair, topic)
         async with command(pair) as running:  # the link's resume brings nothing back by surprise
-            assert not (await set_paused(running, CopyEvent.RESUME)).states
+            assert not (await run_command(running, set_paused, CopyEvent.RESUME)).states
         with pytest.raises(LinkRefused, match=f"topic {topic} is removed: its positions are not changed by hand"):
             await resume(pair.settings(), Where(topic, 0, "latest"), unheard)
     await restored(pair, topic)
@@ -165,16 +166,16 @@ async def test_case_1005_the_dead_letters_of_a_deleted_copy_are_named_and_delete
             make_topic(pair.grape, NewTopic(pair.naming.destination(topic) + DEAD_LETTERS, 1, 1))
         letters = {topic: pair.naming.destination(topic) + DEAD_LETTERS for topic in (kept, gone, plain)}
         async with command(pair, Choice(topic=gone, dry_run=True, deletes_dead_letters=True)) as running:
-            (line,) = (await remove_topics(running, delete_copies=True)).lines()
+            (line,) = (await run_command(running, remove_topics, delete_copies=True)).lines()
             assert line.endswith(f"; {letters[gone]} is deleted")
-            (line,) = (await remove_topics(running)).lines()
+            (line,) = (await run_command(running, remove_topics)).lines()
             assert line.endswith(f"; {letters[gone]} stays, with records as they came")
         (line,) = (await removed(pair, kept, delete_copies=True)).lines()
         assert line.endswith(f" is deleted with 10 copied records; {letters[kept]} stays, with records as they came")
         async with command(pair, Choice(topic=gone, yes=True, deletes_dead_letters=True)) as running:
-            await remove_topics(running, delete_copies=True)
+            await run_command(running, remove_topics, delete_copies=True)
         async with command(pair, Choice(topic=plain, yes=True, deletes_dead_letters=True)) as running:
-            await remove_topics(running)
+            await run_command(running, remove_topics)
     assert {*letters.values()} & {*topics(pair.grape)} == {letters[kept], letters[plain]}
 
 
@@ -186,9 +187,9 @@ async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_as
             await removed(pair, "")
         async with command(pair, Choice(topic=topic)) as running:
             with pytest.raises(SettingsError, match=r"stop copying 1 topics for good.*give --yes"):
-                await remove_topics(running)
+                await run_command(running, remove_topics)
         async with command(pair, Choice(topic=topic, dry_run=True)) as running:
-            report = await remove_topics(running, delete_copies=True)
+            report = await run_command(running, remove_topics, delete_copies=True)
         assert [line.split("; ")[0] for line in report.lines()] == [f"{topic}: would be removed"]
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         async with command(pair, Choice(topic=topic, yes=True)) as running:
@@ -231,7 +232,7 @@ async def test_a_topic_that_is_promoted_while_the_operator_is_asked_keeps_its_co
             async with command(pair, Choice(topic=topic, yes=True)) as running:
                 monkeypatch.setattr(Operation, "consent", meanwhile(pair, topic, others))
                 with pytest.raises(LinkRefused, match=says):
-                    await remove_topics(running, delete_copies=True)
+                    await run_command(running, remove_topics, delete_copies=True)
         assert pair.naming.destination(topic) in topics(pair.grape)
 
 
@@ -303,7 +304,8 @@ async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counte
         assert {(each.topic, each.state.well) for each in await results_of(verification, (), 0)} == {(other, True)}
         async with command(pair) as running:
             assert [
-                each.replica.source_topic for each in (await reset(running, Place.parse("", "0"), None)).changes
+                each.replica.source_topic
+                for each in (await run_command(running, reset, Place.parse("", "0"), None)).changes
             ] == [other]
     report = await failed_over(pair)
     assert {loss.topic for loss in report.losses} == {other}
@@ -324,7 +326,9 @@ async def test_case_220_a_topic_that_somebody_else_has_filled_is_not_deleted_as_
         assert "no position says how far" in await engine.until_all_stopped(topic, 1)
         assert copy in await claims(engine)
     async with command(pair, Choice(dry_run=True)) as running:
-        planned = {each.copy: each.deleted for each in (await delete_link(running, delete_copies=True)).copies}
+        planned = {
+            each.copy: each.deleted for each in (await run_command(running, delete_link, delete_copies=True)).copies
+        }
     assert planned == {copy: False, pair.naming.destination(other): True}
     report = await removed(pair, f".*{pair.tag}", delete_copies=True)
     assert {each.copy: each.deleted for each in report.removed} == planned
@@ -369,7 +373,7 @@ async def test_case_222_a_promoted_copy_whose_removal_was_killed_is_not_deleted_
                 await removed(pair, topic)
         monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", 0.0)
         async with command(pair) as running:
-            await delete_link(running, delete_copies=True)
+            await run_command(running, delete_link, delete_copies=True)
     assert copy in topics(pair.grape)
     assert pair.naming.destination(other) not in topics(pair.grape)
 

@@ -22,6 +22,7 @@ from appliance.link.model.position import Position
 from appliance.link.model.translation import TranslationState
 from tests.real.commands.test_promotion import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted
 from tests.support.engine import LANES, Engine, Pair, copying
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import Row
@@ -31,12 +32,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def positioned(pair: Pair, to: str, choice: Choice = YES, number: int | None = None) -> ResetReport:
     async with command(pair, choice) as running:
-        return await reset(running, Place.parse("--to", to), number)
+        return await run_command(running, reset, Place.parse("--to", to), number)
 
 
 async def paused(pair: Pair, topic: str, event: CopyEvent = CopyEvent.PAUSE) -> None:
     async with command(pair, Choice(topic=topic, yes=True)) as running:
-        await set_paused(running, event)
+        await run_command(running, set_paused, event)
 
 
 async def copied(engine: Engine, topic: str, records: int = 10, partitions: int = 1) -> None:

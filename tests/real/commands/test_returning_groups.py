@@ -38,6 +38,7 @@ from tests.support.failing_back import (
     write_there,
 )
 from tests.support.groups import CLASSIC, CONSUMER, commit, committed, consume, consumer, member, produce_numbered
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
 
@@ -50,12 +51,12 @@ def settings_of(pair: Pair) -> Settings:
 
 async def failed_over(pair: Pair) -> None:
     async with operation(settings_of(pair), YES, lambda _: None) as running:
-        await failover(running)
+        await run_command(running, failover)
 
 
 async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
     async with operation(settings_of(pair), choice, lambda _: None) as running:
-        return await failback(running)
+        return await run_command(running, failback)
 
 
 def there(pair: Pair) -> Producer:

@@ -13,6 +13,7 @@ from appliance.kafka.client.fetch import FetchLimits
 from appliance.link.model.copy_states import CopyEvent
 from tests.real.commands.test_promotion import NOWHERE, failed_over, unheard
 from tests.support.engine import Pair, copying
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.rows import wait_until_decided
 
@@ -54,7 +55,7 @@ async def test_transactions_of_which_one_partition_was_not_copied_are_named_once
     async with pair.engine() as engine:
         await engine.copy_all()
         async with operation(pair.settings(), Choice(topic="c-.*", yes=True), unheard) as running:
-            await set_paused(running, CopyEvent.PAUSE)
+            await run_command(running, set_paused, CopyEvent.PAUSE)
         transact(pair, first, topics)  # torn: 3 and 4
         transact(pair, first, topics, abort=True)
         transact(pair, second, [a, b])  # copied whole: 9 and 10

@@ -29,6 +29,7 @@ from tests.real.commands.test_promotion import YES, Killed, command, everywhere
 from tests.real.link.test_offset_maps import assert_translated
 from tests.support.administration import configure, delete_before
 from tests.support.engine import LANES, Engine, Pair, copying
+from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
@@ -41,7 +42,7 @@ PARTITIONS = 6
 async def laid_out(pair: Pair, count: int, choice: Choice = YES) -> LanesReport:
     """The command's end."""
     async with command(pair, choice) as running:
-        return await lanes(running, count, balance=False, sample=0)
+        return await run_command(running, lanes, count, balance=False, sample=0)
 
 
 async def checkpoints(engine: Engine) -> list[LaneCheckpoint]:
@@ -125,7 +126,7 @@ async def test_four_partitions_that_carry_everything_get_a_lane_each(pair: Pair)
             produce(pair.producer(), topic, 500 if number in hot else 1, number)
         await engine.copy_all()
         async with command(pair, Choice(dry_run=True)) as running:
-            planned = await lanes(running, None, balance=True, sample=0)
+            planned = await run_command(running, lanes, None, balance=True, sample=0)
         assert (await shown(pair))[-1].startswith(
             "`appliance lanes --balance` would bring the busiest lane from 100% to 2"
         )
@@ -148,12 +149,12 @@ async def test_four_partitions_that_carry_everything_get_a_lane_each(pair: Pair)
 
 async def balanced(pair: Pair) -> LanesReport:
     async with command(pair) as running:
-        return await lanes(running, None, balance=True, sample=0)
+        return await run_command(running, lanes, None, balance=True, sample=0)
 
 
 async def shown(pair: Pair) -> list[str]:
     async with command(pair) as running:
-        return list((await lanes(running, None, balance=False, sample=0)).lines())
+        return list((await run_command(running, lanes, None, balance=False, sample=0)).lines())
 
 
 async def test_lanes_are_left_alone_while_another_command_has_work_left_in_them(pair: Pair) -> None:
@@ -246,7 +247,7 @@ async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_
                 await running.lanes.change(None, CopyEvent.PAUSE)
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         async with command(pair) as running:
-            await set_paused(running, CopyEvent.PAUSE)
+            await run_command(running, set_paused, CopyEvent.PAUSE)
         assert await everywhere(pair, topic) == {CopyState.PAUSED}
         await laid_out(pair, 2)
         assert await everywhere(pair, topic) == {CopyState.PAUSED}
