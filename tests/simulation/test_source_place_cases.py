@@ -40,13 +40,13 @@ class Begun(Link):
             assert self.run(resume(self.settings, Choice("aaa", 0, start), lambda _: None)) == 1
 
     def reset(self, to: str) -> None:
-        self.command(lambda running: run_command(running, reset, Place.parse("--to", to), None))
+        self.command(lambda running: reset(running, Place.parse("--to", to), None))
 
     def command(self, command: Callable[[operation.Operation], Awaitable[Any]], dry_run: bool = False) -> Any:
         async def run() -> Any:
             choice = operation.Choice("aaa", yes=True, dry_run=dry_run)
             async with operation.operation(self.settings, choice, print) as running:
-                return await command(running)
+                return await run_command(running, command)
 
         with simulated(self.source, self.destination, self.fates):
             return self.run(run())

@@ -8,7 +8,12 @@ from appliance.commands.run.plan import Plan, carry_out
 
 
 async def run_command(
-    operation: Operation, work: Callable[..., Awaitable[Plan[Any]]], *arguments: Any, **options: Any
+    operation: Operation, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any
 ) -> Any:
-    """Plan a command with these arguments, and carry it out; its outcome."""
-    return await carry_out(operation, lambda running: work(running, *arguments, **options))
+    """Carry out the plan that a command makes with these arguments; its outcome, or that of work without a plan."""
+    plan = await work(operation, *arguments, **options)
+
+    async def planned(_: Operation) -> Plan[Any]:
+        return plan
+
+    return await carry_out(operation, planned) if isinstance(plan, Plan) else plan
