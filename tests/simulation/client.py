@@ -185,6 +185,8 @@ class SimulatedConnection:
         if type(exchange) is FetchExchange:
             self._fetch(pending, exchange, fate)
             return
+        if self._is_killed(exchange, carried_out=False):
+            return
         brokers, refusals = self._brokers, _REFUSALS.get(type(exchange).__name__)
         if fate is Fate.REFUSED and refusals is not None:
             brokers.refusal = self._fates.chance.choice(refusals)
@@ -198,7 +200,15 @@ class SimulatedConnection:
                 (self._loop.time(), self._life.name, self._label, type(exchange).__name__, brokers.noted)
             )
             brokers.noted = ""
-        self._reply(pending, answer, fate)
+        if not self._is_killed(exchange, carried_out=True):
+            self._reply(pending, answer, fate)
+
+    def _is_killed(self, exchange: object, *, carried_out: bool) -> bool:
+        """True if a trap has killed the process at this request."""
+        if self._life.trap is None or not self._life.alive:
+            return False
+        self._life.trap(type(exchange).__name__, carried_out)
+        return not self._life.alive
 
     def _fetch(self, pending: _Pending, exchange: FetchExchange, fate: Fate) -> None:
         if fate is Fate.REFUSED:

@@ -23,6 +23,8 @@ class Life:
         self.alive = True
         self.answered: Callable[[Any, Any, Any], None] | None = None
         """Is told of each answer that comes: the brokers, the request, the answer."""
+        self.trap: Callable[[str, bool], None] | None = None
+        """Is told of each request at a broker by its name, before it is carried out and after that; may kill."""
 
 
 class Handle:

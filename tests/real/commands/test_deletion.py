@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from appliance.commands import deletion, removal
+from appliance.commands import deletion
 from appliance.commands.deletion import delete_link
 from appliance.commands.model.removal_report import DeletionReport
 from appliance.commands.resumption import Choice as Where
@@ -22,8 +22,8 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
-from tests.real.commands.test_promotion import NOWHERE, YES, Killed, command, failed_over, unheard
-from tests.real.commands.test_removal import claims, copied, kill_after, meanwhile
+from tests.real.commands.test_promotion import NOWHERE, YES, command, failed_over, unheard
+from tests.real.commands.test_removal import claims, copied, meanwhile
 from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
@@ -206,25 +206,6 @@ async def test_a_deleted_link_is_made_anew_by_an_explicit_word_and_its_copies_wa
         await resume(pair.settings(), Where(topic, 0, "10"), unheard)
         await copied(engine, topic, 5)
     await asyncio.to_thread(pair.compare, topic)
-
-
-async def test_a_deletion_that_is_killed_after_any_write_is_finished_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
-) -> None:
-    for at in range(1, LANES + 7, each):
-        own = replace(pair, tag=f"{pair.tag}-{at}x")
-        topic = own.topic("killed", LANES)
-        async with own.engine() as engine:
-            await copied(engine, topic, 5, LANES)
-            with monkeypatch.context() as patch:
-                kill_after(patch, at, deletion, removal)
-                with pytest.raises(Killed):
-                    await deleted(own, delete_copies=True)
-            await deleted(own, delete_copies=True)
-            assert own_topics(own) == set()
-            assert own.naming.destination(topic) not in topics(own.grape)
-            assert await claims(engine) == {own.naming.positions_topic}
-            assert "was deleted by" in await refusal(engine)
 
 
 async def test_with_a_dead_source_a_link_is_deleted_and_what_a_failback_left_there_later(pair: Pair) -> None:

@@ -20,7 +20,7 @@ from appliance.groups import group_io, group_sync
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import ListedGroups
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
-from tests.support.engine import LANES, Pair, copying
+from tests.support.engine import Pair, copying
 from tests.support.groups import commit
 from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
@@ -176,37 +176,6 @@ async def test_a_promotion_of_what_is_not_copied_in_time_is_refused(pair: Pair) 
 
 class Killed(Exception):
     """Stands for a kill -9."""
-
-
-@pytest.mark.parametrize("work", [failover, promote])
-async def test_a_promotion_that_is_killed_after_any_lane_is_finished_by_the_same_command(
-    pair: Pair, work: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics = [pair.topic(f"killed-{at}", 2) for at in range(1, 2 * LANES + 1)]
-    async with pair.engine() as engine:
-        for topic in topics:
-            produce(pair.producer(), topic, 5)
-        await engine.copy_all()
-    write = LinkLanes._write
-    for at, topic in enumerate(topics, 1):
-        choice, left = Choice(topic=topic, yes=True), at
-
-        async def counted(self: LinkLanes, *arguments: object) -> None:
-            nonlocal left
-            await write(self, *arguments)  # type: ignore[arg-type]
-            left -= 1
-            if not left:
-                raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(LinkLanes, "_write", counted)
-            async with command(pair, choice) as running:
-                with pytest.raises(Killed):
-                    await run_command(running, work)  # type: ignore[operator]
-        async with command(pair, choice) as running:
-            report = await run_command(running, work)  # type: ignore[operator]
-        assert {loss.behind for loss in report.losses} == {0}
-        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
 
 
 async def test_without_a_terminal_nothing_is_changed_unasked(pair: Pair) -> None:

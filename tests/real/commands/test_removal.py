@@ -269,28 +269,6 @@ def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
         patch.setattr(owner, name, counted(getattr(owner, name)))
 
 
-async def test_a_removal_that_is_killed_after_any_write_is_finished_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
-) -> None:
-    names = {at: pair.topic(f"killed-{at}", LANES) for at in range(1, 2 * LANES + 4, each)}
-    async with pair.engine() as engine:
-        for topic in names.values():
-            produce(pair.producer(), topic, 5)
-        await engine.copy_all()
-        async with copying(engine):
-            for at, topic in names.items():
-                with monkeypatch.context() as patch:
-                    kill_after(patch, at, removal)
-                    with pytest.raises(Killed):
-                        await removed(pair, topic, delete_copies=True)
-                await removed(pair, topic, delete_copies=True)
-                assert await everywhere(pair, topic) == {CopyState.REMOVED}
-                assert topic not in await remembered(engine)
-                copy = pair.naming.destination(topic)
-                assert copy not in await claims(engine)
-                assert copy not in topics(pair.grape)
-
-
 async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counted_as_lost(pair: Pair) -> None:
     topic, other = pair.topic("unknown"), pair.topic("known")
     async with pair.engine() as engine:

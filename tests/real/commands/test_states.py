@@ -4,11 +4,9 @@ import asyncio
 
 import pytest
 
-from appliance.commands.run.link_lanes import LinkLanes
-from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced, LinkRefused
-from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateRecord, effective
-from tests.support.engine import LANES, Engine, Pair, copying
+from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, effective
+from tests.support.engine import Engine, Pair, copying
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.states import change_states, link_states
@@ -97,45 +95,6 @@ async def test_a_replicator_that_wakes_up_after_a_failover_begins_anew_and_obeys
         async with copying(engine):
             await until_lanes_know(engine, topic, CopyState.PROMOTED)
         assert (await engine.positions())[topic, 0].records == 10
-
-
-async def test_a_change_that_was_killed_at_any_lane_is_finished_by_the_same_command(pair: Pair) -> None:
-    topic = pair.topic("killed", 4)
-    async with pair.engine() as engine:
-        produce(pair.producer(), topic, 10)
-        await engine.copy_all()
-        for at in range(1, LANES + 1):
-            before, after = (CopyState.ACTIVE, CopyState.PAUSED) if at % 2 else (CopyState.PAUSED, CopyState.ACTIVE)
-            event = CopyEvent.PAUSE if at % 2 else CopyEvent.RESUME
-            with pytest.raises(Killed):
-                await _killed_after(engine, at, event)
-            assert await everywhere(engine, topic) == ({after} if at == LANES else {before, after})
-            await change_states(engine, event)
-            assert await everywhere(engine, topic) == {after}
-
-
-class Killed(Exception):
-    """Stands for a kill -9."""
-
-
-async def _killed_after(engine: Engine, lanes: int, event: CopyEvent) -> None:
-    """A command that ends right after it has written into so many lanes."""
-    states = link_states(engine)
-    await states.read()
-    write, written = LinkLanes._write, 0
-
-    async def counted(self: LinkLanes, lane: Lane, records: list[StateRecord]) -> None:
-        nonlocal written
-        await write(self, lane, records)
-        written += 1
-        if written == lanes:
-            raise Killed
-
-    LinkLanes._write = counted  # type: ignore[assignment, method-assign]
-    try:
-        await states.change(None, event)
-    finally:
-        LinkLanes._write = write  # type: ignore[method-assign]
 
 
 async def test_of_two_operators_at_once_one_prevails_in_every_lane(pair: Pair) -> None:
