@@ -39,28 +39,30 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
     async with Link.open(settings) as link:
         follower = ConfigFollower(link.source, link.destination, link.naming, settings.topics, link.registry)
         copies = await link.copies()
-        found, others = copies.active, copies.others
-        topics = {r.source_topic: r.destination_topic for r in found.replicas if chosen.fullmatch(r.source_topic)}
-        left = {name: f"its copy is {state}" for name, state in found.inactive.items() if chosen.fullmatch(name)}
-        left |= {name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others}
-        look = await follower.look(sorted(topics.keys() - left.keys()), found.replicas)
-        look.unchanged = left
+        active, others = copies.active, copies.others
+        topics = {r.source_topic: r.destination_topic for r in active.replicas if chosen.fullmatch(r.source_topic)}
+        unchanged = {name: f"its copy is {state}" for name, state in active.inactive.items() if chosen.fullmatch(name)}
+        unchanged |= {
+            name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others
+        }
+        look = await follower.look(sorted(topics.keys() - unchanged.keys()), active.replicas)
+        look.unchanged = unchanged
         if settings.topics.syncs_configs:
             await follower.try_changes(look)
         described, _unseen = await try_describe(link.destination, list(look.changes))
-    held = {copy: set_on(configs) for copy, configs in described.items()}
+    current = {copy: set_on(configs) for copy, configs in described.items()}
     if parsed.json:
-        say_json(json.dumps(as_document(look, held, follows=settings.topics.syncs_configs)))
+        say_json(json.dumps(as_document(look, current, follows=settings.topics.syncs_configs)))
     else:
         why_not = "a shared copy keeps its own settings" if link.naming.shared else "CONFIGS_SYNC=no"
-        say(*as_lines(look, held, "" if settings.topics.syncs_configs else why_not))
+        say(*as_lines(look, current, "" if settings.topics.syncs_configs else why_not))
     return 1 if look.failures else 0
 
 
-def as_document(look: ConfigLook, held: Held, *, follows: bool) -> dict[str, object]:
+def as_document(look: ConfigLook, current: Held, *, follows: bool) -> dict[str, object]:
     """The look as JSON's values; ``then`` is null where the setting would be unset."""
     changes = {
-        copy: {key: {"now": held.get(copy, {}).get(key), "then": value} for key, value in sorted(change.items())}
+        copy: {key: {"now": current.get(copy, {}).get(key), "then": value} for key, value in sorted(change.items())}
         for copy, change in look.changes.items()
     }
     failures = {name: str(error) for name, error in look.failures.items()}
@@ -69,12 +71,12 @@ def as_document(look: ConfigLook, held: Held, *, follows: bool) -> dict[str, obj
     return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures, **unchanged}
 
 
-def as_lines(look: ConfigLook, held: Held, why_not: str = "") -> Sequence[str]:
+def as_lines(look: ConfigLook, current: Held, why_not: str = "") -> Sequence[str]:
     """The look, a line for each setting; ``why_not`` is the reason that nothing is changed."""
     lines = [f"{why_not}: none of this is changed"] if why_not else []
     for copy, change in look.changes.items():
         for key, value in sorted(change.items()):
-            lines.append(f"{copy}: {key} {held.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
+            lines.append(f"{copy}: {key} {current.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
     for name, causes in look.left_out.items():
         lines += [f"{name}: {key} does not follow: {why}" for key, why in sorted(causes.items())]
     lines += [f"{name}: nothing is changed: {why}" for name, why in look.unchanged.items()]

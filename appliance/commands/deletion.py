@@ -61,13 +61,13 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> P
     foreseen = DeletionReport(registry.link, True, tuple(topics), at_source, copies)
 
     async def apply() -> DeletionReport:
-        left = copies
+        outcome = copies
         if operation.naming.positions_topic in topics:
             await _fence(operation)
-            left = _kept_if_promoted(await giving_up.copies_now(claimed))
-        await giving_up.delete(left)
+            outcome = _kept_if_promoted(await giving_up.copies_now(claimed))
+        await giving_up.delete(outcome)
         await _delete(operation, topics, source_topics or {})
-        return replace(foreseen, dry_run=False, copies=left)
+        return replace(foreseen, dry_run=False, copies=outcome)
 
     deleted = sum(each.deleted for each in copies)
     if registry.deletion and not deleted:
@@ -132,8 +132,8 @@ async def _source_topics(operation: Operation) -> Mapping[str, uuid.UUID] | None
 
 
 async def _there(cluster: Cluster, name: str) -> Mapping[str, uuid.UUID]:
-    found = (await cluster.metadata([name])).topics
-    return {name: found[name].id} if name in found and found[name].leaders else {}
+    topics = (await cluster.metadata([name])).topics
+    return {name: topics[name].id} if name in topics and topics[name].leaders else {}
 
 
 async def _fence(operation: Operation) -> None:

@@ -65,14 +65,14 @@ async def lanes(operation: Operation, count: int | None, *, balance: bool, sampl
 async def _loads(operation: Operation, sample: float) -> Loads:
     """The loads, measured for some seconds; of what was ever copied where nothing is due, or without any."""
     before, _ = await _positions(operation)
-    ever = Loads({partition: float(held.bytes) for partition, held in before.items()})
+    ever = Loads({partition: float(position.bytes) for partition, position in before.items()})
     if sample <= 0:
         return ever
     await asyncio.sleep(sample)
     after, states = await _positions(operation)
     due = dict(await _behind(operation, after, states))
-    for partition, held in after.items():
-        copied = held.bytes - before.get(partition, held).bytes
+    for partition, position in after.items():
+        copied = position.bytes - before.get(partition, position).bytes
         due[partition] = due.get(partition, 0.0) + max(0, copied)
     return Loads(due, sample) if any(due.values()) else ever
 
@@ -90,9 +90,9 @@ async def _behind(
     logs = await both_logs(operation, {}, needed=False)
     ends = {partition: log.end for partition, log in logs.sources.items() if log.end is not None}
     return {
-        partition: max(0, ends[partition] - held.next_offset) * held.bytes / held.records
-        for partition, held in positions.items()
-        if partition in ends and held.records and not held.stopped
+        partition: max(0, ends[partition] - position.next_offset) * position.bytes / position.records
+        for partition, position in positions.items()
+        if partition in ends and position.records and not position.stopped
         if effective(states, partition[0]) is CopyState.ACTIVE
     }
 

@@ -94,9 +94,9 @@ async def _asked(link: Link, maps: OffsetMaps, parsed: argparse.Namespace) -> Se
 
 
 async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:
-    found = await read_groups(cluster, lambda name: name == group)
-    raise_first(found.failures.values())
-    commits = {key: commit for key, commit in found.offsets.get(group, {}).items() if key in ours}
+    groups = await read_groups(cluster, lambda name: name == group)
+    raise_first(groups.failures.values())
+    commits = {key: commit for key, commit in groups.offsets.get(group, {}).items() if key in ours}
     if not commits:
         raise SettingsError([f"--group {group}: it has committed nothing in the {cluster.side} cluster that is copied"])
     return [_Asked(partition, commit.offset) for partition, commit in sorted(commits.items())]
@@ -104,10 +104,12 @@ async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partiti
 
 def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOffset:
     partition, offset, source_id = asked
-    found = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset, source_id)
+    translation = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset, source_id)
     sources = maps.copies()
     other = sources[partition] if reverse else next(copy for copy, source in sources.items() if source == partition)
-    return TranslatedOffset(*partition, offset, other[0], found.offset, found.state, found.behind, found.reason)
+    return TranslatedOffset(
+        *partition, offset, other[0], translation.offset, translation.state, translation.behind, translation.reason
+    )
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

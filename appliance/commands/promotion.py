@@ -179,20 +179,22 @@ async def _promoted(
     chosen = _failing_over(operation, subjects)
     if not chosen:
         return await _report(operation, kept, logs, {})
-    made = await operation.lanes.change(chosen, CopyEvent.PROMOTED)
-    return await _report(operation, replace(kept, records=made.records), logs, groups)
+    outcome = await operation.lanes.change(chosen, CopyEvent.PROMOTED)
+    return await _report(operation, replace(kept, records=outcome.records), logs, groups)
 
 
 def _failing_over(operation: Operation, subjects: Subjects) -> list[str]:
     states = operation.lanes.states
-    known = {LINK, *states} if subjects is None else subjects
-    return [subject for subject in sorted(known) if effective(states, subject) is CopyState.FAILING_OVER]
+    named = {LINK, *states} if subjects is None else subjects
+    return [subject for subject in sorted(named) if effective(states, subject) is CopyState.FAILING_OVER]
 
 
-async def _report(operation: Operation, made: StateChange, logs: BothLogs, groups: Mapping[str, str] | None) -> Report:
+async def _report(
+    operation: Operation, outcome: StateChange, logs: BothLogs, groups: Mapping[str, str] | None
+) -> Report:
     lost, dry_run = tuple(_losses(operation, logs)), operation.choice.dry_run
     torn = await find_torn(operation.source, logs, lost) if logs.answers else None
-    return Report(operation.naming.replicator, dry_run, made.records, made.kept, lost, groups, torn)
+    return Report(operation.naming.replicator, dry_run, outcome.records, outcome.kept, lost, groups, torn)
 
 
 def _foreseen(operation: Operation, subjects: Subjects, planned: StateChange) -> StateChange:
@@ -218,11 +220,11 @@ def _names(planned: StateChange) -> str:
 
 def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = ()) -> None:
     """Refuse uncopied topics: their copies would stay incomplete, and a promotion given up would resume them."""
-    known = {*(subjects if subjects is not None else {LINK, *states}), *named}
+    names = {*(subjects if subjects is not None else {LINK, *states}), *named}
     for state, help_text in _NOT_COPIED.items():
-        held = [name or "the link" for name in sorted(known) if effective(states, name) is state]
-        if held:
-            raise LinkRefused(f"{some(held, _NAMED)}: {state}, so never copied to the end: {help_text} first")
+        uncopied = [name or "the link" for name in sorted(names) if effective(states, name) is state]
+        if uncopied:
+            raise LinkRefused(f"{some(uncopied, _NAMED)}: {state}, so never copied to the end: {help_text} first")
 
 
 async def _until_copied(operation: Operation) -> BothLogs:
@@ -250,12 +252,12 @@ async def _until_copied(operation: Operation) -> BothLogs:
 
 def _settling(operation: Operation, logs: BothLogs, *states: CopyState) -> list[PartitionLoss]:
     """The partitions whose copies have one of these states."""
-    known = operation.lanes.states
-    return [loss for loss in _losses(operation, logs) if effective(known, loss.topic) in states]
+    states_now = operation.lanes.states
+    return [loss for loss in _losses(operation, logs) if effective(states_now, loss.topic) in states]
 
 
-def _require_no_faults(operation: Operation, found: Iterable[PartitionLoss]) -> None:
-    faults = [loss for loss in found if loss.fault]
+def _require_no_faults(operation: Operation, settling: Iterable[PartitionLoss]) -> None:
+    faults = [loss for loss in settling if loss.fault]
     if faults and not operation.choice.allow_loss:
         raise LinkRefused(
             f"cannot be copied to the end: {some(faults, _NAMED, '; ')}; mend it by what `appliance "
@@ -264,12 +266,12 @@ def _require_no_faults(operation: Operation, found: Iterable[PartitionLoss]) -> 
 
 
 def _require_nothing_behind(operation: Operation, logs: BothLogs) -> None:
-    found = _settling(operation, logs, CopyState.FAILING_OVER)
-    _require_no_faults(operation, found)
-    behind = [loss for loss in found if loss.behind != 0]
+    settling = _settling(operation, logs, CopyState.FAILING_OVER)
+    _require_no_faults(operation, settling)
+    behind = [loss for loss in settling if loss.behind != 0]
     if behind and not operation.choice.allow_loss:
-        known = all(loss.behind is not None for loss in behind)
-        what = "the source still takes writes: stop the producers" if known else "not all is known: promote again"
+        all_known = all(loss.behind is not None for loss in behind)
+        what = "the source still takes writes: stop the producers" if all_known else "not all is known: promote again"
         raise LinkRefused(f"{what}, or promote with --allow-loss: {some(behind, _NAMED, '; ')}; copying goes on")
 
 

@@ -110,28 +110,30 @@ class GivingUp:
 
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
         """The future of a copy; another link's stays unchanged, and so does a shared one, with others' records."""
-        known, shared = self.there.topics.get(copy), self.operation.naming.shared
-        claim = self.registry.claims.get((copy, known.id)) if known else None
+        existing, shared = self.there.topics.get(copy), self.operation.naming.shared
+        claim = self.registry.claims.get((copy, existing.id)) if existing else None
         ours = claim is not None and claim.link == self.registry.link and not (shared or claim.shares)
         ours = ours and self._is_accounted_for(topic, copy)
         promoted = self._was_promoted(topic)
         records = copied_records(self.operation.lanes.checkpoints, self.operation.naming).get(copy)
         deleted, letters = self.deletes and ours, copy + DEAD_LETTERS
-        found = self.there.topics.get(letters)
-        if found is None or (letters, found.id) in self.registry.claims:  # a copy of that name is somebody's own
-            return GivenUpCopy(topic, copy, known is not None, deleted, promoted, records)
+        letters_topic = self.there.topics.get(letters)
+        if (
+            letters_topic is None or (letters, letters_topic.id) in self.registry.claims
+        ):  # a copy of that name is somebody's own
+            return GivenUpCopy(topic, copy, existing is not None, deleted, promoted, records)
         also = deleted and self.operation.choice.deletes_dead_letters
-        return GivenUpCopy(topic, copy, known is not None, deleted, promoted, records, letters, also)
+        return GivenUpCopy(topic, copy, existing is not None, deleted, promoted, records, letters, also)
 
     def _is_accounted_for(self, topic: str, copy: str) -> bool:
         """True of a copy that began with this link; one that was filled before is claimed as well, and waits."""
         positions = self.operation.lanes.positions.items()
-        held = [position for (name, _), position in positions if name == topic]
-        return bool(held) and not any(
+        of_topic = [position for (name, _), position in positions if name == topic]
+        return bool(of_topic) and not any(
             is_another(each.destination_id, self.there.topics[copy].id)
             or each.next_offset == UNKNOWN
             or each.has_stopped_for(UNACCOUNTED)
-            for each in held
+            for each in of_topic
         )
 
     def _was_promoted(self, topic: str) -> bool:
@@ -153,11 +155,7 @@ class GivingUp:
             )
 
     async def delete(self, copies: Collection[GivenUpCopy]) -> None:
-        """Delete the copies for which that is requested, and before each its dead letters: a later run finds both.
-
-        Raises:
-            ApplianceError: see ``delete_topics``.
-        """
+        """Delete the copies for which that is requested, and before each its dead letters: a later run finds both."""
         letters = [each.dead_letters for each in copies if each.dead_letters and each.dead_letters_deleted]
         await delete_topics(self.operation.destination, {name: self.there.topics[name].id for name in letters})
         chosen = {each.copy: self.there.topics[each.copy].id for each in copies if each.deleted}

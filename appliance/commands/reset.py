@@ -90,12 +90,12 @@ class _Run:
         copies = await operation.link.copies()
         if fault := cluster_fault(operation.lanes.checkpoints[0].link, copies.source.cluster_id):
             raise LinkRefused(fault)
-        found = copies.matched
-        known = {topic for topic, _ in operation.lanes.positions} | {each.source_topic for each in found.replicas}
-        topics = self._chosen(found, known)
-        self._require_fit(found, topics)
+        discovered = copies.matched
+        names = {topic for topic, _ in operation.lanes.positions} | {each.source_topic for each in discovered.replicas}
+        topics = self._chosen(discovered, names)
+        self._require_fit(discovered, topics)
         self._require_resettable(topics)
-        replicas = [each for each in found.replicas if each.source_topic in topics]
+        replicas = [each for each in discovered.replicas if each.source_topic in topics]
         replicas = [each for each in replicas if self.number in (None, each.partition)]
         if not replicas:
             raise SettingsError([f"--partition {self.number}: no chosen topic has such a partition"])
@@ -107,21 +107,21 @@ class _Run:
             if (place := self._recorded(replica)) is not None:
                 self.places[replica] = place
 
-    def _chosen(self, found: DiscoveredTopics, known: Collection[str]) -> set[str]:
+    def _chosen(self, discovered: DiscoveredTopics, names: Collection[str]) -> set[str]:
         """The topics of the command; without a choice, all but abandoned and deleted ones."""
-        chosen = self.operation.choice.subjects(known)
+        chosen = self.operation.choice.subjects(names)
         if chosen is not None:
             return set(chosen)
-        left_out = {name for name in known if effective(self.operation.lanes.states, name) is CopyState.REMOVED}
-        gone = {*known} - _there(found) - left_out
+        left_out = {name for name in names if effective(self.operation.lanes.states, name) is CopyState.REMOVED}
+        gone = {*names} - _there(discovered) - left_out
         for topic in sorted(gone):
             self.operation.tell(f"{topic}: left as it is: {_GONE}")
-        return {*known} - left_out - gone
+        return {*names} - left_out - gone
 
-    def _require_fit(self, found: DiscoveredTopics, topics: Collection[str]) -> None:
-        faults = [f"{topic}: {reason}" for topic, reason in found.unfit.items() if topic in topics]
-        faults += [too_small(topic, copy) for topic, copy in found.smaller if topic.name in topics]
-        faults += [f"{topic}: {_GONE}" for topic in sorted({*topics} - _there(found))]
+    def _require_fit(self, discovered: DiscoveredTopics, topics: Collection[str]) -> None:
+        faults = [f"{topic}: {reason}" for topic, reason in discovered.unfit.items() if topic in topics]
+        faults += [too_small(topic, copy) for topic, copy in discovered.smaller if topic.name in topics]
+        faults += [f"{topic}: {_GONE}" for topic in sorted({*topics} - _there(discovered))]
         if faults:
             raise LinkRefused("cannot be reset: " + some(faults, _NAMED, "; "))
 
@@ -135,10 +135,10 @@ class _Run:
                 raise LinkRefused(f"topic {topic} is {state}: its positions are not changed by hand")
 
     def _require_same(self, record: StateRecord) -> None:
-        held = record.details
+        details = record.details
         if not self._is_same(record):
-            words = ["reset", topic_option(record.topic), f"--to={held.get(_TO)}"]
-            words += [] if held.get(_PARTITION) is None else [f"--partition={held[_PARTITION]}"]
+            words = ["reset", topic_option(record.topic), f"--to={details.get(_TO)}"]
+            words += [] if details.get(_PARTITION) is None else [f"--partition={details[_PARTITION]}"]
             ends_it = " ".join(["`" + PROGRAM, *map(quoted, words)]) + "` ends it"
             raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: {ends_it}")
 
@@ -154,8 +154,8 @@ class _Run:
     def ended(self) -> set[str]:
         """The chosen topics whose reset by this command has ended, though a kill kept the news from some lanes."""
         lanes, unfinished = self.operation.lanes, self.unfinished()
-        told = [record for checkpoint in lanes.checkpoints for record in checkpoint.states.values()]
-        same = [each for each in told if each.state is CopyState.RESETTING and self._is_same(each)]
+        recorded = [record for checkpoint in lanes.checkpoints for record in checkpoint.states.values()]
+        same = [each for each in recorded if each.state is CopyState.RESETTING and self._is_same(each)]
         return {each.topic for each in same if self.operation.choice.takes(each.topic)} - unfinished
 
     def _recorded(self, replica: Replica) -> SourcePlace | None:
@@ -181,10 +181,10 @@ class _Run:
 
     def _change(self, replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
         """The change of one partition; None where it continues from that offset anyway."""
-        held = positions.get(replica.source)
-        made = moved(replica, held, to, from_first=self.place.kind is Kind.EARLIEST)
-        there = held is not None and held.next_offset == to.offset and not held.stopped
-        return None if there and not identity_fault(replica, made.held) else made
+        position = positions.get(replica.source)
+        new = moved(replica, position, to, from_first=self.place.kind is Kind.EARLIEST)
+        there = position is not None and position.next_offset == to.offset and not position.stopped
+        return None if there and not identity_fault(replica, new.held) else new
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run."""
@@ -193,11 +193,11 @@ class _Run:
         lanes.require = self._still_so(topics)
         replicas = [each for each in self.places if each.source_topic in topics]
         self.places = {each: place for each in replicas if (place := self._recorded(each)) is not None}
-        made = await with_ends(self.operation.destination, await self.changes())
-        left = {each.replica: each for each in made}
-        for index, owned in lanes_of(left, lanes.layout).items():
-            await lanes.move(index, partial(self._moves, [left[replica] for replica in owned]))
-        return made
+        changes = await with_ends(self.operation.destination, await self.changes())
+        by_replica = {each.replica: each for each in changes}
+        for index, owned in lanes_of(by_replica, lanes.layout).items():
+            await lanes.move(index, partial(self._moves, [by_replica[replica] for replica in owned]))
+        return changes
 
     def _require_begun(self, topics: Sequence[str]) -> None:
         states = self.operation.lanes.states
@@ -223,9 +223,11 @@ class _Run:
     @staticmethod
     def _moves(changes: Sequence[Change], positions: Mapping[Partition, Position]) -> Moves:
         """The moves of a lane, without those of an earlier try."""
-        left = [each for each in changes if not _is_made(each, positions.get(each.replica.source))]
-        gaps = [found for each in left if (found := each.gap(now_ms()))]
-        return Moves({each.replica: each.after for each in left}, gaps, cut=[each.replica for each in left if each.cut])
+        unmade = [each for each in changes if not _is_made(each, positions.get(each.replica.source))]
+        gaps = [gap for each in unmade if (gap := each.gap(now_ms()))]
+        return Moves(
+            {each.replica: each.after for each in unmade}, gaps, cut=[each.replica for each in unmade if each.cut]
+        )
 
     async def finish(self, topics: Sequence[str]) -> None:
         """Return the topics to their state before."""
@@ -244,14 +246,18 @@ class _Run:
         return ResetReport(self.operation.naming.replicator, self.operation.choice.dry_run, changes, paused)
 
 
-def _there(found: DiscoveredTopics) -> set[str]:
+def _there(discovered: DiscoveredTopics) -> set[str]:
     """The existing source topics, with a copy or with a fault."""
-    return {*found.unfit, *(each.source_topic for each in found.replicas), *(each.name for each, _ in found.smaller)}
+    return {
+        *discovered.unfit,
+        *(each.source_topic for each in discovered.replicas),
+        *(each.name for each, _ in discovered.smaller),
+    }
 
 
-def _is_made(change: Change, held: Position | None) -> bool:
+def _is_made(change: Change, position: Position | None) -> bool:
     """True if an earlier try has made the change."""
-    return held is not None and _IDENTITY(held) == _IDENTITY(change.after)
+    return position is not None and _IDENTITY(position) == _IDENTITY(change.after)
 
 
 def _reset_options(command: argparse.ArgumentParser) -> None:

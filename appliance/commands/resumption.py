@@ -89,15 +89,15 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         async def changes(replicas: Sequence[Replica], held: Mapping[Partition, Position]) -> list[Change]:
             if place or choice.partition is not None:  # any other retry accepts only what was shown by a stop
                 held = await with_losses(destination, naming, held, replicas, moves=place is not None)
-            made = _changes(replicas, held, starts, choice, faults)
-            return await with_divergence(source, made) if place else made
+            planned_changes = _changes(replicas, held, starts, choice, faults)
+            return await with_divergence(source, planned_changes) if place else planned_changes
 
-        made = {change.replica: change for change in await changes([*replicas, *gone], positions)}
-        planned = lanes_of(made, topic.layout)
+        planned_changes = {change.replica: change for change in await changes([*replicas, *gone], positions)}
+        planned = lanes_of(planned_changes, topic.layout)
         if faults and choice.topic:
             raise SettingsError(faults)
         lines = [f"{copy} is taken over from {claim.link}: stop that link first" for copy, claim in others.items()]
-        lines += [str(made[replica]) for owned in planned.values() for replica in owned]
+        lines += [str(planned_changes[replica]) for owned in planned.values() for replica in owned]
         for line in lines:
             tell(line)
         if others and not only_plan:
@@ -147,14 +147,16 @@ def _require_follow(states: States, replicas: Iterable[Replica]) -> None:
 
 
 def _chosen(
-    found: Iterable[Replica], choice: Choice, positions: Mapping[Partition, Position]
+    discovered: Iterable[Replica], choice: Choice, positions: Mapping[Partition, Position]
 ) -> tuple[list[Replica], list[Replica]]:
     """The chosen partitions; and those that a topic no longer has since it was recreated with fewer."""
-    replicas = [r for r in found if choice.topic in ("", r.source_topic) and choice.partition in (None, r.partition)]
-    first = {replica.source_topic: replica for replica in found if replica.partition == 0}
-    there = {replica.source for replica in found}
-    left = [key for key in sorted(positions.keys() - there) if key[0] == choice.topic and key[0] in first]
-    gone = [replace(first[key[0]], partition=key[1]) for key in left if choice.partition in (None, key[1])]
+    replicas = [
+        r for r in discovered if choice.topic in ("", r.source_topic) and choice.partition in (None, r.partition)
+    ]
+    first = {replica.source_topic: replica for replica in discovered if replica.partition == 0}
+    there = {replica.source for replica in discovered}
+    former = [key for key in sorted(positions.keys() - there) if key[0] == choice.topic and key[0] in first]
+    gone = [replace(first[key[0]], partition=key[1]) for key in former if choice.partition in (None, key[1])]
     gone = [each for each in gone if is_another(positions[each.source].source_id, each.source_id)]
     if choice.topic and not (replicas or gone):
         raise SettingsError([f"--topic {choice.topic}: this link copies no such topic or partition"])
@@ -190,8 +192,8 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
                 expected = "expected one of these; --partition names one partition"
                 raise SettingsError([f"{option} {place.text}: {what}: {expected}"])
         offsets = {key: max(first[key], place.number) for key in partitions}
-    found = await places(source, metadata, offsets)
-    return {replica: found[replica.source] for replica in replicas}
+    known_places = await places(source, metadata, offsets)
+    return {replica: known_places[replica.source] for replica in replicas}
 
 
 def _changes(
@@ -207,19 +209,21 @@ def _changes(
     """
     changes = []
     for replica in replicas:
-        held = positions.get(replica.source) or no_position(replica)
-        reason = held.stopped or str(identity_fault(replica, held) or "")  # or that which its lane is about to find
-        anew = choice.take_over or is_another(held.source_id, replica.source_id)
-        if not (held.stopped or choice.partition is not None or (anew and replica in starts)):
+        position = positions.get(replica.source) or no_position(replica)
+        reason = position.stopped or str(
+            identity_fault(replica, position) or ""
+        )  # or that which its lane is about to find
+        anew = choice.take_over or is_another(position.source_id, replica.source_id)
+        if not (position.stopped or choice.partition is not None or (anew and replica in starts)):
             continue
         if replica in starts:
             first = choice.start == Kind.EARLIEST.value
-            changes.append(moved(replica, held, starts[replica], from_first=first))
-        elif held.next_offset == UNKNOWN or Stop(reason, "").kind.needs_place:
-            stop = Stop(reason or StopKind.NO_POSITION.words, *replica.source, held.next_offset)
+            changes.append(moved(replica, position, starts[replica], from_first=first))
+        elif position.next_offset == UNKNOWN or Stop(reason, "").kind.needs_place:
+            stop = Stop(reason or StopKind.NO_POSITION.words, *replica.source, position.next_offset)
             faults.append(f"{replica.name}: {stop.reason}: {'; or '.join(map(str, stop.remedies))}")
         else:
-            changes.append(retried(replica, held))
+            changes.append(retried(replica, position))
     return changes
 
 
@@ -235,25 +239,29 @@ async def with_losses(
 
     If the positions are to be moved, also where a copy had stopped for records that nobody accounts for.
     """
-    known = {each.source: positions[each.source] for each in replicas if each.source in positions}
-    going = {k: held for k, held in known.items() if not held.stopped or (moves and held.has_stopped_for(UNACCOUNTED))}
+    own = {each.source: positions[each.source] for each in replicas if each.source in positions}
+    going = {
+        k: position
+        for k, position in own.items()
+        if not position.stopped or (moves and position.has_stopped_for(UNACCOUNTED))
+    }
     metadata = await destination.metadata(sorted({naming.destination(topic) for topic, _ in going}))
-    found = dict(positions)
+    judged = dict(positions)
     for key, log in (await copy_logs(EpochEnds(destination), metadata, naming, going)).items():
-        held, end = going[key], going[key].copy_end
-        if end and not log.doubt(end) and log.topic_id == held.destination_id and (loss := log.loss(end)):
-            reason = "; ".join(filter(None, (held.stopped, lost_records(log.partition, end, loss))))
-            found[key] = held.stop_shortened(reason, now_ms(), loss)
-    return found
+        position, end = going[key], going[key].copy_end
+        if end and not log.doubt(end) and log.topic_id == position.destination_id and (loss := log.loss(end)):
+            reason = "; ".join(filter(None, (position.stopped, lost_records(log.partition, end, loss))))
+            judged[key] = position.stop_shortened(reason, now_ms(), loss)
+    return judged
 
 
 async def with_divergence(source: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
     """The same, with the offsets from which on a truncated source holds other records than were copied."""
-    known = {change.replica.source: change.held for change in changes if change.is_known}
-    metadata = await source.metadata(sorted({topic for topic, _ in known}))
-    epochs = {key: held.leader_epoch for key, held in known.items() if held.leader_epoch >= 0}
+    before = {change.replica.source: change.held for change in changes if change.is_known}
+    metadata = await source.metadata(sorted({topic for topic, _ in before}))
+    epochs = {key: position.leader_epoch for key, position in before.items() if position.leader_epoch >= 0}
     ends, _ = await epoch_ends(source, metadata, epochs)
-    ends = {key: end for key, end in ends.items() if 0 <= end < known[key].next_offset}
+    ends = {key: end for key, end in ends.items() if 0 <= end < before[key].next_offset}
     return [replace(change, diverged=ends.get(change.replica.source)) for change in changes]
 
 
@@ -268,13 +276,13 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     unknown = {copy: end for copy, end in unknown.items() if copy not in lacking}
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
     lost = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
-    found = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
-    return [_with_end(change, found.get(change.replica.copy), lost.get(change.replica.copy)) for change in changes]
+    new_ends = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
+    return [_with_end(change, new_ends.get(change.replica.copy), lost.get(change.replica.copy)) for change in changes]
 
 
-def _with_end(change: Change, found: CopyEnd | None, loss: Loss | None) -> Change:
+def _with_end(change: Change, end: CopyEnd | None, loss: Loss | None) -> Change:
     """A change with the end of its copy, and with a map up to the offset from which on that copy has lost records."""
-    after = change.after if found is None else replace(change.after, copy_end=found)
+    after = change.after if end is None else replace(change.after, copy_end=end)
     if loss is None:
         return replace(change, after=after)
     if not loss.is_known or after.tail is None or after.tail.copy_to > loss.end:
@@ -283,6 +291,6 @@ def _with_end(change: Change, found: CopyEnd | None, loss: Loss | None) -> Chang
 
 
 async def _commit(lane: Lane, changes: Sequence[Change]) -> None:
-    gaps = [found for change in changes if (found := change.gap(now_ms()))]
+    gaps = [gap for change in changes if (gap := change.gap(now_ms()))]
     cut = [change.replica for change in changes if change.cut]
     await lane.replace({change.replica: change.after for change in changes}, gaps, cut)

@@ -28,15 +28,15 @@ _AT_ONCE = 32
 
 async def find_torn(source: Cluster, logs: BothLogs, losses: Sequence[PartitionLoss]) -> TornTransactions:
     """The partly copied transactions of the source, as far as its logs can be read within some seconds."""
-    known = {Partition(loss.topic, loss.partition): loss for loss in losses}
+    by_partition = {Partition(loss.topic, loss.partition): loss for loss in losses}
     places = {
         key: loss.source_end - loss.behind
-        for key, loss in known.items()
+        for key, loss in by_partition.items()
         if loss.source_end is not None and loss.behind is not None
     }
-    behind = [key for key in places if known[key].behind]
+    behind = [key for key in places if by_partition[key].behind]
     looking = _Looking(source, logs.starts, places)
-    looking.unread = known.keys() - places.keys()
+    looking.unread = by_partition.keys() - places.keys()
     try:
         async with asyncio.timeout(_SECONDS):
             await looking.read(behind)

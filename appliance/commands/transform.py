@@ -83,12 +83,12 @@ async def _tried(settings: Settings, parsed: argparse.Namespace, statement: Stat
         metadata = await source.metadata(None)
         topics = _wanted(metadata, Naming.of(settings), parsed.topic)
         reading = [_read(source, metadata, topic, parsed.records, parsed.start == "newest") for topic in topics]
-        found = [each for records in await asyncio.gather(*reading) for each in records]
+        records_read = [each for records in await asyncio.gather(*reading) for each in records]
     engine, name = replace(settings.engine, tasks=1), f"{settings.replicator}-sql"
     async with local_spark(engine, name, parsed.env_file.resolve()) as spark:
         session = await asyncio.to_thread(spark.sql_session)
         evaluation = await asyncio.to_thread(Evaluation, session, statement, settings.transform.salt)
-        return await asyncio.to_thread(_outcomes, evaluation, found)
+        return await asyncio.to_thread(_outcomes, evaluation, records_read)
 
 
 def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list[str]:
@@ -107,31 +107,35 @@ def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list
 
 async def _read(source: KafkaCluster, metadata: Metadata, topic: str, count: int, newest: bool) -> list[_Read]:
     """This many records of a topic, in the order of partitions and offsets."""
-    found: list[_Read] = []
+    records_read: list[_Read] = []
     for each, span in (await spans(source, metadata, metadata.topics[topic].partitions)).items():
-        found += await (_last if newest else _first)(source, each, span.start, span.end, count)
-    chosen = sorted(found, key=lambda read: read.record.timestamp, reverse=True)[:count] if newest else found[:count]
+        records_read += await (_last if newest else _first)(source, each, span.start, span.end, count)
+    chosen = (
+        sorted(records_read, key=lambda read: read.record.timestamp, reverse=True)[:count]
+        if newest
+        else records_read[:count]
+    )
     return sorted(chosen, key=lambda read: (read.partition, read.record.offset))
 
 
 async def _last(source: KafkaCluster, partition: Partition, start: int, end: int, count: int) -> list[_Read]:
-    span, found = count, list[_Read]()
-    while len(found) < count and span <= _FURTHER * count:
+    span, records_read = count, list[_Read]()
+    while len(records_read) < count and span <= _FURTHER * count:
         begin = max(end - span, start)
-        found = await _first(source, partition, begin, end, span)
+        records_read = await _first(source, partition, begin, end, span)
         if begin == start:
             break
         span *= 4
-    return found[-count:]
+    return records_read[-count:]
 
 
 async def _first(source: KafkaCluster, partition: Partition, start: int, end: int, count: int) -> list[_Read]:
-    reader, found, room = Reader(source, partition, "transform", start), list[_Read](), _ROOM
-    while reader.position < end and len(found) < count and room > 0:
+    reader, records_read, room = Reader(source, partition, "transform", start), list[_Read](), _ROOM
+    while reader.position < end and len(records_read) < count and room > 0:
         for batch in await reader.read():
             read = [each for each in _unpacked(partition, batch, start) if each.record.offset < end] if room > 0 else []
-            found, room = found + read, room - sum(len(each.record.body) for each in read)
-    return found[:count]
+            records_read, room = records_read + read, room - sum(len(each.record.body) for each in read)
+    return records_read[:count]
 
 
 def _unpacked(partition: Partition, batch: Batch, start: int) -> list[_Read]:
@@ -143,9 +147,9 @@ def _unpacked(partition: Partition, batch: Batch, start: int) -> list[_Read]:
         return [_Read(partition, first, kind, str(error))]
 
 
-def _outcomes(evaluation: Evaluation, found: Sequence[_Read]) -> list[Tried]:
-    together = grouped(((read.partition, read.timestamp_type), read.record) for read in found if not read.reason)
-    tried = [Tried(read.partition, read.record, None, read.reason) for read in found if read.reason]
+def _outcomes(evaluation: Evaluation, records_read: Sequence[_Read]) -> list[Tried]:
+    together = grouped(((read.partition, read.timestamp_type), read.record) for read in records_read if not read.reason)
+    tried = [Tried(read.partition, read.record, None, read.reason) for read in records_read if read.reason]
     for (partition, kind), records in together.items():
         for record, outcome in zip(records, evaluation.outcomes(partition, records, kind), strict=True):
             reason = evaluation.reason(partition, record, kind) if outcome.failed else ""

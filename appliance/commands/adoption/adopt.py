@@ -63,7 +63,6 @@ async def _write(run: Adoption) -> None:
 
     Raises:
         LinkRefused: MirrorMaker 2 runs again, or another link has claimed a copy.
-        ApplianceError: the next run continues.
     """
     lanes, planned = run.operation.lanes, run.beginnings
     topics = {each.source_topic for each in planned} | run.unfinished
@@ -79,8 +78,8 @@ async def _write(run: Adoption) -> None:
         there = await _unchanged(run)
         for index, owned in lanes_of(planned, lanes.layout).items():
 
-            def moves(held: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
-                return _moves(run, owned, there, held)
+            def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
+                return _moves(run, owned, there, positions)
 
             await lanes.move(index, moves)
     ended = sorted(topic for topic in topics if is_adopting(lanes.states.get(topic)))
@@ -123,13 +122,15 @@ async def _unchanged(run: Adoption) -> Metadata:
 def _moves(run: Adoption, owned: Sequence[Replica], there: Metadata, positions: Mapping[Partition, Position]) -> Moves:
     """The positions of a lane, without those of an earlier try."""
     now = now_ms()
-    left = [each for each in owned if (held := positions.get(each.source)) is None or held.next_offset == UNKNOWN]
+    unmoved = [
+        each for each in owned if (position := positions.get(each.source)) is None or position.next_offset == UNKNOWN
+    ]
     gaps = [
         Gap(replica.source, replica.source_id, span.start, span.end, "MirrorMaker 2 had not copied it", now)
-        for replica in left
+        for replica in unmoved
         for span in run.beginnings[replica].missing
     ]
-    return Moves({each: _position(run.beginnings[each], run.epochs[each.source], there) for each in left}, gaps)
+    return Moves({each: _position(run.beginnings[each], run.epochs[each.source], there) for each in unmoved}, gaps)
 
 
 def _position(beginning: Beginning, epoch: int, there: Metadata) -> Position:

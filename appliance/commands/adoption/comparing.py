@@ -76,26 +76,25 @@ class Comparing:
 
         Raises:
             PartitionStopped: the source has an open transaction, or the logs cannot be compared.
-            ApplianceError: as ``Reader.read``.
         """
         if decided := without_reading(self.logs, self.terms.allowed):
             return decided
         if self.terms.compacted:
             return await self._of_newest()
-        before, known = _BEFORE, None
+        before, best = _BEFORE, None
         while True:
             try:
                 window = await self._window(self._start(before))
             except _TooLarge:
-                if known is None:
+                if best is None:
                     raise
-                return known
+                return best
             first = await self._first(window)
-            found = await self._aligned(window, first)
-            known = of_compared(self.logs, window.originals, found, self.terms.allowed, first)
-            certain = found.held and not found.unknown and (found.begin == first or self.logs.copy.start)
+            alignment = await self._aligned(window, first)
+            best = of_compared(self.logs, window.originals, alignment, self.terms.allowed, first)
+            certain = alignment.held and not alignment.unknown and (alignment.begin == first or self.logs.copy.start)
             if certain or window.start == self.logs.source.start:
-                return known
+                return best
             before *= _GROWTH
 
     def _start(self, before: int) -> int:
@@ -141,8 +140,8 @@ class Comparing:
         counts: Counter[bytes] = Counter()
 
         def count(record: Record) -> None:
-            if window.originals.places(found := self._print(record)):
-                counts[found] += 1
+            if window.originals.places(fingerprint_of_record := self._print(record)):
+                counts[fingerprint_of_record] += 1
 
         await self._read_copy(window.at, count)
         first = window.originals.first_single(counts)
@@ -156,10 +155,10 @@ class Comparing:
 
     async def _aligned(self, window: "_Window", first: int) -> Aligned:
         alignment = await self._fed(window.at, Alignment(window.originals, first))
-        found = alignment.finish()
-        if not found.held and alignment.lowest is not None and alignment.lowest > first:
-            found = (await self._fed(window.at, Alignment(window.originals, alignment.lowest))).finish()
-        return found
+        aligned = alignment.finish()
+        if not aligned.held and alignment.lowest is not None and alignment.lowest > first:
+            aligned = (await self._fed(window.at, Alignment(window.originals, alignment.lowest))).finish()
+        return aligned
 
     async def _fed(self, at: int, alignment: Alignment) -> Alignment:
         await self._read_copy(at, lambda record: alignment.feed(record.offset, self._print(record)))
@@ -189,8 +188,8 @@ class Comparing:
         reader = Reader(self.source, self.logs.replica.source, _PURPOSE, start)
         oldest, count, at = None, 0, self.logs.copy.end
         while reader.position < self.logs.source.end and (not count or count < self.logs.copy.end - at + _BEFORE):
-            before, found = oldest, await self._read_decided(reader)
-            for batch, adds in [*((each, add) for each in found), *((each, add_aborted) for each in reader.aborted)]:
+            before, records = oldest, await self._read_decided(reader)
+            for batch, adds in [*((each, add) for each in records), *((each, add_aborted) for each in reader.aborted)]:
                 for record in unpack(batch, start):
                     if record.offset < self.logs.source.end:
                         adds(record)
@@ -213,9 +212,9 @@ class Comparing:
         """
         loop, before = asyncio.get_running_loop(), reader.position
         while True:
-            found = await reader.read(_WAIT)
+            records = await reader.read(_WAIT)
             if reader.position > before:
-                return found
+                return records
             if loop.time() > self.terms.deadline:
                 text = f"{reader} of the source has an open transaction at offset {reader.position}"
                 raise PartitionStopped(f"{text}: MirrorMaker 2 may have copied of it: end it, or give it more --wait")
@@ -225,8 +224,8 @@ class Comparing:
         log = self.logs.copy
         if not self.terms.timed:
             return log.start
-        found = await Reader(self.destination, self.logs.replica.copy, _PURPOSE, log.start).offset_at(timestamp)
-        return log.end if found is None else found
+        offset = await Reader(self.destination, self.logs.replica.copy, _PURPOSE, log.start).offset_at(timestamp)
+        return log.end if offset is None else offset
 
     async def _read_copy(self, at: int, add: Add) -> None:
         """Read the copy from an offset to its end."""

@@ -65,7 +65,6 @@ class Adoption:
 
         Raises:
             LinkRefused, SettingsError: see ``adopt``.
-            ApplianceError: a log cannot be read.
         """
         if self.operation.settings.topics.fan_in:
             raise SettingsError(["REPLICA_FAN_IN=yes: a copy of several sources cannot be compared with one of them"])
@@ -74,10 +73,10 @@ class Adoption:
         if fault := await self.establishing.fault(topic):
             raise LinkRefused(fault)
         states = topic.checkpoints[0].states if topic.checkpoints else {}
-        self.positions = {key: held for each in topic.checkpoints for key, held in each.positions.items()}
+        self.positions = {key: position for each in topic.checkpoints for key, position in each.positions.items()}
         source, there = await self.operation.source.metadata(None), await self.operation.destination.metadata(None)
-        found = discover(source, there, self.operation.naming)
-        replicas = self._chosen(found)
+        discovered = discover(source, there, self.operation.naming)
+        replicas = self._chosen(discovered)
         topics = {each.source_topic for each in replicas}
         for name in sorted(topics):
             if not (state := effective(states, name)).follows:
@@ -88,7 +87,7 @@ class Adoption:
         if len(fresh) < len(replicas):
             self.remarks.append(f"{len(replicas) - len(fresh)} partitions have a position already, and keep it")
         if not self.operation.choice.topic:
-            self.remarks += [f"{each.name} has no copy: the replicator makes it" for each in found.missing]
+            self.remarks += [f"{each.name} has no copy: the replicator makes it" for each in discovered.missing]
         if fresh:
             self.beginnings = await self._compared(fresh)
 
@@ -104,18 +103,18 @@ class Adoption:
         what = f"there is no group {mirror.workers} at the destination, or it may not be seen"
         return [f"{what}: see for yourself that MirrorMaker 2 has stopped"]
 
-    def _chosen(self, found: DiscoveredTopics) -> list[Replica]:
+    def _chosen(self, discovered: DiscoveredTopics) -> list[Replica]:
         """The partitions of the command's topics.
 
         Raises:
             LinkRefused, SettingsError: see ``adopt``.
         """
-        replicas = [*found.replicas, *_smaller(found)]
-        naming, known = self.operation.naming, {each.source_topic for each in replicas} | found.unfit.keys()
-        chosen = self.operation.choice.subjects(known)
-        for name in sorted(known if chosen is None else chosen):
-            if name in found.unfit:
-                raise LinkRefused(found.unfit[name])
+        replicas = [*discovered.replicas, *_smaller(discovered)]
+        naming, topics = self.operation.naming, {each.source_topic for each in replicas} | discovered.unfit.keys()
+        chosen = self.operation.choice.subjects(topics)
+        for name in sorted(topics if chosen is None else chosen):
+            if name in discovered.unfit:
+                raise LinkRefused(discovered.unfit[name])
         if not replicas:
             settings = "REPLICA_TOPICS_NAMING, SOURCE_CLUSTER_ID and REPLICA_TOPICS_SOURCE_REGEX"
             raise SettingsError([f"no topic has a copy called like {naming.destination('TOPIC')}: see {settings}"])
@@ -129,8 +128,8 @@ class Adoption:
 
     def _is_known(self, replica: Replica) -> bool:
         """True of a partition that this link copies already."""
-        held = self.positions.get(replica.source)
-        return held is not None and held.next_offset != UNKNOWN
+        position = self.positions.get(replica.source)
+        return position is not None and position.next_offset != UNKNOWN
 
     async def _compared(self, replicas: list[Replica]) -> dict[Replica, Beginning]:
         logs, terms = await retry_while_busy(lambda: self._logs(replicas)), await self._terms(replicas)
@@ -213,10 +212,10 @@ def _value(settings: Mapping[str, Setting] | None, key: str) -> str:
     return (setting and setting.value) or ""
 
 
-def _smaller(found: DiscoveredTopics) -> list[Replica]:
+def _smaller(discovered: DiscoveredTopics) -> list[Replica]:
     """The partitions of copies that have fewer than their sources; the replicator adds the others."""
     return [
         Replica(topic.name, number, copy.name, topic.id, copy.id)
-        for topic, copy in found.smaller
+        for topic, copy in discovered.smaller
         for number in range(len(copy.leaders))
     ]

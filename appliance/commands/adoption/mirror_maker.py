@@ -46,11 +46,7 @@ class MirrorMaker:
 
 
 async def committed_offsets(cluster: Cluster, names: MirrorMaker) -> Mapping[Partition, int] | None:
-    """The source offset after the last committed one, by source partition; None without such a topic.
-
-    Raises:
-        ApplianceError: it cannot be read.
-    """
+    """The source offset after the last committed one, by source partition; None without such a topic."""
     found, topic = ConnectOffsets(names.alias, names.connector), names.offsets
     metadata = await cluster.metadata([topic])
     known = metadata.topics.get(topic)
@@ -72,7 +68,6 @@ async def require_stopped(cluster: Cluster, names: MirrorMaker) -> bool:
 
     Raises:
         LinkRefused: some have not.
-        ApplianceError: a broker does not list its groups.
     """
     listed = await list_groups(cluster)
     raise_first(listed.failures.values())

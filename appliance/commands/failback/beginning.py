@@ -39,17 +39,17 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
     topics = {topic for topic, _ in positions}
     fresh = [replica for replica in replicas if _has_to_begin(link, replica)]
     refusals = [refusal for replica in replicas if (refusal := _broken(link, replica, fresh))]
-    found = await _found(link, fresh)
-    begins = await _where_logs_part(link, found)
+    logs = await _found(link, fresh)
+    begins = await _where_logs_part(link, logs)
     planned: dict[Replica, Seed] = {}
     for replica in fresh:
-        held, begin = positions.get(replica.source), begins.get(replica)
-        made = seed(replica, held, found[replica], begin, grown=replica.source_topic in topics)
-        if isinstance(made, Refusal):
-            refusals.append(made)
+        position, begin = positions.get(replica.source), begins.get(replica)
+        seeded = seed(replica, position, logs[replica], begin, grown=replica.source_topic in topics)
+        if isinstance(seeded, Refusal):
+            refusals.append(seeded)
         else:
-            planned[replica] = made
-            refusals += _lacking(link, replica, made)
+            planned[replica] = seeded
+            refusals += _lacking(link, replica, seeded)
     if refusals:
         raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
     return planned | await _anew(link, [replica for replica in replicas if replica not in fresh])
@@ -76,7 +76,7 @@ async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica,
     lost = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
     if not lost:
         return {}
-    maps, found = await link.maps(lost), await _found(link, list(lost))
+    maps, logs = await link.maps(lost), await _found(link, list(lost))
     planned = {}
     for replica, held in lost.items():
         forward, begun = link.operation.lanes.positions.get(replica.source), link.begun(replica)
@@ -84,7 +84,7 @@ async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica,
         begin = lost_begin(maps.segments(replica.copy), held, begun, forward)
         if begin is None:
             raise LinkRefused(f"cannot be failed back: {replica.name}: {held.stopped}; nobody knows where that was")
-        end = found[replica].source_end
+        end = logs[replica].source_end
         position = replace(held.go_on(), next_offset=begin, copy_end=end, tail=OffsetTail.begin(begin, end.offset))
         planned[replica] = Seed(position, (begun.first, begun.next), (begin, begin))
     return planned
@@ -105,27 +105,27 @@ def _lacking(link: ReverseLink, replica: Replica, planned: Seed) -> list[Refusal
 
 def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Refusal | None:
     """The reason that a started failback must not continue."""
-    record, held = link.failing(replica.source_topic), link.position(replica)
-    known = replica.source in link.operation.lanes.positions
-    if replica in fresh and record and record.details.get(BEGUN) and known and link.begun(replica) is None:
+    record, position = link.failing(replica.source_topic), link.position(replica)
+    was_copied = replica.source in link.operation.lanes.positions
+    if replica in fresh and record and record.details.get(BEGUN) and was_copied and link.begun(replica) is None:
         what = f"{link.naming.positions_topic} does not say how much was copied back, and it was begun"
         return Refusal(replica.name, f"{what}: has the source lost that topic, or its end? {GIVE_UP}")
-    if replica not in fresh and held and (reason := has_moved(replica, held)):
+    if replica not in fresh and position and (reason := has_moved(replica, position)):
         return Refusal(replica.name, reason)
     return None
 
 
 def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
     """True of a partition that has not begun, or has copied nothing yet and found a foreign writer at its source."""
-    held = link.position(replica)
-    unused = held is not None and not held.records and held.has_stopped_for(UNACCOUNTED)
+    position = link.position(replica)
+    unused = position is not None and not position.records and position.has_stopped_for(UNACCOUNTED)
     return link.begun(replica) is None or unused
 
 
 def _has_lost(link: ReverseLink, replica: Replica) -> bool:
     """True when the source has lost records copied back."""
-    held = link.position(replica)
-    return held is not None and held.has_stopped_for(LOST)
+    position = link.position(replica)
+    return position is not None and position.has_stopped_for(LOST)
 
 
 async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
@@ -137,9 +137,9 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
     starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
     begins = await places(destination, at_destination, starts)
-    written = {r.copy: end for r in replicas if (held := positions.get(r.source)) and (end := held.copy_end)}
+    written = {r.copy: end for r in replicas if (position := positions.get(r.source)) and (end := position.copy_end)}
     lost = await copy_losses(destination, at_destination, written)
-    epochs = {r.source: held.leader_epoch for r in replicas if (held := positions.get(r.source))}
+    epochs = {r.source: position.leader_epoch for r in replicas if (position := positions.get(r.source))}
     held_to, failures = await EpochEnds(source).read(at_source, epochs, epochs)
     raise_first(failures.values())
     return {
@@ -154,15 +154,15 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     }
 
 
-async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) -> dict[Replica, int]:
+async def _where_logs_part(link: ReverseLink, both_logs: Mapping[Replica, Found]) -> dict[Replica, int]:
     """The copy's offsets where the logs diverge, for partitions whose source lost copied records; as far as known."""
     positions = link.operation.lanes.positions
     lost = {
         replica: parted
-        for replica, each in found.items()
-        if (held := positions.get(replica.source))
-        and (parted := parts_at(held, each)) is not None
-        and parted < held.next_offset
+        for replica, each in both_logs.items()
+        if (position := positions.get(replica.source))
+        and (parted := parts_at(position, each)) is not None
+        and parted < position.next_offset
     }
     if not lost:
         return {}
@@ -173,11 +173,7 @@ async def _where_logs_part(link: ReverseLink, found: Mapping[Replica, Found]) ->
 
 
 async def begin(link: ReverseLink, replicas: Sequence[Replica]) -> None:
-    """Write the first position of each partition that has none in this failback, and let the lanes copy.
-
-    Raises:
-        ApplianceError: as ``Lane.commit``; the next run continues.
-    """
+    """Write the first position of each partition that has none in this failback, and let the lanes copy."""
     planned = await plan(link, replicas)
     back = {reversed_replica(replica): replica for replica in replicas}
 

@@ -46,11 +46,7 @@ def require_names(link: ReverseLink, topics: Collection[str]) -> None:
 
 
 async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
-    """Keep the uncopied records of these partitions' sources that are not kept yet.
-
-    Raises:
-        ApplianceError: the next run continues.
-    """
+    """Keep the uncopied records of these partitions' sources that are not kept yet."""
     parted = {r: begun for r in replicas if (begun := link.begun(r)) and begun.first < begun.next}
     if not parted:
         return
@@ -75,8 +71,8 @@ def kept(link: ReverseLink, replica: Replica) -> int | None:
 async def _made(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     """Make the missing topics, with as many partitions as their sources have."""
     source, naming = link.operation.source, link.operation.naming
-    known = (await source.metadata([*topics, *map(naming.diverged, topics)])).topics
-    new = [known[topic] for topic in topics if naming.diverged(topic) not in known]
+    existing = (await source.metadata([*topics, *map(naming.diverged, topics)])).topics
+    new = [existing[topic] for topic in topics if naming.diverged(topic) not in existing]
     settings = await configs(source, [topic.name for topic in new])
     wanted = [_new(naming.diverged(topic.name), topic, settings.get(topic.name, {})) for topic in new]
     raise_first((await ConfigFilter(source).make(wanted)).failures.values())
@@ -91,11 +87,13 @@ def _new(name: str, topic: Topic, settings: Mapping[str, str]) -> NewTopic:
 async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     names = {topic: link.operation.naming.diverged(topic) for topic in topics}
     there = (await require_led(link.operation.source, dict.fromkeys(names.values(), 1))).topics
-    found = await link.operation.source.metadata([*topics, *names.values()])
+    metadata = await link.operation.source.metadata([*topics, *names.values()])
     for topic, name in names.items():
-        if len(there[name].leaders) < len(found.topics[topic].leaders):
-            raise LinkRefused(f"{name} has fewer partitions than {topic}: give it {len(found.topics[topic].leaders)}")
-    return found
+        if len(there[name].leaders) < len(metadata.topics[topic].leaders):
+            raise LinkRefused(
+                f"{name} has fewer partitions than {topic}: give it {len(metadata.topics[topic].leaders)}"
+            )
+    return metadata
 
 
 @dataclass(slots=True)
@@ -127,17 +125,17 @@ class _Keeping:
             await self.lane.commit([chunk], base)
             base, at = {}, chunk.next_offset
 
-    async def _beginning(self, metadata: Metadata, held: Position | None) -> tuple[dict[Replica, Position], int]:
+    async def _beginning(self, metadata: Metadata, position: Position | None) -> tuple[dict[Replica, Position], int]:
         """The first position in this failback, if still unwritten, and the offset to continue from."""
         replica = self.replica
         starts = await list_offsets(self.link.operation.source, metadata, [replica.source], Bound.START)
         start, ids = starts[replica.source], (replica.source_id, replica.destination_id)
-        if held is None or held.next_offset <= self.begun.first:
-            held = Position(*ids, *NO_PLACE, copy_end=held.copy_end if held else None)
-        elif start <= held.next_offset:
-            return {}, held.next_offset
+        if position is None or position.next_offset <= self.begun.first:
+            position = Position(*ids, *NO_PLACE, copy_end=position.copy_end if position else None)
+        elif start <= position.next_offset:
+            return {}, position.next_offset
         place = SourcePlace(max(self.begun.first, start), metadata.leader_epoch(*replica.source))
-        return {replica: held.begin_again(*ids, place)}, place.offset
+        return {replica: position.begin_again(*ids, place)}, place.offset
 
     async def _chunk(self, metadata: Metadata, at: int, limit: int) -> Chunk:
         """The batches of one Fetch, without records copied back since."""
@@ -152,6 +150,9 @@ class _Keeping:
         return Chunk(self.replica, tuple(outgoing(old, at, limit)), min(following, end), epoch)
 
 
-def _is_of(held: Position, replica: Replica) -> bool:
-    another = is_another(held.source_id, replica.source_id), is_another(held.destination_id, replica.destination_id)
+def _is_of(position: Position, replica: Replica) -> bool:
+    another = (
+        is_another(position.source_id, replica.source_id),
+        is_another(position.destination_id, replica.destination_id),
+    )
     return not any(another)

@@ -169,9 +169,9 @@ class _Run:
             return fails_back and operation.choice.takes(topic)
 
         source, destination = await operation.source.metadata(None), await operation.destination.metadata(None)
-        found = discover(source, destination, naming)
-        faults = [f"{topic}: {reason}" for topic, reason in found.unfit.items() if takes(topic)]
-        for topic, copy in found.smaller:
+        discovered = discover(source, destination, naming)
+        faults = [f"{topic}: {reason}" for topic, reason in discovered.unfit.items() if takes(topic)]
+        for topic, copy in discovered.smaller:
             if takes(topic.name):
                 counts = f"{len(copy.leaders)} partitions and {topic.name} has {len(topic.leaders)}"
                 faults.append(f"{copy.name} has {counts}: give {copy.name} {len(topic.leaders)} partitions")
@@ -188,7 +188,7 @@ class _Run:
                 faults.append(f"{name} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
         if faults:
             raise LinkRefused("cannot be failed back: " + some(faults, _NAMED, "; "))
-        return [replica for replica in found.replicas if takes(replica.source_topic)]
+        return [replica for replica in discovered.replicas if takes(replica.source_topic)]
 
     async def take_over(self, failing: Sequence[str]) -> None:
         """Leave this run's name and number in the failing topics before anything is copied; this ends earlier runs."""
@@ -208,9 +208,9 @@ class _Run:
             return [replace(record, details={**record.details, **ours}) for record in records]
 
         def require(states: States) -> None:
-            held = [states.get(subject) for subject in failing]
+            failing_now = [states.get(subject) for subject in failing]
             of_another = LINK in failing and not states.keys() <= own  # a topic has left the link's state since
-            if of_another or not all(record is not None and self._is_ours(record) for record in held):
+            if of_another or not all(record is not None and self._is_ours(record) for record in failing_now):
                 raise LinkRefused("another failback of this link has taken over, or finished: see `appliance status`")
 
         await lanes.note(ours)
@@ -236,12 +236,12 @@ class _Run:
             async with self.reverse.copying(replicas) as running:
                 await self._until_still(replicas, running)
             await self.reverse.fence(replicas)
-            found = await returns(self.reverse, replicas)
+            outcomes = await returns(self.reverse, replicas)
             if await self._left(replicas):
                 continue
-            await move(self.reverse, found)
+            await move(self.reverse, outcomes)
             if not await self._left(replicas) and set(await self.replicas()) == set(replicas):
-                return tuple(_partition(replica, each) for replica, each in found.items())
+                return tuple(_partition(replica, each) for replica, each in outcomes.items())
 
     async def _note_begun(self) -> None:
         """Remember that the link in reverse has positions: if they are lost, nothing restarts from scratch."""
@@ -258,10 +258,12 @@ class _Run:
         looks = still = 0
         while still < _STILL and not running.done():
             self.reverse.require_going(replicas)
-            left = await retry_while_busy(lambda: self._look(replicas))
-            still = 0 if left else still + 1
-            if left and looks % _SAY_AGAIN == 0:
-                self.operation.tell(f"copying back, and waiting for the producers there to stop: {some(left, _NAMED)}")
+            unfinished = await retry_while_busy(lambda: self._look(replicas))
+            still = 0 if unfinished else still + 1
+            if unfinished and looks % _SAY_AGAIN == 0:
+                self.operation.tell(
+                    f"copying back, and waiting for the producers there to stop: {some(unfinished, _NAMED)}"
+                )
             looks += 1
             await asyncio.sleep(_PAUSE)
 
@@ -277,7 +279,7 @@ class _Run:
         return [ends.name(each) for each in replicas if ends.left(each, self.reverse.position(each))]
 
 
-def _partition(replica: Replica, found: Return) -> ReturnedPartition:
-    spans = (found.begun.first, found.begun.next), found.records, found.written_there, found.deleted
-    kept_in = found.kept_in if found.kept is not None else ""
-    return ReturnedPartition(replica.source_topic, replica.partition, *spans, found.kept, kept_in)
+def _partition(replica: Replica, outcome: Return) -> ReturnedPartition:
+    spans = (outcome.begun.first, outcome.begun.next), outcome.records, outcome.written_there, outcome.deleted
+    kept_in = outcome.kept_in if outcome.kept is not None else ""
+    return ReturnedPartition(replica.source_topic, replica.partition, *spans, outcome.kept, kept_in)

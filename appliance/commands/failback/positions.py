@@ -89,7 +89,7 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
     Raises:
         LinkRefused: foreign records lie between those copied back; unless losses are allowed.
     """
-    found, foreign, maps = {}, [], await link.maps(replicas)
+    outcomes, foreign, maps = {}, [], await link.maps(replicas)
     for replica in replicas:
         begun = link.begun(replica)
         assert begun is not None
@@ -104,13 +104,13 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
         there = (min(first for first, _ in spans), max(following for _, following in spans)) if spans else None
         others = link.deleted(replica), kept(link, replica), link.operation.naming.diverged(replica.source_topic)
         segments = given_back(maps.segments(replica.copy), begun.next)
-        found[replica] = Return(link.position(replica), begun, real, segments, there, *others)
+        outcomes[replica] = Return(link.position(replica), begun, real, segments, there, *others)
     if foreign and not link.operation.choice.allow_loss:
         raise LinkRefused(
             f"a producer wrote to the source among what was copied back: {some(foreign, _NAMED)}: these "
             "records would not be copied: stop it, and give --allow-loss to leave them in the source alone"
         )
-    return found
+    return outcomes
 
 
 async def _written_there(
@@ -122,13 +122,13 @@ async def _written_there(
     bear none of the newest producer ids: the source forgets an idle one, and the next one is another. Waits for an open
     transaction there.
     """
-    held, source = link.position(replica), link.operation.source
+    position, source = link.position(replica), link.operation.source
     segments, ids = maps.segments(replica.copy), maps.producer_ids
-    assert held is not None
-    assert held.copy_end is not None
-    metadata, end = await source.metadata([replica.source_topic]), held.copy_end.offset
+    assert position is not None
+    assert position.copy_end is not None
+    metadata, end = await source.metadata([replica.source_topic]), position.copy_end.offset
     start = (await list_offsets(source, metadata, [replica.source], Bound.START))[replica.source]
-    found: dict[bool | None, tuple[int, int]] = {}
+    spans: dict[bool | None, tuple[int, int]] = {}
 
     async def read(at: int) -> tuple[list[batch.Batch], int]:
         fetched = await fetch_partition(source, metadata, replica.source, at, "failback", _LIMITS)
@@ -145,9 +145,9 @@ async def _written_there(
             ours = is_copied(segments, first, last)
             ours = (each.header.producer_id in ids or None) if ours is None else ours
             if at <= first < end and not ours:
-                found[ours] = found.get(ours, (first, last))[0], last + 1
+                spans[ours] = spans.get(ours, (first, last))[0], last + 1
         at = following_at
-    return found
+    return spans
 
 
 async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
@@ -155,7 +155,6 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
 
     Raises:
         LinkRefused: a copy takes records, or has another fault.
-        ApplianceError: the next run moves all of them again.
     """
     forward = link.operation.lanes
     ends = await CopyEnds.of(link.operation.destination, list(found))
@@ -178,10 +177,10 @@ async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
         await forward.move(index, moves)
 
 
-async def _ends(link: ReverseLink, found: Mapping[Replica, Return]) -> dict[Partition, SourcePlace]:
+async def _ends(link: ReverseLink, outcomes: Mapping[Replica, Return]) -> dict[Partition, SourcePlace]:
     """The ends of what was copied back; a source that has lost some of that is refused."""
     source = link.operation.source
-    written = {r.source: end for r, each in found.items() if each.reverse and (end := each.reverse.copy_end)}
+    written = {r.source: end for r, each in outcomes.items() if each.reverse and (end := each.reverse.copy_end)}
     metadata = await source.metadata(sorted({topic for topic, _ in written}))
     for partition in await copy_losses(source, metadata, written):
         raise LinkRefused(f"{partition}: {LOST_AGAIN}")

@@ -77,10 +77,10 @@ class _Reversed:
         position = self.maps.position(source) if source else None
         if position is not None and is_another(source_id, position.destination_id):
             return not_known(f"topic {partition[0]} was made anew")
-        found = self.maps.reverse(partition, offset)
-        if source is None or found.offset is None:
-            return found
-        return replace(found, offset=self._where_parted(source, found.offset))
+        translation = self.maps.reverse(partition, offset)
+        if source is None or translation.offset is None:
+            return translation
+        return replace(translation, offset=self._where_parted(source, translation.offset))
 
     def _where_parted(self, source: Partition, offset: int) -> int:
         """The beginning of a gap after which no record was copied before this offset: markers may lie between."""
@@ -101,8 +101,8 @@ async def _parted(operation: Operation, topics: Collection[str]) -> dict[Partiti
     gaps = [gap for gap in every if gap.partition[0] in topics]
     metadata = await operation.source.metadata(sorted({gap.partition[0] for gap in gaps}))
     starts, _ = await try_offsets(operation.source, metadata, {gap.partition for gap in gaps}, Bound.START)
-    held: dict[Partition, list[Gap]] = {}
+    gaps_of: dict[Partition, list[Gap]] = {}
     for gap in sorted(gaps, key=lambda gap: gap.next, reverse=True):
         if gap.partition in starts and (start := starts[gap.partition]) < gap.next:
-            held.setdefault(gap.partition, []).append(replace(gap, first=max(gap.first, start)))
-    return held
+            gaps_of.setdefault(gap.partition, []).append(replace(gap, first=max(gap.first, start)))
+    return gaps_of

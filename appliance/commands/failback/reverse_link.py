@@ -86,8 +86,8 @@ class ReverseLink:
     def begun(self, replica: Replica) -> Gap | None:
         """The source offsets of a partition that were uncopied when this failback began; None before that."""
         gaps, failback = self._checkpoint(replica).gaps.values(), self.failback(replica.source_topic)
-        found = [gap for gap in gaps if gap.partition == replica.copy and gap.cause == failback]
-        return max(found, key=lambda gap: gap.found, default=None)
+        own = [gap for gap in gaps if gap.partition == replica.copy and gap.cause == failback]
+        return max(own, key=lambda gap: gap.found, default=None)
 
     def deleted(self, replica: Replica) -> tuple[int, int] | None:
         """The offsets of a copy deleted before they were copied back in this failback; None: there are none.
@@ -95,13 +95,13 @@ class ReverseLink:
         From the first up to but without the second.
         """
         begun, gaps = self.begun(replica), self._checkpoint(replica).gaps.values()
-        found = [gap for gap in gaps if gap.partition == replica.copy and begun and begun is not gap]
-        found = [gap for gap in found if begun and gap.found >= begun.found]
-        return (min(gap.first for gap in found), max(gap.next for gap in found)) if found else None
+        own = [gap for gap in gaps if gap.partition == replica.copy and begun and begun is not gap]
+        own = [gap for gap in own if begun and gap.found >= begun.found]
+        return (min(gap.first for gap in own), max(gap.next for gap in own)) if own else None
 
     def _checkpoint(self, replica: Replica) -> LaneCheckpoint:
-        known = self.checkpoints
-        return known[self._layout.lane_of(*replica.copy)] if known else LaneCheckpoint()
+        checkpoints = self.checkpoints
+        return checkpoints[self._layout.lane_of(*replica.copy)] if checkpoints else LaneCheckpoint()
 
     @property
     def _layout(self) -> Layout:
@@ -122,10 +122,10 @@ class ReverseLink:
     async def read(self) -> None:
         """Read its checkpoints; nothing where no failback has ever begun."""
         name, source = self.naming.positions_topic, self.link.destination
-        known = (await source.metadata([name])).topics.get(name)
-        if known is None or not known.leaders:
+        topic = (await source.metadata([name])).topics.get(name)
+        if topic is None or not topic.leaders:
             return
-        self.checkpoints = self.checkpoints or [LaneCheckpoint() for _ in known.leaders]
+        self.checkpoints = self.checkpoints or [LaneCheckpoint() for _ in topic.leaders]
         for lane, checkpoint in enumerate(self.checkpoints):
             await peek_checkpoint(source, name, lane, checkpoint)
 
@@ -139,8 +139,8 @@ class ReverseLink:
         naming, source, lanes = self.naming, self.link.destination, len(self.operation.lanes.checkpoints)
         for topic in (positions_topic(naming, lanes, -1), offsets_topic(naming, lanes, -1)):
             if topic.name not in (await source.metadata([topic.name])).topics:
-                made = await ConfigFilter(source).make([topic])
-                raise_first(made.failures.values())
+                creation = await ConfigFilter(source).make([topic])
+                raise_first(creation.failures.values())
             await retry_while_busy(partial(require_led, source, {topic.name: 1}))
         await retry_while_busy(self.read)
 

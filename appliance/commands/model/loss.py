@@ -74,37 +74,41 @@ def losses(
     Records before ``starts`` are not part of the link.
     """
     held = {key: position for key, position in positions.items() if key in logs.copies}  # others have come since
-    known = sorted({*held, *logs.sources})
-    chosen = [key for key in known if takes(key[0]) and not _is_gone(key, held.get(key), logs)]
+    partitions = sorted({*held, *logs.sources})
+    chosen = [key for key in partitions if takes(key[0]) and not _is_gone(key, held.get(key), logs)]
     return [_loss(key, held.get(key), logs, starts) for key in chosen]
 
 
-def _is_gone(key: Partition, held: Position | None, logs: BothLogs) -> bool:
+def _is_gone(key: Partition, position: Position | None, logs: BothLogs) -> bool:
     """True of a partition that its recreated topic lacks, once the operator has moved its position to that topic."""
     there = (key[0], 0) in logs.sources and key not in logs.sources
-    return there and held is not None and (logs.ids.get(key[0]), 0) == (held.source_id, held.next_offset)
+    return there and position is not None and (logs.ids.get(key[0]), 0) == (position.source_id, position.next_offset)
 
 
-def total(found: Iterable[PartitionLoss]) -> int | None:
+def total(losses_of_partitions: Iterable[PartitionLoss]) -> int | None:
     """The lag of all partitions, in offsets; None if one is unknown."""
-    counts = [each.behind for each in found]
+    counts = [each.behind for each in losses_of_partitions]
     return None if None in counts else sum(filter(None, counts))
 
 
-def _loss(key: Partition, held: Position | None, logs: BothLogs, starts: Mapping[str, StartOffsets]) -> PartitionLoss:
+def _loss(
+    key: Partition, position: Position | None, logs: BothLogs, starts: Mapping[str, StartOffsets]
+) -> PartitionLoss:
     source, fault = logs.sources.get(key), logs.unfit.get(key[0], "")
     end = source.end if source else None
-    if held is None:
+    if position is None:
         chosen = start_place(*key, logs.ids.get(key[0]), starts)
         start = chosen.offset if chosen else logs.starts.get(key)
         behind = None if end is None or start is None or end < start else end - start
         return PartitionLoss(*key, None, end, behind, fault)
-    fault = fault or held.stopped
-    if held.next_offset == UNKNOWN:
+    fault = fault or position.stopped
+    if position.next_offset == UNKNOWN:
         return PartitionLoss(*key, None, end, None, fault or "nobody knows how far it is copied")
     if logs.answers and key[0] not in logs.ids:
         fault = fault or f"the source has no topic {key[0]} that is to be copied"
-    found = agree(key[0], held, source, logs.copies[key])
-    reason = "; ".join(filter(None, (found.unrelated, fault, "" if held.has_stopped_for(LOST) else found.lost)))
-    loss = PartitionLoss(*key, held.next_offset, end, found.uncopied, reason)
-    return replace(loss, lost_at_source=found.lost_at_source, by_ends=found.by_ends, unknown=found.unknown)
+    agreement = agree(key[0], position, source, logs.copies[key])
+    reason = "; ".join(
+        filter(None, (agreement.unrelated, fault, "" if position.has_stopped_for(LOST) else agreement.lost))
+    )
+    loss = PartitionLoss(*key, position.next_offset, end, agreement.uncopied, reason)
+    return replace(loss, lost_at_source=agreement.lost_at_source, by_ends=agreement.by_ends, unknown=agreement.unknown)

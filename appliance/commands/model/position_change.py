@@ -135,7 +135,7 @@ class Change:
             return f"destination topic {self.replica.destination_topic} {MADE_ANEW}" if had_any else ""
         return self.held.stopped if self.held.has_stopped_for(LOST) else ""
 
-    def gap(self, found: int) -> Gap | None:
+    def gap(self, now: int) -> Gap | None:
         """The entry of the gap ledger for the offsets that it skips, and for what the copy had lost (F); None without.
 
         The offsets of what is unknown are an empty range where copying goes on.
@@ -155,26 +155,26 @@ class Change:
         else:
             went_on = ""
         cause = "; ".join(filter(None, (went_on, self._lost)))
-        return Gap(self.replica.source, self.held.source_id, first, following, cause, found) if cause else None
+        return Gap(self.replica.source, self.held.source_id, first, following, cause, now) if cause else None
 
 
-def moved(replica: Replica, held: Position | None, place: SourcePlace, *, from_first: bool = False) -> Change:
+def moved(replica: Replica, position: Position | None, place: SourcePlace, *, from_first: bool = False) -> Change:
     """The change after which a partition goes on from a place, whatever has stopped it.
 
     The end of its copy is looked up again where the partition has stopped for its copy's sake. Otherwise it stays: a
     loss that nobody has noticed yet is noticed by it at the lane's next start (invariant J).
     """
-    known = held or no_position(replica)
-    after = known.go_on().begin_again(replica.source_id, replica.destination_id, place)
-    lost = known.has_stopped_for(LOST)
-    if lost or known.has_stopped_for(UNACCOUNTED) or known.next_offset == UNKNOWN:
+    before = position or no_position(replica)
+    after = before.go_on().begin_again(replica.source_id, replica.destination_id, place)
+    lost = before.has_stopped_for(LOST)
+    if lost or before.has_stopped_for(UNACCOUNTED) or before.next_offset == UNKNOWN:
         after = replace(after, copy_end=None, tail=after.tail if lost else None)  # nobody says else where the copy ends
-    return Change(replica, known, after, from_first=from_first)
+    return Change(replica, before, after, from_first=from_first)
 
 
-def retried(replica: Replica, held: Position) -> Change:
+def retried(replica: Replica, position: Position) -> Change:
     """The change after which a partition goes on where it stands."""
-    change = Change(replica, held, held.go_on())
+    change = Change(replica, position, position.go_on())
     return change if change.lost_end is None else replace(change, after=replace(change.after, copy_end=None))
 
 

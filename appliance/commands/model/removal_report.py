@@ -95,7 +95,7 @@ def copied_records(checkpoints: Collection[LaneCheckpoint], naming: Naming) -> M
     """Number of records in each copy, by its name."""
     counts: dict[str, int] = {}
     for checkpoint in checkpoints:
-        for (topic, _), held in checkpoint.positions.items():
+        for (topic, _), position in checkpoint.positions.items():
             copy = naming.destination(topic)
-            counts[copy] = counts.get(copy, 0) + held.records
+            counts[copy] = counts.get(copy, 0) + position.records
     return counts

@@ -53,8 +53,8 @@ def numbers(changes: Sequence[Change]) -> str:
     """The partitions and offsets of some changes, for people."""
     again, left_out = sum(each.copied_again for each in changes), sum(each.left_out for each in changes)
     unknown = sum(not each.is_known for each in changes)
-    told = f"{len(changes)} partitions, {again} offsets copied again, {left_out} offsets left out"
-    return f"{told}, unknown for {unknown} partitions" if unknown else told
+    text = f"{len(changes)} partitions, {again} offsets copied again, {left_out} offsets left out"
+    return f"{text}, unknown for {unknown} partitions" if unknown else text
 
 
 def _count(change: Change, count: int) -> int | None:

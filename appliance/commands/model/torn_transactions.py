@@ -82,8 +82,8 @@ class _Transaction:
 def torn_transactions(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> list[TornTransaction]:
     """The partly copied transactions, given the progress of each partition."""
     by_producer = grouped((each[1].producer_id, each) for each in ended)
-    transactions = [found for shares in by_producer.values() for found in _transactions(shares)]
-    return [torn for found in transactions if (torn := _torn(found, positions)) is not None]
+    transactions = [transaction for shares in by_producer.values() for transaction in _transactions(shares)]
+    return [torn for transaction in transactions if (torn := _torn(transaction, positions)) is not None]
 
 
 def uncopied_producers(ended: Iterable[Ended], positions: Mapping[Partition, int]) -> set[int]:
@@ -96,14 +96,14 @@ def _transactions(shares: Collection[Ended]) -> list[_Transaction]:
     epochs = {each.producer_epoch for _, each in shares}
     once = len({(partition, each.producer_epoch) for partition, each in shares}) == len(shares)
     by_epoch = once and len(epochs) > 1
-    found: list[_Transaction] = []
+    transactions: list[_Transaction] = []
     for partition, each in sorted(shares, key=lambda share: (share[1].producer_epoch, share[1].ended)):
-        newest = found[-1] if found else None
+        newest = transactions[-1] if transactions else None
         same_epoch = newest is not None and next(iter(newest.shares.values())).producer_epoch == each.producer_epoch
         if newest is None or not (same_epoch and newest.takes(partition, each, by_epoch)):
-            found.append(newest := _Transaction())
+            transactions.append(newest := _Transaction())
         newest.shares[partition] = each
-    return found
+    return transactions
 
 
 def _torn(transaction: _Transaction, positions: Mapping[Partition, int]) -> TornTransaction | None:

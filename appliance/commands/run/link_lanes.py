@@ -77,7 +77,7 @@ class LinkLanes:
     @property
     def positions(self) -> Mapping[Partition, Position]:
         """The last read position of each source partition."""
-        return {key: held for checkpoint in self.checkpoints for key, held in checkpoint.positions.items()}
+        return {key: position for checkpoint in self.checkpoints for key, position in checkpoint.positions.items()}
 
     async def read(self) -> None:
         """Read the checkpoints of all lanes.
@@ -108,16 +108,15 @@ class LinkLanes:
 
         Raises:
             LinkRefused: another command has changed the states meanwhile.
-            Unreachable, BrokerBusy, BrokerRefused: the next run continues there.
         """
         stamp = replace(self.stamp, since=now_ms())
-        made = change(self.states, subjects, event, stamp, details)
-        if made.records:
-            made = await retry_while_busy(lambda: self._change_first(subjects, event, stamp, details), is_passing)
+        outcome = change(self.states, subjects, event, stamp, details)
+        if outcome.records:
+            outcome = await retry_while_busy(lambda: self._change_first(subjects, event, stamp, details), is_passing)
         for lane in range(1, len(self.checkpoints)):
             await retry_while_busy(functools.partial(self._tell, lane), is_passing)
         await self.read()
-        return made
+        return outcome
 
     async def _change_first(
         self, subjects: Subjects, event: CopyEvent, stamp: StateRecord, details: Details
@@ -129,14 +128,14 @@ class LinkLanes:
         elif event is CopyEvent.GIVEN_UP:  # a failover may have taken over what this command gives up
             named, now = {LINK, *self.states} if subjects is None else subjects, lane.checkpoint.states
             subjects = [subject for subject in named if now.get(subject) == self.states.get(subject)]
-        made = change(lane.checkpoint.states, subjects, event, stamp, details)
-        await self._write(lane, made.records)
-        return made
+        outcome = change(lane.checkpoint.states, subjects, event, stamp, details)
+        await self._write(lane, outcome.records)
+        return outcome
 
     def _require_as_settled(self, states: States, subjects: Subjects) -> None:
         """Refuse if another command has changed, and perhaps changed back, the states that this one has settled."""
         for subject in states if subjects is None else subjects:
-            now, then = (known.get(subject) or known.get(LINK) for known in (states, self.states))
+            now, then = (by_subject.get(subject) or by_subject.get(LINK) for by_subject in (states, self.states))
             if now != then and now is not None and now.change != self.stamp.change:
                 raise LinkRefused(f"another command has made {now.subject} {now.state} meanwhile: run this one again")
 
@@ -208,8 +207,8 @@ class LinkLanes:
         await self._peek(0)
         if self.states != states:
             raise LinkRefused("another command has changed the states of this link meanwhile: see `appliance status`")
-        held = lane.checkpoint.states
-        await self._write(lane, [record for topic, record in states.items() if held.get(topic) != record])
+        current = lane.checkpoint.states
+        await self._write(lane, [record for topic, record in states.items() if current.get(topic) != record])
 
     async def take(self, index: int) -> Lane:
         """Fence a lane's owner, and read the lane's checkpoint."""

@@ -47,7 +47,7 @@ class Choice:
         """True when the command applies to this source topic."""
         return not self.topic or re.fullmatch(self.topic, topic) is not None
 
-    def subjects(self, known: Collection[str]) -> Subjects:
+    def subjects(self, topics: Collection[str]) -> Subjects:
         """The topics among these that the command applies to; None for all, and future ones.
 
         Raises:
@@ -56,7 +56,7 @@ class Choice:
         if not self.topic:
             return None
         try:
-            chosen = [topic for topic in sorted(known) if self.takes(topic)]
+            chosen = [topic for topic in sorted(topics) if self.takes(topic)]
         except (re.error, OverflowError, RecursionError) as error:
             raise SettingsError([f"--topic {self.topic}: no regular expression: {error}"]) from error
         if not chosen:
@@ -96,8 +96,8 @@ class Operation:
 
     def subjects(self, also: Collection[str] = ()) -> Subjects:
         """The command's topics among those that the link knows, and others; as ``Choice.subjects``."""
-        known = {topic for topic, _ in self.lanes.positions} | self.lanes.states.keys() | {*also}
-        return self.choice.subjects(known - {LINK})
+        topics = {topic for topic, _ in self.lanes.positions} | self.lanes.states.keys() | {*also}
+        return self.choice.subjects(topics - {LINK})
 
     async def consent(self, question: str) -> None:
         """Ask the operator, unless ``--yes`` was given.

@@ -41,11 +41,7 @@ def choice(parsed: argparse.Namespace) -> Choice:
 
 
 async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event, work: Work[Result]) -> int:
-    """Run one of these commands, and print its report.
-
-    Raises:
-        ApplianceError: as the command; or it was stopped, and must be run again.
-    """
+    """Run one of these commands, and print its report."""
     async with operation(settings, choice(parsed), partial(say, error=True)) as running:
         report = await unless_stopped(stopping, carry_out(running, work))
     if report is None:

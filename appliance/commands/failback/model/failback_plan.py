@@ -64,16 +64,16 @@ class Seed:
     lost: tuple[int, int] = (0, 0)
 
 
-def parts_at(forward: Position, found: Found) -> int | None:
+def parts_at(forward: Position, logs: Found) -> int | None:
     """The source offset where the logs diverge: below it, the source holds the copied records; None if unknown."""
-    end = found.source_end
+    end = logs.source_end
     return divergence(
-        forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, found.held_to)
+        forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, logs.held_to)
     ).divergence_offset
 
 
 def seed(
-    replica: Replica, forward: Position | None, found: Found, begin: int | None = None, *, grown: bool = False
+    replica: Replica, forward: Position | None, logs: Found, begin: int | None = None, *, grown: bool = False
 ) -> Seed | Refusal:
     """Plan the beginning of a promoted partition in reverse.
 
@@ -83,37 +83,37 @@ def seed(
     lost are copied back with the rest.
     """
     if forward is None and grown:
-        return _seed(replica, 0, found, 0)
+        return _seed(replica, 0, logs, 0)
     if reason := _unusable(replica, forward):
         return Refusal(replica.name, reason)
     assert forward is not None
     assert forward.copy_end is not None
-    parted = parts_at(forward, found)
+    parted = parts_at(forward, logs)
     end = forward.copy_end.offset
-    if found.loss is not None and not found.loss.is_known:
+    if logs.loss is not None and not logs.loss.is_known:
         copy = str(replica.copy)
         what = f"{copy} {LOST} below offset {end}, and its leader does not know from which offset on"
         return Refusal(replica.name, f"{what}, so what it holds of its own is not known: {GIVE_UP}")
-    lost = (end if found.loss is None else min(found.loss.end, end)), end
+    lost = (end if logs.loss is None else min(logs.loss.end, end)), end
     if parted is None:
-        older = f"the source is led in epoch {found.source_end.leader_epoch}, and {forward.leader_epoch} was copied"
+        older = f"the source is led in epoch {logs.source_end.leader_epoch}, and {forward.leader_epoch} was copied"
         return Refusal(replica.name, f"{older}: run it again if a leader moves just now; else {GIVE_UP}")
     if parted == forward.next_offset:
-        return replace(_seed(replica, lost[0], found, parted), lost=lost)
+        return replace(_seed(replica, lost[0], logs, parted), lost=lost)
     if begin is None:
         return Refusal(
             replica.name,
             f"from offset {parted} on the source does not hold what was copied up to {forward.next_offset}: it has "
             "lost records, which only the copy has, and the map of offsets does not say where they are there",
         )
-    return replace(_seed(replica, min(begin, lost[0]), found, parted), lost=lost)
+    return replace(_seed(replica, min(begin, lost[0]), logs, parted), lost=lost)
 
 
-def _seed(replica: Replica, copy_from: int, found: Found, parted: int) -> Seed:
-    begin = SourcePlace(max(copy_from, found.copy_start), found.copy_epoch)
-    tail = OffsetTail.begin(begin.offset, found.source_end.offset)
-    position = Position(replica.destination_id, replica.source_id, *begin, copy_end=found.source_end, tail=tail)
-    return Seed(position, (parted, found.source_end.offset), (copy_from, begin.offset))
+def _seed(replica: Replica, copy_from: int, logs: Found, parted: int) -> Seed:
+    begin = SourcePlace(max(copy_from, logs.copy_start), logs.copy_epoch)
+    tail = OffsetTail.begin(begin.offset, logs.source_end.offset)
+    position = Position(replica.destination_id, replica.source_id, *begin, copy_end=logs.source_end, tail=tail)
+    return Seed(position, (parted, logs.source_end.offset), (copy_from, begin.offset))
 
 
 def _unusable(replica: Replica, forward: Position | None) -> str:
@@ -166,8 +166,8 @@ def returned(
         behind = f"{copy} ends at offset {copy_end.offset}, and is copied back up to {reverse.next_offset}"
         return Refusal(replica.name, f"{behind}: stop the producers there")
     end = SourcePlace(reverse.copy_end.offset, epoch)
-    held = forward or Position(replica.source_id, replica.destination_id, *end)
-    moved = held.go_on().begin_again(replica.source_id, replica.destination_id, end)
+    position = forward or Position(replica.source_id, replica.destination_id, *end)
+    moved = position.go_on().begin_again(replica.source_id, replica.destination_id, end)
     tail = OffsetTail.begin(end.offset, copy_end.offset)
     return replace(moved, copy_end=replace(copy_end, producer_id=ANYBODY), tail=tail)
 
@@ -181,14 +181,14 @@ def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:
     ]
 
 
-def lost_begin(reverse: Iterable[Segment], held: Position, begun: Gap, forward: Position | None) -> int | None:
+def lost_begin(reverse: Iterable[Segment], position: Position, begun: Gap, forward: Position | None) -> int | None:
     """The copy's offset from which the source has lost the records copied back; None if unknown.
 
     The map of the records copied back is cut to those left. If all are lost, copying back restarts at its beginning.
     """
-    left = held.tail.copy_to if held.tail else UNKNOWN
+    kept_to = position.tail.copy_to if position.tail else UNKNOWN
     for each in reverse:
-        if not each.stretch.is_empty and each.stretch.copy_to == left:
+        if not each.stretch.is_empty and each.stretch.copy_to == kept_to:
             return each.stretch.source_to
-    as_it_was = forward is not None and forward.next_offset == begun.first and left == begun.next
+    as_it_was = forward is not None and forward.next_offset == begun.first and kept_to == begun.next
     return forward.copy_end.offset if as_it_was and forward and forward.copy_end else None
