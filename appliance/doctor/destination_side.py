@@ -14,11 +14,10 @@ from appliance.dns.stub import StubResolver, system_addresses
 from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
-from appliance.doctor.made_up_names import examine_through
 from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRights
 from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
-from appliance.doctor.tunnel import TunnelChecks
+from appliance.doctor.tunnel import TunnelChecks, examine_through
 from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import accept_all

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.far_end import FarEnd

@@ -2,17 +2,18 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterable, Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from appliance.errors import SettingsError
-from appliance.migrate.folders import SETTINGS, write_folders
 from appliance.migrate.model.confluent_replicator import replicator_link
-from appliance.migrate.model.ledger import Outcome
 from appliance.migrate.model.link import ImportedLink, setenv_text
-from appliance.migrate.model.mirror_maker_connector import links_of_either
+from appliance.migrate.model.mirror_maker import links_of_either
 from appliance.migrate.model.properties import Properties, read_connector
-from appliance.migrate.model.verdict import Verdict
+from appliance.migrate.model.verdict import Outcome, Verdict
 from appliance.output import say
 from appliance.runtime.command import Command
 from appliance.settings.parse import parse
@@ -132,3 +133,38 @@ IMPORT = Command(
     _import,
     _options,
 )
+
+
+SETTINGS = "setenv.sh"
+
+
+def write_folders(out: Path, folders: Mapping[str, str]) -> None:
+    """Write the text of each folder's setenv.sh, readable for its owner alone.
+
+    Raises:
+        SettingsError: a folder exists, or the system does not permit it.
+    """
+    there = [out / folder for folder in folders if os.path.lexists(out / folder)]
+    if there:
+        cure = "exists, and is not overwritten: remove it, or choose another --out"
+        raise SettingsError([f"{path}: {cure}" for path in there])
+    for folder, text in folders.items():
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            _write(out, folder, text)
+        except OSError as error:
+            raise SettingsError([f"{out / folder}: cannot be written: {error.strerror}"]) from error
+
+
+def _write(out: Path, folder: str, text: str) -> None:
+    new = Path(tempfile.mkdtemp(dir=out, prefix=f".{folder}-"))
+    try:
+        with open(os.open(new / SETTINGS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # A folder that has come meanwhile has content, and then this fails.
+        new.rename(out / folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise

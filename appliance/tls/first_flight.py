@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from appliance.errors import PeerError
 from appliance.settings.values import KeyExchange
-from appliance.tls.kdf import subkey
+from appliance.tls.certificates import subkey
 
 _HANDSHAKE, _ALERT = 22, 21
 _CLIENT_HELLO, _SERVER_HELLO = 1, 2

@@ -4,7 +4,7 @@ An end accepts the opposite role of the same link and nothing else, and it is ch
 source's certificate is good only for servers and a destination's only for clients, so that a refused peer gets an
 alert; and by ``Identity.check``, which reads the name.
 
-The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
+The credentials are made from the shared secret or read from files (both in ``certificates``). In both
 cases the client's first flight proves that it knows the secret, before the server says anything (``first_flight``).
 
 No session is ever resumed: the server issues no tickets, so every connection proves both identities again.
@@ -25,10 +25,16 @@ from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.pem_files import as_file
 from appliance.settings.secret import Secret
 from appliance.settings.values import KeyExchange, Side, TunnelSettings
-from appliance.tls.certificate_files import read_credentials
-from appliance.tls.certificates import Credentials, days_left, make_credentials, names_in, peer_name
+from appliance.tls.certificates import (
+    Credentials,
+    days_left,
+    link_key,
+    make_credentials,
+    names_in,
+    peer_name,
+    read_credentials,
+)
 from appliance.tls.first_flight import TokenKeys
-from appliance.tls.kdf import link_key
 
 log = logging.getLogger("appliance.tunnel")
 

@@ -4,7 +4,6 @@
 
 - ``server``, ``client``: the two ends.
 - ``first_flight_reader``: a connection until its first bytes prove the secret.
-- ``connections``: the tasks of one end's connections, drained, never orphaned.
 - ``dialler``, ``broker_dialer``: the client's dial to the server and its CONNECT, the server's dial to the target.
 - ``certificate_reload``: certificate files that change while connections stand.
 - ``probe``, ``outage_log``: a step-by-step test of the tunnel, and one log line for each change of state.

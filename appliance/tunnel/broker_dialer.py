@@ -16,9 +16,8 @@ from appliance.tunnel.model.allowlist import check_target, dialable
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.relay import relay
-from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 log = logging.getLogger("appliance.tunnel")
 

@@ -6,7 +6,7 @@ import math
 
 from appliance.errors import SettingsError
 from appliance.settings.values import CertificateFiles, Side, TunnelSettings
-from appliance.tls.certificate_files import read_credentials, signature_of
+from appliance.tls.certificates import read_credentials, signature_of
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY, Identity
 
 log = logging.getLogger("appliance.tunnel")

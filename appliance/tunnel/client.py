@@ -32,10 +32,9 @@ from appliance.errors import (
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.connections import Connections
 from appliance.tunnel.dialler import dialler, request_status, request_target
 from appliance.tunnel.limits.breaker import Breaker, BreakerState
-from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
+from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit, Connections
 from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
 from appliance.tunnel.model.timeouts import Timeouts

@@ -11,8 +11,7 @@ from appliance.settings.values import TunnelSettings
 from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.dial import dial
-from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 _Kind = TypeVar("_Kind", bound=TcpChannel)
 
@@ -41,11 +40,7 @@ class TcpDialler:
         """Do nothing: no SSH server is on the way."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
-        """Connect the channel that ``make`` makes.
-
-        Raises:
-            TimedOut, OutOfDescriptors: as ``stream.dial``.
-        """
+        """Connect the channel that ``make`` makes."""
         return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 
     async def close(self) -> None:

@@ -19,9 +19,8 @@ from appliance.tls.first_flight import Proof, ServerWire
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tls.proof_check import ProofCheck
 from appliance.tunnel.broker_dialer import BrokerDialer, Resolve
-from appliance.tunnel.connections import Connections
 from appliance.tunnel.first_flight_reader import FirstFlights
-from appliance.tunnel.limits.connection_limit import ConnectionLimit
+from appliance.tunnel.limits.connection_limit import ConnectionLimit, Connections
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
 from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from appliance.errors import SettingsError
 from appliance.migrate.model.clients import CONSUMER, PRODUCER, TUNING, client_rules, left_of_a_client
-from appliance.migrate.model.expressions import expression, names
-from appliance.migrate.model.ledger import Ledger, Outcome
 from appliance.migrate.model.link import ImportedLink, LinkBuilder
+from appliance.migrate.model.properties import expression, names
 from appliance.migrate.model.verdict import (
+    Ledger,
+    Outcome,
     Rule,
     Translation,
     Verdict,

@@ -22,7 +22,6 @@ from itertools import permutations
 
 from appliance.errors import SettingsError
 from appliance.migrate.model.clients import CONSUMER, PRODUCER, client_rules, left_of_a_client
-from appliance.migrate.model.ledger import Ledger, Outcome
 from appliance.migrate.model.link import ImportedLink, LinkBuilder
 from appliance.migrate.model.mirror_maker_keys import (
     ACLS,
@@ -35,7 +34,7 @@ from appliance.migrate.model.mirror_maker_keys import (
     OLD_NAMES,
     WORKER,
 )
-from appliance.migrate.model.verdict import Rule, Translation, Verdict, by_value, carried, left
+from appliance.migrate.model.verdict import Ledger, Outcome, Rule, Translation, Verdict, by_value, carried, left
 from appliance.settings.role import Side
 from appliance.settings.values import TopicNaming
 
@@ -199,3 +198,28 @@ def _left_over(key: str, *, of_a_client: bool = False) -> Translation:
     if of_a_client or without_end != key or key.startswith(("ssl.", "sasl.")):
         return left_of_a_client(without_end, "client")
     return Translation(Verdict.LEFT, "not known as a key of MirrorMaker 2")
+
+
+_COPIES = "MirrorSourceConnector"
+_CLASS = "connector.class"
+_OTHERS = {"emit.heartbeats.enabled": "false", "emit.checkpoints.enabled": "false"}
+"""Heartbeats and checkpoints are the work of other connectors."""
+
+
+def links_of_either(name: str, values: Mapping[str, str]) -> tuple[tuple[ImportedLink, ...], tuple[Outcome, ...]]:
+    """The links, and the outcome for each key of the file ``name``, of a connector or of dedicated mode.
+
+    Raises:
+        SettingsError: it is a connector that copies no records, or has no enabled direction.
+    """
+    if CLUSTERS in values or not {_CLASS, "source.cluster.alias"} & values.keys():
+        return mirror_maker_links(name, values)
+    if (kind := values.get(_CLASS, _COPIES).strip()).rpartition(".")[2] != _COPIES:
+        raise SettingsError([f"{name}: {_CLASS}={kind}: expected the connector that copies records, {_COPIES}"])
+    source, target = (values.get(f"{end}.cluster.alias", "").strip() or end for end in ("source", "target"))
+    before = f"{source}->{target}."
+    added = {CLUSTERS: f"{source}, {target}", f"{before}enabled": "true", **_OTHERS}
+    given = {before + key: value for key, value in values.items()}
+    links, outcomes = mirror_maker_links(name, added | given)
+    told = [outcome for outcome in outcomes if outcome.key in given or outcome.key not in added]
+    return links, tuple(replace(outcome, key=outcome.key.removeprefix(before)) for outcome in told)
