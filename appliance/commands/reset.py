@@ -14,6 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from appliance.clock import now_ms
 from appliance.commands.model.position_change import PLACES, Change, Kind, Place, moved
 from appliance.commands.model.reset_report import ResetReport, numbers
 from appliance.commands.resumption import claims_of_others, source_places, with_divergence, with_ends, with_losses
@@ -22,7 +23,6 @@ from appliance.commands.run.operation import Operation
 from appliance.commands.run.runner import Work, add_options, run_with
 from appliance.engine.write.admission import identity_fault
 from appliance.errors import LinkRefused, SettingsError
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective

@@ -1,11 +1,11 @@
 """The checks of every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions, and its id."""
 
 import asyncio
-import datetime
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from appliance.clock import utc_now
 from appliance.doctor.step import Finding, Remedies, failed, passed, remedy_of, skipped, warning
 from appliance.errors import (
     ApplianceError,
@@ -127,7 +127,7 @@ class BrokerChecks:
     def _own_certificate(self) -> Finding | None:
         """A warning when our certificate ends soon."""
         certificate = own_certificate(self._settings)
-        left = days_left(certificate, datetime.datetime.now(datetime.UTC)) if certificate else DAYS_WARNING
+        left = days_left(certificate, utc_now()) if certificate else DAYS_WARNING
         if left >= DAYS_WARNING:
             return None
         remedy = (

@@ -2,9 +2,9 @@
 
 import ctypes
 import datetime
-import time
 from pathlib import Path
 
+from appliance.clock import epoch_seconds
 from appliance.doctor.step import Finding, failed, passed, warning
 from appliance.tls.proof_check import TOLERANCE
 
@@ -26,7 +26,7 @@ def examine_clock(settings_file: Path) -> Finding:
 
     It fails when the settings were written in its future: a VM that has lost its time starts in the past.
     """
-    now = time.time()
+    now = epoch_seconds()
     said = f"{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
     written = _written(settings_file)
     if written - now > AHEAD_MAX:

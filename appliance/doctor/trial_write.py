@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from appliance.clock import now_ms
 from appliance.doctor.step import Finding, failed, passed, warning
 from appliance.errors import BrokerBusy, BrokerRefused, PartitionsUnavailable, raise_first
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import LEAST_IN_SYNC, write_limits

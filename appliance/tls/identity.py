@@ -14,13 +14,13 @@ the new one.
 """
 
 import contextlib
-import datetime
 import logging
 import ssl
 from dataclasses import dataclass, replace
 
 from cryptography import x509
 
+from appliance.clock import utc_now
 from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.pem_files import as_file
 from appliance.settings.secret import Secret
@@ -119,14 +119,14 @@ class Identity:
 
     def days_left(self) -> float:
         """Days until our own certificate is no longer valid."""
-        return days_left(self.known.certificate, datetime.datetime.now(datetime.UTC))
+        return days_left(self.known.certificate, utc_now())
 
     def peer_days_left(self) -> float | None:
         """Days until the certificate that the peer showed last is no longer valid; None before the first."""
         if self._peer_certificate is None:
             return None
         certificate = x509.load_der_x509_certificate(self._peer_certificate)
-        return days_left(certificate, datetime.datetime.now(datetime.UTC))
+        return days_left(certificate, utc_now())
 
     @property
     def believes_previous(self) -> bool:

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterator
 from typing import Self
 
+from appliance.clock import loop_seconds
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
@@ -249,7 +250,7 @@ class TunnelClient:
 
     def _admitted(self) -> bool:
         """True if the breaker admits a try now; the outcome has to be reported to it."""
-        admitted = self._breaker.admits(asyncio.get_running_loop().time())
+        admitted = self._breaker.admits(loop_seconds())
         if not admitted:
             self.counters.refused[Refusal.AWAY] += 1
         return admitted
@@ -262,11 +263,11 @@ class TunnelClient:
         except ApplianceError:
             raise
         except BaseException:
-            self._breaker.failed(asyncio.get_running_loop().time())
+            self._breaker.failed(loop_seconds())
             raise
 
     def _server_failed(self, error: ApplianceError) -> None:
-        self._breaker.failed(asyncio.get_running_loop().time())
+        self._breaker.failed(loop_seconds())
         self._servers.failed(str(self._settings.server), error)
         self.counters.peer_failed(error)
         self.counters.server_fault = str(error)

@@ -5,10 +5,10 @@ server check ours, and reach a target.
 """
 
 import contextlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from appliance.clock import epoch_seconds
 from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
@@ -100,7 +100,7 @@ class TlsProbe:
         with contextlib.ExitStack() as unless_said:
             unless_said.callback(channel.reset)
             answer = await request_target(channel, target, self._timeouts.answer)
-            skew = None if answer.date is None else answer.date - time.time()
+            skew = None if answer.date is None else answer.date - epoch_seconds()
             unless_said.pop_all()
         await channel.finish(self._timeouts.last_word)
         return Asked(answer.error(), skew)

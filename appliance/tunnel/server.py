@@ -8,10 +8,10 @@ A CONNECT to ``STATUS`` is answered with a document. It takes no slot, so it is 
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Self
 
+from appliance.clock import epoch_seconds, monotonic
 from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
@@ -64,7 +64,7 @@ class TunnelServer:
         identity: Identity,
         resolve: Resolve,
         timeouts: Timeouts | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = epoch_seconds,
         status: Callable[[], bytes] | None = None,
     ) -> None:
         self._clock = clock
@@ -78,7 +78,7 @@ class TunnelServer:
         expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
         self._pending = PendingHandshakes(expected, self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
-        proofs = ProofCheck(identity.known.tokens, clock, time.monotonic, identity.exchange)
+        proofs = ProofCheck(identity.known.tokens, clock, monotonic, identity.exchange)
         hello = self._timeouts.hello
         self._first_flights = FirstFlights(proofs, self._pending, hello, self._proven, self._refused)
         # The peer's lines have a limit of their own, which no stranger can use up.

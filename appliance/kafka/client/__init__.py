@@ -3,7 +3,6 @@
 Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, defined in
 ``appliance.errors``. A docstring names them where they mean more than that.
 
-- ``clock``: the time now.
 - ``interface``: the engine's view of a cluster; the other files are the real one, and the calls through it.
 - ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
 - ``client_tls``, ``tokens``, ``token_fetch``: certificates and tokens to log in with.

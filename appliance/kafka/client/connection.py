@@ -15,8 +15,8 @@ from typing import Any, Generic, cast
 
 from kio.static.protocol import RequestPayload
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, CertificateRefused, PeerError, Unreachable
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
 from appliance.kafka.client.silence import Sending, give_up_after, keep_alive
 from appliance.kafka.protocol.older import exchange

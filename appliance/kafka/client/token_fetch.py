@@ -9,11 +9,11 @@ import contextlib
 import json
 import os
 import signal
-import time
 import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from appliance.clock import epoch_seconds
 from appliance.errors import CredentialsRefused, TokenUnavailable
 from appliance.kafka.client.client_tls import trusting
 from appliance.kafka.client.tokens import Token, token_of
@@ -157,7 +157,7 @@ async def _signed(cluster: ClusterSettings) -> Token:
             text, expires = await asyncio.to_thread(_sign, cluster)
     except TimeoutError as error:
         raise TokenUnavailable(f"{cluster.login}: AWS gave no credentials within {_SECONDS:g} s") from error
-    return token_of(text, expires / 1000 - time.time())
+    return token_of(text, expires / 1000 - epoch_seconds())
 
 
 def _sign(cluster: ClusterSettings) -> tuple[str, int]:

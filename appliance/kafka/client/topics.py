@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.grouping import pieces
 from appliance.kafka.client.interface import Cluster
@@ -159,13 +160,13 @@ def _deletable(topic: tuple[str, uuid.UUID]) -> DeleteTopicState:
 
 
 async def _until_gone(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
-    deadline = asyncio.get_running_loop().time() + _TIMEOUT
+    deadline = loop_seconds() + _TIMEOUT
     while True:
         known = (await cluster.metadata(list(topics))).topics
         shown = sorted(name for name, topic_id in topics.items() if name in known and known[name].id == topic_id)
         if not shown:
             return
-        if asyncio.get_running_loop().time() > deadline:
+        if loop_seconds() > deadline:
             raise BrokerBusy(f"{', '.join(shown)}: deleted, and still shown", "REQUEST_TIMED_OUT")
         await asyncio.sleep(_GONE_PAUSE)
 

@@ -5,8 +5,8 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, BrokerRefused, ProducersLost
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets

@@ -2,9 +2,9 @@
 
 import asyncio
 import ssl
-import time
 from collections.abc import Callable
 
+from appliance.clock import epoch_seconds
 from appliance.errors import ApplianceError, HelloUnanswered, TimedOut, Unreachable
 from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire, Wire
@@ -121,4 +121,4 @@ class TlsChannel(TcpChannel):
 
 def client_channel(known: Known, ahead: float = 0.0) -> TlsChannel:
     """A client's channel, whose first flight proves the ``known`` secret, by a clock ``ahead`` seconds fast."""
-    return TlsChannel(known.context, wire=ClientWire(known.tokens, time.time() + ahead))
+    return TlsChannel(known.context, wire=ClientWire(known.tokens, epoch_seconds() + ahead))
