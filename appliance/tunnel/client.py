@@ -35,13 +35,13 @@ from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
 from appliance.tunnel.dialler import dialler, request_status, request_target
 from appliance.tunnel.limits.breaker import Breaker, BreakerState
-from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit, Connections
+from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
 from appliance.tunnel.model.timeouts import Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.listen import Listener, listen
+from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.relay import relay
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel

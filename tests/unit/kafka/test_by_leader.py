@@ -13,7 +13,7 @@ from tests.support.virtual_time import run
 
 TOPIC = Topic("orders", uuid.UUID(int=1), False, (1, 2, 3, NOBODY))
 METADATA = Metadata("", 0, {}, {"orders": TOPIC})
-PARTITIONS = [("orders", number) for number in range(4)]
+PARTITIONS = [Partition("orders", number) for number in range(4)]
 DIAL_SECONDS = 10.0
 
 
@@ -44,9 +44,9 @@ def test_case_66_leaders_that_are_not_reached_are_waited_for_together() -> None:
     # Before, a lane with copies on three dead leaders waited for one after the other before it named the last.
     heard, failures, seconds = run(asked())
     assert seconds == DIAL_SECONDS
-    assert heard == [("connection for produce", [("orders", 0)])]
+    assert heard == [("connection for produce", [Partition("orders", 0)])]
     assert failures == {
-        ("orders", 1): "2 does not answer",
-        ("orders", 2): "3 does not answer",
-        ("orders", 3): "orders-3 of the destination cluster has no leader now",
+        Partition("orders", 1): "2 does not answer",
+        Partition("orders", 2): "3 does not answer",
+        Partition("orders", 3): "orders-3 of the destination cluster has no leader now",
     }

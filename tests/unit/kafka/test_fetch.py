@@ -20,14 +20,15 @@ from kio.serial import entity_reader, entity_writer
 from appliance.errors import ApplianceError, BrokerRefused, PeerError
 from appliance.kafka.client.fetch import Fetched, FetchExchange, FetchLimits, Session, Wanted, topic_names
 from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.committed import Aborted
 
 LIMITS = FetchLimits(8_000_000, 0.25)
 A, B = uuid.uuid4(), uuid.uuid4()
 WANTED = (
-    Wanted(("orders", 3), A, 1_000, 65_536, 7, 9),
-    Wanted(("orders", 4), A, 0, 100_000),
-    Wanted(("payments", 0), B, 2**40, 1),
+    Wanted(Partition("orders", 3), A, 1_000, 65_536, 7, 9),
+    Wanted(Partition("orders", 4), A, 0, 100_000),
+    Wanted(Partition("payments", 0), B, 2**40, 1),
 )
 
 
@@ -64,7 +65,7 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
 def test_case_35_of_a_topic_that_was_made_anew_each_partition_is_asked_for_by_its_own_id() -> None:
     # Lanes share a Fetch, and learn of the new topic one after the other. Before, a lane that still read the old topic
     # got the new one's records at the old one's offsets. Invariant G
-    wanted = (Wanted(("orders", 3), B, 0, 65_536), Wanted(("orders", 4), A, 1_000, 65_536))
+    wanted = (Wanted(Partition("orders", 3), B, 0, 65_536), Wanted(Partition("orders", 4), A, 1_000, 65_536))
     exchange = FetchExchange(wanted, LIMITS, True, topic_names(wanted), Session(5, 3), WANTED[:1])
     request = parsed(exchange.frame(77, "me"), 13)
     assert isinstance(request, v13.FetchRequest)
@@ -127,9 +128,9 @@ def test_an_answer_gives_each_partitions_records_and_aborted_transactions() -> N
         topic="payments", partitions=(partition(0, b"", error_code=ErrorCode.offset_out_of_range),)
     )
     first, second, third = answered(framed(response(orders, payments)))
-    assert (first.partition, bytes(first.records), first.stable_end) == (("orders", 3), b"x" * 300, 53)
+    assert (first.partition, bytes(first.records), first.stable_end) == (Partition("orders", 3), b"x" * 300, 53)
     assert first.aborted == (Aborted(0, 0), Aborted(1, 10), Aborted(2, 20))
-    assert (second.partition, bytes(second.records), second.aborted) == (("orders", 4), b"", ())
+    assert (second.partition, bytes(second.records), second.aborted) == (Partition("orders", 4), b"", ())
     assert (third.error, third.diverges) == (ErrorCode.offset_out_of_range, None)
 
 

@@ -10,9 +10,9 @@ from appliance.errors import BrokerBusy
 from appliance.kafka.client import partition_reader
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.kafka.client.partition_reader import fetch_partition
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 
-PARTITION = ("positions", 0)
+PARTITION = Partition("positions", 0)
 LIMITS = FetchLimits(1_000, 0.1)
 
 
