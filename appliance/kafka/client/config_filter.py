@@ -10,7 +10,6 @@ from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.configs import LEAST_IN_SYNC, alter_configs, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import Created, NewTopic, create_topics
-from appliance.kafka.protocol.config_search import Ask, Settled, next_step
 
 _ABOUT_SETTINGS = ("INVALID_CONFIG", "POLICY_VIOLATION")
 _LOOKED_AT = 1_000
@@ -25,7 +24,28 @@ Change = Mapping[str, str | None]
 """Settings to set on a topic; None unsets one."""
 
 Refusal = Callable[[Collection[str]], Awaitable[str]]
-"""Asks whether settings are accepted together; the reason of a refusal, or nothing."""
+"""Asks a cluster to accept settings together; the reason of its refusal, or nothing."""
+
+
+async def search(
+    wanted: Collection[str], required: Collection[str], refusal: Refusal
+) -> tuple[list[str], dict[str, str]]:
+    """Find the settings that are accepted, and the reasons of the others.
+
+    A policy of the brokers (KIP-108), like their own check of values, refuses a topic as a whole, with a text for
+    people. When all settings together were refused and the required ones were not, the others are tried one by one,
+    each with the settings accepted before.
+    """
+    kept = [key for key in wanted if key in required]
+    refused = {}
+    for key in wanted:
+        if key in required:
+            continue
+        if reason := await refusal([*kept, key]):
+            refused[key] = reason
+        else:
+            kept.append(key)
+    return kept, refused
 
 
 @dataclass(slots=True)
@@ -102,7 +122,7 @@ class ConfigFilter:
             if waiting:
                 # The settings refused for the first one are left out of all the others before they are tried again.
                 first = waiting.pop(0)
-                made.topics.append(await self._search(first, refused[first.name].words))
+                made.topics.append(await self._search(first))
         made.failures = {name: made.failures[name] for name in wanted if name in made.failures}
         for topic in made.topics:
             if left_out := self._left_out(wanted[topic.name].configs, topic.configs):
@@ -127,23 +147,20 @@ class ConfigFilter:
         taken = {topic.name for topic in alone.topics}
         return [topic for topic in topics if topic.name in taken]
 
-    async def _search(self, topic: NewTopic, why: str) -> NewTopic:
+    async def _search(self, topic: NewTopic) -> NewTopic:
         """The topic with its accepted settings; the others are remembered."""
 
         async def refusal(keys: Collection[str]) -> str:
             created = await create_topics(self._cluster, [_with(topic, keys)], validate_only=True)
             return _words(created.failures.get(topic.name))
 
-        return _with(topic, await self._settle(topic.configs, topic.required, why, refusal))
+        return _with(topic, await self._settle(topic.configs, topic.required, refusal))
 
-    async def _settle(self, wanted: Change, required: Collection[str], why: str, refusal: Refusal) -> Collection[str]:
-        """The accepted settings, tried one by one, since all together were refused and the required ones were not."""
-        answers = [why, ""]
-        while isinstance(step := next_step(tuple(wanted), required, answers), Ask):
-            answers.append(await refusal(step.keys))
-        assert isinstance(step, Settled)
-        self._refused |= {(key, wanted[key]): words for key, words in step.left_out.items()}
-        return step.keys
+    async def _settle(self, wanted: Change, required: Collection[str], refusal: Refusal) -> Collection[str]:
+        """The accepted settings; the refusals of the others are remembered."""
+        kept, refused = await search(wanted, required, refusal)
+        self._refused |= {(key, wanted[key]): words for key, words in refused.items()}
+        return kept
 
     async def change(self, changes: Mapping[str, Change]) -> Changed:
         """Change the settings of topics, as far as the cluster accepts them."""
@@ -155,7 +172,7 @@ class ConfigFilter:
             waiting = {name: asked[name] for name in refused}
             if waiting:
                 name, change = waiting.popitem()
-                kept = await self._search_change(name, change, refused[name].words)
+                kept = await self._search_change(name, change)
                 changed.failures |= await self._alter({name: kept} if kept else {}, changed)
         for name, change in changes.items():
             if left_out := self._left_out(change, changed.made.get(name, {})):
@@ -170,12 +187,12 @@ class ConfigFilter:
         changed.failures |= {name: error for name, error in failures.items() if name not in refused}
         return refused
 
-    async def _search_change(self, name: str, change: Change, why: str) -> Change:
+    async def _search_change(self, name: str, change: Change) -> Change:
         async def refusal(keys: Collection[str]) -> str:
             asked = {name: {key: change[key] for key in keys}}
             return _words((await alter_configs(self._cluster, asked, validate_only=True)).get(name))
 
-        return {key: change[key] for key in await self._settle(change, (), why, refusal)}
+        return {key: change[key] for key in await self._settle(change, (), refusal)}
 
     async def _kept_in_sync(self, topics: Sequence[NewTopic]) -> list[NewTopic]:
         """The topics; those with three replicas need two in sync: the loss of one broker loses nothing."""

@@ -18,9 +18,9 @@ from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError, BrokerUnsupported, raise_first
 from appliance.grouping import grouped
-from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.protocol.answer import check
+from appliance.kafka.client.requests import ask_leaders
+from appliance.kafka.protocol.answer import Answers, check
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.versions import offers
 
@@ -71,25 +71,20 @@ def _with_name(found: OpenTransaction, names: Mapping[int, OpenTransaction]) -> 
 
 async def open_since(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
-) -> tuple[dict[Partition, dict[int, int]], dict[Partition, ApplianceError]]:
+) -> Answers[Partition, dict[int, int]]:
     """The first offset of each producer's open transaction, by partition and producer id; and what is not known."""
-    found: dict[Partition, dict[int, int]] = {}
-    unknown: dict[Partition, ApplianceError] = {}
+    answers = Answers[Partition, dict[int, int]]({}, {})
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
         if not offers(leader.offered, DescribeProducersRequest):
             raise BrokerUnsupported("the brokers do not tell whose transactions are open: this needs Kafka 2.8")
         response = await leader.call(_describe(led), DescribeProducersResponse)
         for partition, code, transactions in _open_in_each(response):
-            try:
-                check(code, f"describe the producers of {partition}")
-            except ApplianceError as error:
-                unknown[partition] = error
-            else:
-                found[partition] = {producer_id: first for first, producer_id in transactions}
+            firsts = {producer_id: first for first, producer_id in transactions}
+            answers.take(partition, firsts, code, f"describe the producers of {partition}")
 
-    unanswered = await ask_leaders(cluster, metadata, partitions, ask)
-    return found, {**unknown, **unanswered}
+    answers.failures.update(await ask_leaders(cluster, metadata, partitions, ask))
+    return answers
 
 
 def _describe(partitions: Collection[Partition]) -> DescribeProducersRequest:

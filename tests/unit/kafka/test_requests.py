@@ -5,8 +5,8 @@ import uuid
 from typing import Any
 
 from appliance.errors import Unreachable
-from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Connection
+from appliance.kafka.client.requests import ask_leaders
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, Topic
 from appliance.settings.values import Side
 from tests.support.virtual_time import run
@@ -44,9 +44,9 @@ def test_case_66_leaders_that_are_not_reached_are_waited_for_together() -> None:
     # Before, a lane with copies on three dead leaders waited for one after the other before it named the last.
     heard, failures, seconds = run(asked())
     assert seconds == DIAL_SECONDS
-    assert heard == [("connection for produce", [Partition("orders", 0)])]
+    assert heard == [("connection for produce", [("orders", 0)])]
     assert failures == {
-        Partition("orders", 1): "2 does not answer",
-        Partition("orders", 2): "3 does not answer",
-        Partition("orders", 3): "orders-3 of the destination cluster has no leader now",
+        ("orders", 1): "2 does not answer",
+        ("orders", 2): "3 does not answer",
+        ("orders", 3): "orders-3 of the destination cluster has no leader now",
     }
