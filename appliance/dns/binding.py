@@ -30,11 +30,7 @@ def check(settings: DnsSettings) -> None:
 
 
 def bind(listen: Target) -> tuple[socket.socket, socket.socket]:
-    """A UDP and a listening TCP socket on the same address and port; port 0 takes one that is free for both.
-
-    Raises:
-        SettingsError: the system does not give them.
-    """
+    """A UDP and a listening TCP socket on the same address and port; port 0 takes one that is free for both."""
     host = listen.host.strip("[]")
     if listen.port == 0:
         # A port that is free for one of the two may be taken for the other.
@@ -108,11 +104,7 @@ class AddressBook:
         self._taken: set[ipaddress.IPv4Address] = set()
 
     def address_of(self, host: str) -> ipaddress.IPv4Address:
-        """The address of ``host``, however it is spelled.
-
-        Raises:
-            SettingsError: every address of the network belongs to another name.
-        """
+        """The address of ``host``, however it is spelled."""
         host = normal_host(host)
         if host not in self._given:
             self._given[host] = self._free_address(host)

@@ -285,10 +285,6 @@ def names_remedies(settings: ClusterSettings, resolver: str) -> Remedies:
 
 
 def check_authorities(*clusters: ClusterSettings) -> None:
-    """Read the files of authorities, as the connections will.
-
-    Raises:
-        SettingsError: one of them cannot be read as certificates.
-    """
+    """Read the files of authorities, as the connections will."""
     for settings in clusters:
         ClientTls(settings).context()

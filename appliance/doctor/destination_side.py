@@ -35,11 +35,7 @@ _BEYOND = "; run `appliance doctor source` on the source VM"
 
 
 class DestinationVm:
-    """The context of the destination VM's steps.
-
-    Raises:
-        SettingsError: a file that the settings name cannot be used.
-    """
+    """The context of the destination VM's steps."""
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")

@@ -28,11 +28,7 @@ from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 
 class SourceVm:
-    """The context of the source VM's steps.
-
-    Raises:
-        SettingsError: a file that the settings name cannot be used.
-    """
+    """The context of the source VM's steps."""
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self._settings = settings

@@ -106,7 +106,6 @@ class TunnelChecks:
 
         Raises:
             TargetRefused: it will not.
-            Unreachable: it does not reach it.
         """
         asked = await self.probe.ask(target)
         if asked.failure:

@@ -59,11 +59,7 @@ def _options(command: argparse.ArgumentParser) -> None:
 
 
 async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Write the folders and print the outcomes.
-
-    Raises:
-        SettingsError: the file is not such a program's, or a folder exists.
-    """
+    """Write the folders and print the outcomes."""
     name, origin = str(parsed.file), "MirrorMaker 2"
     found = read_connector(name, _content(parsed.file))
     if parsed.program == "mm2":
@@ -139,11 +135,7 @@ SETTINGS = "setenv.sh"
 
 
 def write_folders(out: Path, folders: Mapping[str, str]) -> None:
-    """Write the text of each folder's setenv.sh, readable for its owner alone.
-
-    Raises:
-        SettingsError: a folder exists, or the system does not permit it.
-    """
+    """Write the text of each folder's setenv.sh, readable for its owner alone."""
     there = [out / folder for folder in folders if os.path.lexists(out / folder)]
     if there:
         cure = "exists, and is not overwritten: remove it, or choose another --out"

@@ -22,11 +22,7 @@ def dialled(at: Target) -> Target:
 
 
 async def page_at(at: Target, path: str, session: aiohttp.ClientSession) -> tuple[int, bytes]:
-    """The status code and the body of a page of this VM.
-
-    Raises:
-        Unreachable: it does not answer, or with too much.
-    """
+    """The status code and the body of a page of this VM."""
     try:
         async with (
             asyncio.timeout(_SECONDS),

@@ -173,9 +173,6 @@ def read_credentials(files: CertificateFiles, link: str, role: Side) -> Credenti
     certificate, that the certificate is valid now, and that its SAN holds exactly one URI, ``peer_name``. Whether an
     authority has signed the other end's certificate, TLS decides; with the old and the new one in the file, an
     authority can be changed while connections come and go.
-
-    Raises:
-        SettingsError: they cannot be used; the text names the variable whose file it is.
     """
     certificate, key = ("TUNNEL_CERTIFICATE_FILE", files.certificate), ("TUNNEL_KEY_FILE", files.key)
     try:

@@ -92,11 +92,7 @@ class Identity:
 
     @classmethod
     def of(cls, settings: TunnelSettings, role: Side) -> "Identity":
-        """The identity that the settings give one end.
-
-        Raises:
-            SettingsError: its files cannot be used.
-        """
+        """The identity that the settings give one end."""
         files = read_credentials(settings.files, settings.link, role) if settings.files else None
 
         def known(secret: Secret) -> tuple[TokenKeys, Credentials]:
@@ -174,11 +170,7 @@ def _leaf(credentials: Credentials) -> x509.Certificate:
 
 
 def tls_context(credentials: Credentials, protocol: int, exchange: KeyExchange = KeyExchange.X25519) -> ssl.SSLContext:
-    """TLS 1.3 only, a certificate demanded of the peer, no tickets.
-
-    Raises:
-        SettingsError: OpenSSL does not take the credentials, for example because their keys are too short.
-    """
+    """TLS 1.3 only, a certificate demanded of the peer, no tickets."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the link and the role are checked instead: see Identity.check

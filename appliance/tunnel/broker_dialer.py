@@ -52,7 +52,6 @@ class BrokerDialer:
 
         Raises:
             TargetRefused: it is not on the allow-list, or its name resolves to a forbidden address.
-            Unreachable: its name is not resolved, or the target does not answer.
         """
         try:
             with self._counters.dials.timed():

@@ -20,9 +20,6 @@ class CertificateReload:
 
     A set that cannot be used, like one of which only the first file is written yet, changes nothing, is logged once,
     and is checked again until it is good.
-
-    Raises:
-        SettingsError: the files cannot be used from the start.
     """
 
     def __init__(self, settings: TunnelSettings, role: Side) -> None:

@@ -117,11 +117,7 @@ class TunnelClient:
         self._listeners: list[Listener] = []
 
     async def open_endpoint(self, target: Target, address: str, port: int) -> int:
-        """Carry connections to ``address`` and ``port`` (0 for any) to ``target``; return the port.
-
-        Raises:
-            SettingsError: the system does not give it.
-        """
+        """Carry connections to ``address`` and ``port`` (0 for any) to ``target``; return the port."""
         listener = await listen("TUNNEL_ENDPOINT_NETWORK", Target(address, port), lambda: self._channel(target))
         self._listeners.append(listener)
         return listener.port

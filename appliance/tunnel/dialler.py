@@ -66,10 +66,7 @@ async def request_target(channel: Channel, target: Target, seconds: float) -> An
     """The server's answer to a CONNECT to ``target``; the target's first bytes stay in the channel.
 
     Raises:
-        TimedOut: no answer within ``seconds``.
         IdentityRefused: it does not accept our identity.
-        PeerError: its bytes are no answer to a CONNECT.
-        Unreachable: it closed.
     """
     connect = ConnectClient(target)
     channel.send(connect.request())
@@ -89,7 +86,6 @@ async def request_status(channel: Channel, seconds: float) -> bytes:
 
     Raises:
         TargetRefused: the server is of an older release.
-        PeerError: the document is too large.
         ApplianceError: as ``request_target``; the server refuses for another reason.
     """
     answer = await request_target(channel, STATUS, seconds)

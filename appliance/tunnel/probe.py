@@ -51,11 +51,7 @@ class TlsProbe:
         self._greeted: TlsChannel | None = None
 
     async def login(self) -> None:
-        """Log in to the SSH server, where there is one.
-
-        Raises:
-            ApplianceError: as ``ssh.carrier``.
-        """
+        """Log in to the SSH server, where there is one."""
         await self._dialler.login()
 
     async def dial(self) -> None:
@@ -63,7 +59,6 @@ class TlsProbe:
 
         Raises:
             ForwardRefused: the SSH server does not permit it.
-            TimedOut, Unreachable: no answer.
         """
         await self._close_channels()
         self._dialled = await self._dial(self._identity.known)
@@ -72,8 +67,6 @@ class TlsProbe:
         """Check the server's identity.
 
         Raises:
-            Unreachable: it closes, or does not answer.
-            PeerError: it does not speak TLS 1.3.
             HelloUnanswered: it does not accept our first flight.
             IdentityRefused: it has no certificate of this link's source.
         """

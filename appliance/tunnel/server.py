@@ -88,11 +88,7 @@ class TunnelServer:
         self.port = settings.listen.port
 
     async def start(self) -> None:
-        """Listen; afterwards ``port`` is known.
-
-        Raises:
-            SettingsError: the port cannot be had.
-        """
+        """Listen; afterwards ``port`` is known."""
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
         self._listener = await listen(
             variables, self._settings.listen, self._first_flights.reader, self._first_flights.admits
@@ -161,11 +157,7 @@ class TunnelServer:
         return True
 
     async def _answer(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
-        """Read the CONNECT, and do it.
-
-        Raises:
-            Unreachable: no slot came free.
-        """
+        """Read the CONNECT, and do it."""
         try:
             target = await self._read_target(near, connect)
         except ApplianceError as error:

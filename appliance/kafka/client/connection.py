@@ -129,11 +129,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Let the requests of this task alone pass in the block; a broker takes no others while a login is repeated.
-
-        Raises:
-            Unreachable: the connection is broken, or the broker read nothing before.
-        """
+        """Let the requests of this task alone pass in the block; a broker takes no others while a login is repeated."""
         if not await self._sending.until_free(self.timeouts.answer):
             self._break(Unreachable(f"{self.target} did not read what it was sent"))
         self._alone = asyncio.current_task()

@@ -108,7 +108,7 @@ class Fetched:
     diverges: EpochEnd | None
 
     def batches(self, convert: Converter | None = None) -> Iterator[Batch]:
-        """Its whole batches, in ascending order; raises as ``split``."""
+        """Its whole batches, in ascending order."""
         return split(self.records, convert, self.stable_end)
 
 
@@ -185,12 +185,7 @@ class FetchExchange:
             yield NO_TAGS
 
     def answer(self, frame: bytearray, correlation: int) -> FetchAnswer:
-        """The records are views of the frame.
-
-        Raises:
-            PeerError: the bytes are not that response, or answer another request.
-            BrokerBusy, BrokerRefused: the broker refuses the whole.
-        """
+        """The records are views of the frame."""
         try:
             check_correlation(frame, correlation)
             at = skip_tags(frame, SIZE.size)

@@ -56,11 +56,7 @@ class ListedGroups:
 
 
 async def list_groups(cluster: Cluster) -> ListedGroups:
-    """All groups that the API key may describe.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """All groups that the API key may describe."""
     nodes = list((await cluster.metadata([])).brokers)
     answers = await asyncio.gather(*(_listed_by(cluster, node) for node in nodes))
     groups: dict[str, Group] = {}
@@ -89,11 +85,7 @@ async def _listed_by(cluster: Cluster, node: int) -> list[Group] | ApplianceErro
 
 
 async def find_coordinators(cluster: Cluster, names: Collection[str]) -> Answers[str, int]:
-    """The coordinator of each group, existing or not; and the errors of the others.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """The coordinator of each group, existing or not; and the errors of the others."""
     coordinators = Answers[str, int]({}, {})
     requests = ((name, FindCoordinatorRequest(key=name, key_type=_GROUP_KEY)) for name in names)
     async for name, answer in pipelined(await cluster.any_broker(), requests, FindCoordinatorResponse):

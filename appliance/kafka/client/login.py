@@ -165,9 +165,7 @@ async def open_session(
     """A connection to one broker of the cluster, logged in.
 
     Raises:
-        Unreachable: it does not answer, or ``accept`` refuses it.
         IdentityRefused: its certificate is not accepted, or it does not accept ours.
-        PeerError: the peer is not secured as the settings require.
         CredentialsRefused: it does not accept the API key, or the token.
         TokenUnavailable: there is no token to log in with.
         BrokerUnsupported: it is too old.

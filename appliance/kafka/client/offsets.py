@@ -39,11 +39,7 @@ class Bound(enum.Enum):
 async def list_offsets(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
 ) -> dict[Partition, int]:
-    """The offset of each partition at ``bound``; ``metadata`` says who leads them.
-
-    Raises:
-        BrokerBusy: a leader has moved; fetch metadata and ask again.
-    """
+    """The offset of each partition at ``bound``; ``metadata`` says who leads them."""
     offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
     raise_first(failures.values())
     return offsets
@@ -89,9 +85,6 @@ async def offsets_at(
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 
     None for a partition without such a record.
-
-    Raises:
-        BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
     offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
     raise_first(failures.values())

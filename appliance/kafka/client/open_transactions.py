@@ -42,11 +42,7 @@ class OpenTransaction:
 async def open_transactions(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
 ) -> dict[Partition, OpenTransaction]:
-    """The oldest open transaction of each partition with one, named as far as the brokers know it.
-
-    Raises:
-        Unreachable, BrokerBusy: a leader does not answer.
-    """
+    """The oldest open transaction of each partition with one, named as far as the brokers know it."""
     oldest: dict[Partition, OpenTransaction] = {}
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
@@ -108,11 +104,7 @@ def _open_in_each(response: DescribeProducersResponse) -> Iterator[tuple[Partiti
 
 
 async def transactional_ids(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, str]:
-    """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates.
-
-    Raises:
-        Unreachable, BrokerBusy, BrokerRefused: a broker that can be asked does not answer.
-    """
+    """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates."""
     wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
     found: dict[int, str] = {}
     for node in (await cluster.metadata([])).brokers if producer_ids else ():

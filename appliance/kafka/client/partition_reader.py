@@ -34,11 +34,7 @@ async def fetch_partition(
 
 
 def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
-    """The committed records from ``offset`` on, as far as memory allows, and the offset to continue from.
-
-    Raises:
-        BatchCorrupt: a batch is damaged.
-    """
+    """The committed records from ``offset`` on, as far as memory allows, and the offset to continue from."""
     batches, following = visible(fetched.records, fetched.aborted, offset, fetched.stable_end)
     records, room = list[Record](), LIMIT
     for data in batches:

@@ -111,10 +111,6 @@ async def require_led(cluster: Cluster, partitions: Mapping[str, int]) -> Metada
 
     Metadata names a leader before that broker has made the partition. A transaction that ends in between may occupy its
     transactional id for half a minute: brokers lose the answer to a WriteTxnMarkers with such a partition among others.
-
-    Raises:
-        BrokerBusy: not yet.
-        ApplianceError: as everywhere.
     """
     found = await cluster.metadata(list(partitions))
     for name, least in partitions.items():

@@ -46,11 +46,7 @@ def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceE
 
 
 def check(code: ErrorCode, doing: str) -> None:
-    """Raise the error of a code other than ``none``.
-
-    Raises:
-        Fenced, BrokerBusy, BrokerRefused: see ``failure``.
-    """
+    """Raise the error of a code other than ``none``."""
     if code is not ErrorCode.none:
         raise failure(code, doing)
 

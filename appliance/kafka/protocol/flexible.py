@@ -68,11 +68,7 @@ def read_text(data: memoryview, at: int) -> tuple[str, int]:
 
 
 def tags(data: memoryview, at: int) -> tuple[Mapping[int, memoryview], int]:
-    """The tagged fields at ``at`` by their tag, and the index behind them.
-
-    Raises:
-        IndexError, BatchCorrupt: as above.
-    """
+    """The tagged fields at ``at`` by their tag, and the index behind them."""
     count, at = read_unsigned(data, at)
     found = {}
     for _ in range(count):
@@ -84,11 +80,7 @@ def tags(data: memoryview, at: int) -> tuple[Mapping[int, memoryview], int]:
 
 
 def skip_tags(data: Buffer, at: int) -> int:
-    """The index behind the tagged fields at ``at``.
-
-    Raises:
-        IndexError, BatchCorrupt: as above.
-    """
+    """The index behind the tagged fields at ``at``."""
     if data[at] == 0:
         return at + 1
     return tags(memoryview(data), at)[1]

@@ -27,11 +27,7 @@ class Aborted(NamedTuple):
 
 
 def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[Batch]:
-    """The batches that hold committed records; markers and aborted batches are left out, by design.
-
-    Raises:
-        BatchCorrupt: a control batch without a readable marker.
-    """
+    """The batches that hold committed records; markers and aborted batches are left out, by design."""
     waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     dropping: set[int] = set()
     for batch in batches:
@@ -49,9 +45,6 @@ def visible(records: memoryview, aborted: Sequence[Aborted], position: int, stab
     """The batches with committed records in a Fetch from ``position``, and the offset to continue from.
 
     Markers only matter as ends of aborted transactions: without these, none of them is parsed.
-
-    Raises:
-        BatchCorrupt: as ``split`` and ``committed``.
     """
     if not aborted:
         return split_data(records, position, stable_end)
@@ -107,11 +100,7 @@ class EndedTransactions:
     _open: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     def take(self, batches: Iterable[Batch]) -> None:
-        """Add the following batches.
-
-        Raises:
-            BatchCorrupt: a control batch without a readable marker.
-        """
+        """Add the following batches."""
         for batch in batches:
             header = batch.header
             if header.attributes & CONTROL:

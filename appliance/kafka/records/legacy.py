@@ -26,11 +26,7 @@ _FRAME_HAS_SIZE = 0x08
 
 
 def convert(data: memoryview, offset: int, magic: int) -> Batch:
-    """One entry as a batch; ``offset`` is the entry's own, the last one inside when it is compressed.
-
-    Raises:
-        BatchCorrupt: the CRC does not fit, or the messages cannot be read.
-    """
+    """One entry as a batch; ``offset`` is the entry's own, the last one inside when it is compressed."""
     try:
         return placed(_messages(data, offset, magic), data[_ATTRIBUTES_AT] & CODEC_MASK)
     except Exception as error:  # each codec has errors of its own

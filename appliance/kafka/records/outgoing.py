@@ -62,11 +62,7 @@ class Outgoing:
 
 
 def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:
-    """The records of a batch with these source offsets.
-
-    Raises:
-        BatchCorrupt: the records do not decompress, or do not fit their lengths or their count.
-    """
+    """The records of a batch with these source offsets."""
     (whole,) = split(batch.data)
     records = zip(batch.offsets, unpack(whole, 0), strict=True)
     return [record._replace(offset=at) for at, record in records if at in wanted]
@@ -82,9 +78,6 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED, en
     """Turn the committed batches of one partition, offsets ``position`` to ``end``, into those to write, in order.
 
     ``limit`` is the destination topic's max.message.bytes.
-
-    Raises:
-        BatchCorrupt: a checksum or a record is wrong; the batches yielded before are correct.
     """
     wanted = range(position, end)
     run: list[Batch] = []

@@ -117,11 +117,7 @@ BEGINNINGS = {
 def replicator_link(
     name: str, values: Mapping[str, str], source: str, destination: str
 ) -> tuple[ImportedLink, tuple[Outcome, ...]]:
-    """The link, and the outcome for each key of the file ``name``; ``source`` "" chooses the cluster's name.
-
-    Raises:
-        SettingsError: it is no connector of Replicator.
-    """
+    """The link, and the outcome for each key of the file ``name``; ``source`` "" chooses the cluster's name."""
     if "src.kafka.bootstrap.servers" not in values:
         raise SettingsError([f"{name}: src.kafka.bootstrap.servers: missing: is it a connector of Replicator?"])
     ledger = Ledger()

@@ -60,11 +60,7 @@ class _Direction:
 
 
 def mirror_maker_links(name: str, values: Mapping[str, str]) -> tuple[tuple[ImportedLink, ...], tuple[Outcome, ...]]:
-    """The links, and the outcome for each key of the file ``name``.
-
-    Raises:
-        SettingsError: it has no enabled direction.
-    """
+    """The links, and the outcome for each key of the file ``name``."""
     clusters = [cluster for cluster in re.split(r"\s*,\s*", values.get(CLUSTERS, "").strip()) if cluster]
     if not clusters:
         raise SettingsError([f"{name}: clusters: missing: expected clusters = A, B, or a MirrorSourceConnector"])
@@ -207,11 +203,7 @@ _OTHERS = {"emit.heartbeats.enabled": "false", "emit.checkpoints.enabled": "fals
 
 
 def links_of_either(name: str, values: Mapping[str, str]) -> tuple[tuple[ImportedLink, ...], tuple[Outcome, ...]]:
-    """The links, and the outcome for each key of the file ``name``, of a connector or of dedicated mode.
-
-    Raises:
-        SettingsError: it is a connector that copies no records, or has no enabled direction.
-    """
+    """The links, and the outcome for each key of the file ``name``, of a connector or of dedicated mode."""
     if CLUSTERS in values or not {_CLASS, "source.cluster.alias"} & values.keys():
         return mirror_maker_links(name, values)
     if (kind := values.get(_CLASS, _COPIES).strip()).rpartition(".")[2] != _COPIES:

@@ -27,11 +27,7 @@ class Properties:
 
 
 def read_properties(name: str, content: bytes) -> Properties:
-    """The properties in ``content``, in the grammar and the encoding of java.util.Properties.
-
-    Raises:
-        SettingsError: Java would not read it either.
-    """
+    """The properties in ``content``, in the grammar and the encoding of java.util.Properties."""
     try:
         pairs = javaproperties.loads(content, object_pairs_hook=list)
     except javaproperties.InvalidUEscapeError as error:
@@ -40,11 +36,7 @@ def read_properties(name: str, content: bytes) -> Properties:
 
 
 def read_connector(name: str, content: bytes) -> Properties:
-    """The configuration of a connector: JSON, with or without the connector's name around it, or properties.
-
-    Raises:
-        SettingsError: it is neither.
-    """
+    """The configuration of a connector: JSON, with or without the connector's name around it, or properties."""
     if _STRIMZI.search(content):
         how = "give what its Connect answers to GET /connectors/A->B.MirrorSourceConnector (docs/migrating.md)"
         raise SettingsError([f"{name}: a KafkaMirrorMaker2 of Strimzi, which is not read: {how}"])

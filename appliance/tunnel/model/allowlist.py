@@ -81,7 +81,6 @@ def check_endpoint(target: Target, addresses: Sequence[str], settings: TunnelSet
 
     Raises:
         BrokerNotAllowed: it isn't on the list.
-        NameUnresolved: one of its addresses is no endpoint's: the resolver is not our shim, or has other settings.
     """
     if not settings.allowed.allows(target):
         raise BrokerNotAllowed(f"{target}: {why_refused(settings.allowed, target)}: {VARIABLES}")

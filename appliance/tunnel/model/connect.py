@@ -92,7 +92,6 @@ class ConnectServer:
         """The target, once all of the head is here; ``data`` is empty when the client has ended its direction.
 
         Raises:
-            PeerError: this is no CONNECT as our client sends it.
             TargetRefused: the target is an address instead of a name.
         """
         self._received += data
@@ -140,11 +139,7 @@ class ConnectClient:
         return (self._http.send(head) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
 
     def receive(self, data: bytes) -> Answer | None:
-        """The answer, once all of its head is here; ``data`` is empty when the server has ended its direction.
-
-        Raises:
-            PeerError: this is no answer to a CONNECT.
-        """
+        """The answer, once all of its head is here; ``data`` is empty when the server has ended its direction."""
         try:
             self._http.receive_data(data)
             event = self._http.next_event()

@@ -46,7 +46,6 @@ class SshCarrier:
 
         Raises:
             SshUnreachable, NoSshServer, HostKeyDiffers, LoginRefused: as they say.
-            SettingsError: a key file is not what it has to be.
         """
         await self._connection()
 
@@ -55,8 +54,6 @@ class SshCarrier:
 
         Raises:
             ForwardRefused: the SSH server does not forward there.
-            TimedOut, Unreachable: it does not reach the tunnel server, or the SSH connection is lost.
-            ApplianceError: as ``login``.
         """
         connection = await self._connection()
         protocol, seconds = make(), self._timeouts.dial

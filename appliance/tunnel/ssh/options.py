@@ -65,11 +65,7 @@ _T = TypeVar("_T")
 
 
 def client_options(settings: SshSettings, timeouts: Timeouts) -> asyncssh.SSHClientConnectionOptions:
-    """The options of a login, with the keys that are in the files now.
-
-    Raises:
-        SettingsError: a file is not what it has to be.
-    """
+    """The options of a login, with the keys that are in the files now."""
     user = settings.login.user
     asyncssh.set_log_level(logging.CRITICAL)  # its errors come as exceptions, and are logged in our words
     _name_this_user(user)

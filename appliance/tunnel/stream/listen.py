@@ -115,9 +115,6 @@ async def listen(
         at: the address and port.
         make: the protocol of one connection.
         admits: True if one more connection from an address may become one.
-
-    Raises:
-        SettingsError: it cannot be had.
     """
     host = at.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

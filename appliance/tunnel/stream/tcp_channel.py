@@ -223,11 +223,6 @@ async def dial(hosts: Sequence[str], port: int, seconds: float, make: Callable[[
     """Connect to the first of ``hosts`` that answers, all of them within ``seconds``.
 
     Each host gets an equal share of the remaining time, so that a silent one does not use up that of the others.
-
-    Raises:
-        TimedOut: the last of them did not answer in time.
-        OutOfDescriptors: this process is out of them.
-        Unreachable: it refused, or there is none.
     """
     clock = asyncio.get_running_loop().time
     end = clock() + seconds

@@ -45,8 +45,6 @@ class TlsChannel(TcpChannel):
         Raises:
             IdentityRefused: one end does not accept the other's certificate.
             HelloUnanswered: the other end closed without an answer.
-            PeerError: the other end does not speak TLS 1.3.
-            Unreachable: it closed, or took longer than ``seconds``.
         """
         try:
             async with asyncio.timeout(seconds):

@@ -25,11 +25,7 @@ _RECORD_MAX, _MOST = 2**18, 2**22
 
 
 def header_lists(made: Fields, rows: Integers) -> pa.ListArray:
-    """The headers of each record, for ``rows`` that have each record once, in order; empty in other rows.
-
-    Raises:
-        RecordMisfit: they do not fit their record's length.
-    """
+    """The headers of each record, for ``rows`` that have each record once, in order; empty in other rows."""
     counts, names, values = _headers(made)
     flat = np.arange(len(names.begins))
     keys = binary(made.data, Places(names.begins, names.ends, np.zeros(len(flat), np.bool_)), flat)
@@ -47,11 +43,7 @@ def opaque_headers(made: Fields, rows: Integers) -> pa.BinaryArray:
 
 
 def check_headers(made: Fields) -> None:
-    """Check what ``header_lists`` checks while it reads headers.
-
-    Raises:
-        RecordMisfit: as there.
-    """
+    """Check what ``header_lists`` checks while it reads headers."""
     if not _are_none(made).all():
         _headers(made)
 
@@ -98,11 +90,7 @@ def _headers(made: Fields) -> tuple[Integers, Places, Places]:
 
 
 def _one_by_one(data: Bytes, at: int, end: int, count: int, record: int) -> list[tuple[int, int, int, int, bool]]:
-    """The places of one record's names and values.
-
-    Raises:
-        RecordMisfit, BatchCorrupt: they do not fit the record's length, or one is longer than any number.
-    """
+    """The places of one record's names and values."""
     view, found = data.data, []
     for _ in range(count):
         size, begin = read_varint(view, at)

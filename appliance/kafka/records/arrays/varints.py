@@ -25,11 +25,7 @@ class VarintTooLong(ValueError):
 
 
 def read(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
-    """The numbers at these places, and the places behind them; ``BYTES_MAX`` bytes have to follow each place.
-
-    Raises:
-        VarintTooLong: one is longer than any 64-bit number.
-    """
+    """The numbers at these places, and the places behind them; ``BYTES_MAX`` bytes have to follow each place."""
     byte = data[at]
     raw, behind, shift = (byte & ~np.uint8(_MORE)).astype(np.uint64), at + 1, _BITS
     open_ = np.flatnonzero(byte >= _MORE)
