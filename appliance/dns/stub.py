@@ -60,10 +60,10 @@ async def system_addresses(host: str) -> tuple[str, ...]:
         return (host,)
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answers = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         failure = Unreachable if error.errno == socket.EAI_AGAIN else NameUnresolved
         raise failure(f"the system's resolver has no address for {host}: {error.strerror}") from error
     except ValueError as error:
         raise NameUnresolved(f"{host} cannot be a host name: {error}") from error
-    return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
+    return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in answers))

@@ -183,8 +183,8 @@ class BrokerChecks:
         if self.logs_in:
             try:
                 async with asyncio.timeout(METADATA_SECONDS):
-                    known = await self.cluster.metadata([])
-                return tuple(dict.fromkeys([*known.brokers.values(), *named])), "live metadata"
+                    metadata = await self.cluster.metadata([])
+                return tuple(dict.fromkeys([*metadata.brokers.values(), *named])), "live metadata"
             except (ApplianceError, TimeoutError):
                 pass  # the steps that follow say why
         return named, f"{self._settings.variable('BROKER_SERVERS')} alone, the cluster tells nothing"

@@ -52,10 +52,10 @@ class AclRights:
     async def read(self) -> Finding:
         """Check that the source lists its ACLs."""
         try:
-            found = await topic_acls(self.source)
+            acls = await topic_acls(self.source)
         except BrokerRefused as error:
             return _refused(error)
-        return passed(f"{len(found)} ACLs of topics")
+        return passed(f"{len(acls)} ACLs of topics")
 
     async def write(self) -> Finding:
         """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed."""
@@ -119,8 +119,8 @@ class FailbackRights:
     async def examine(self) -> Finding:
         """Name the rights that are missing; they may be granted later."""
         names = [topic.name for topic in self._topics.matching[:TOPICS_MAX]]
-        found = await permitted(self._source, names)
-        refused = [name for name in names if AclOperation.WRITE not in found.get(name, {AclOperation.WRITE})]
+        rights = await permitted(self._source, names)
+        refused = [name for name in names if AclOperation.WRITE not in rights.get(name, {AclOperation.WRITE})]
         lacks = [f"WRITE on {some(refused)}"] if refused else []
         lacks += await self._lacks_for_positions()
         lacks += [f"READ on groups {some(groups)}"] if (groups := await self._groups.refused(self._source)) else []

@@ -63,8 +63,8 @@ class TrialWrite:
             return warning(f"whether records are acknowledged is not known: {error}", delete if there else remedy)
 
     async def _remove(self) -> None:
-        known = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
-        await delete_topics(self._cluster, {self._topic: known.id if known else NOWHERE})
+        topic = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
+        await delete_topics(self._cluster, {self._topic: topic.id if topic else NOWHERE})
 
     async def _make(self, new: NewTopic) -> None:
         """Make it, once its predecessor, or that of another doctor, is gone: only what we made is ours to delete."""

@@ -197,9 +197,9 @@ async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
         return NO_PATTERN
     if settings.broker_networks:
         return passed(f"bounded by TUNNEL_BROKER_NETWORKS={','.join(map(str, settings.broker_networks))}")
-    known = await known_names(settings.allowed, resolve, _random_label(), [settings.server.host])
-    if known:
-        return warning("; ".join(map(str, known)), remedy(known[0].pattern))
+    names = await known_names(settings.allowed, resolve, _random_label(), [settings.server.host])
+    if names:
+        return warning("; ".join(map(str, names)), remedy(names[0].pattern))
     return passed("no name that was made up has an address")
 
 

@@ -61,17 +61,17 @@ def _options(command: argparse.ArgumentParser) -> None:
 async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Write the folders and print the outcomes."""
     name, origin = str(parsed.file), "MirrorMaker 2"
-    found = read_connector(name, _content(parsed.file))
+    properties = read_connector(name, _content(parsed.file))
     if parsed.program == "mm2":
-        links, outcomes = links_of_either(name, found.values)
+        links, outcomes = links_of_either(name, properties.values)
     else:
         origin = "Confluent Replicator"
-        link, outcomes = replicator_link(name, found.values, parsed.source, parsed.destination)
+        link, outcomes = replicator_link(name, properties.values, parsed.source, parsed.destination)
         links = (link,)
     faults = {link.folder: _faults(link) for link in links}
     texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
     write_folders(parsed.out, texts)
-    say(*_links(parsed.out, links, faults), *_outcomes(found, outcomes), "", *_NEXT.splitlines())
+    say(*_links(parsed.out, links, faults), *_outcomes(properties, outcomes), "", *_NEXT.splitlines())
     return 0
 
 
@@ -114,11 +114,11 @@ def _links(out: Path, links: Sequence[ImportedLink], faults: dict[str, tuple[str
         yield from (["  to fill in or to change:", *(f"    {fault}" for fault in wanted)] if wanted else [])
 
 
-def _outcomes(found: Properties, outcomes: Sequence[Outcome]) -> Iterable[str]:
+def _outcomes(properties: Properties, outcomes: Sequence[Outcome]) -> Iterable[str]:
     for verdict in Verdict:
         lines = [f"  {outcome}" for outcome in outcomes if outcome.verdict is verdict]
         yield from (["", f"{verdict.capitalize()}:", *lines] if lines else [])
-    for key in found.repeated:
+    for key in properties.repeated:
         yield f"  {key}: given more than once, of which the last counts, as in Java"
 
 

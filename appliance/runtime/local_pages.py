@@ -50,7 +50,7 @@ async def whole_body(answer: aiohttp.ClientResponse, most: int) -> bytes:
 def json_object(body: bytes) -> dict[str, Any]:
     """The JSON object of a body; empty if it is none."""
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

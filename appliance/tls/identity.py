@@ -138,15 +138,15 @@ class Identity:
         context, leaf = self._context(credentials), _leaf(credentials)
         self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
 
-    def refused(self, known: Known) -> None:
-        """One end refused the other with ``known``: if there is another secret, use that next."""
-        if self.believes_previous and known.tokens is self.known.tokens:
+    def refused(self, keys: Known) -> None:
+        """One end refused the other with ``keys``: if there is another secret, use that next."""
+        if self.believes_previous and keys.tokens is self.known.tokens:
             self._known.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
-    def believed(self, known: Known) -> None:
-        """Both ends accepted each other with ``known``: if that is the new secret, drop the previous one."""
-        if self.believes_previous and known.tokens is self._newest:
+    def believed(self, keys: Known) -> None:
+        """Both ends accepted each other with ``keys``: if that is the new secret, drop the previous one."""
+        if self.believes_previous and keys.tokens is self._newest:
             self._known = [each for each in self._known if each.tokens is self._newest]
             log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 

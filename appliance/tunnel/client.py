@@ -210,21 +210,21 @@ class TunnelClient:
 
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved its identity."""
-        known = self._identity.known
+        keys = self._identity.known
         with self.counters.dials.timed():
-            far = await self._dialler.dial(lambda: client_channel(known))
+            far = await self._dialler.dial(lambda: client_channel(keys))
         try:
             with self.counters.handshakes.timed():
                 self._identity.check(await far.handshake(self._timeouts.handshake))
         except ApplianceError as error:
             if isinstance(error, IdentityRefused):
-                self._identity.refused(known)
+                self._identity.refused(keys)
             self._connections.start(far, far.finish(self._timeouts.last_word), "last word to the tunnel server")
             raise
         except BaseException:
             far.reset()
             raise
-        self._identity.believed(known)
+        self._identity.believed(keys)
         return far
 
     async def _connect(self, far: TlsChannel, target: Target) -> bool:

@@ -70,13 +70,13 @@ class TlsProbe:
             HelloUnanswered: it does not accept our first flight.
             IdentityRefused: it has no certificate of this link's source.
         """
-        known = self._identity.known
-        channel, self._dialled = self._dialled or await self._dial(known), None
+        keys = self._identity.known
+        channel, self._dialled = self._dialled or await self._dial(keys), None
         try:
             self._greeted = await self._check(channel)
         except IdentityRefused:
-            self._identity.refused(known)
-            if self._identity.known is known:
+            self._identity.refused(keys)
+            if self._identity.known is keys:
                 raise
             self._greeted = await self._check(await self._dial(self._identity.known))
 
@@ -118,8 +118,8 @@ class TlsProbe:
                 await channel.finish(self._timeouts.last_word)
         self._dialled = self._greeted = None
 
-    async def _answers(self, known: Known, ahead: float) -> bool:
-        channel = await self._dial(known, ahead)
+    async def _answers(self, keys: Known, ahead: float) -> bool:
+        channel = await self._dial(keys, ahead)
         try:
             await channel.handshake(self._timeouts.handshake)
         except HelloUnanswered:
@@ -143,5 +143,5 @@ class TlsProbe:
             raise
         return channel
 
-    async def _dial(self, known: Known, ahead: float = 0.0) -> TlsChannel:
-        return await self._dialler.dial(lambda: client_channel(known, ahead))
+    async def _dial(self, keys: Known, ahead: float = 0.0) -> TlsChannel:
+        return await self._dialler.dial(lambda: client_channel(keys, ahead))

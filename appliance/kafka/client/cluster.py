@@ -141,8 +141,8 @@ class KafkaCluster:
 
         A broker that answers may be cut off from the others, and return outdated metadata.
         """
-        known = {target for target, purpose in self._connections if purpose == "control"}
-        open_now = [t for t in known if self._connections[(t, "control")].open]
+        targets = {target for target, purpose in self._connections if purpose == "control"}
+        open_now = [t for t in targets if self._connections[(t, "control")].open]
         others = [*self._brokers.values()]
         random.shuffle(open_now)
         random.shuffle(others)

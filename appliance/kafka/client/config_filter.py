@@ -112,38 +112,38 @@ class ConfigFilter:
 
     async def fit(self, topics: Sequence[NewTopic]) -> Made:
         """Ask the cluster for the result of ``make``, without making anything."""
-        made = Made()
+        result = Made()
         wanted = {topic.name: topic for topic in await self._kept_in_sync(topics)}
         waiting = list(wanted.values())
         while waiting:
             asked = [_with(topic, self._not_refused(topic.configs)) for topic in waiting]
-            refused = await self._ask(asked, made)
-            waiting = await self._without_the_hopeless([topic for topic in asked if topic.name in refused], made)
+            refused = await self._ask(asked, result)
+            waiting = await self._without_the_hopeless([topic for topic in asked if topic.name in refused], result)
             if waiting:
                 # The settings refused for the first one are left out of all the others before they are tried again.
                 first = waiting.pop(0)
-                made.topics.append(await self._search(first))
-        made.failures = {name: made.failures[name] for name in wanted if name in made.failures}
-        for topic in made.topics:
+                result.topics.append(await self._search(first))
+        result.failures = {name: result.failures[name] for name in wanted if name in result.failures}
+        for topic in result.topics:
             if left_out := self._left_out(wanted[topic.name].configs, topic.configs):
-                made.left_out[topic.name] = left_out
-        return made
+                result.left_out[topic.name] = left_out
+        return result
 
-    async def _ask(self, topics: Sequence[NewTopic], made: Made) -> dict[str, BrokerRefused]:
+    async def _ask(self, topics: Sequence[NewTopic], result: Made) -> dict[str, BrokerRefused]:
         """Ask for topics as they are, note the outcome, and return those with refused settings."""
         answer = await create_topics(self._cluster, topics, validate_only=True) if topics else Created()
-        made.topics += [topic for topic in topics if topic.name in answer.made]
-        made.there |= answer.there
+        result.topics += [topic for topic in topics if topic.name in answer.made]
+        result.there |= answer.there
         refused = _about_settings(answer.failures)
-        made.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
+        result.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
         return refused
 
-    async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:
+    async def _without_the_hopeless(self, topics: Sequence[NewTopic], result: Made) -> list[NewTopic]:
         """The topics that are accepted with their required settings alone; notes the errors of the others."""
         required = {topic.name: _with(topic, topic.required) for topic in topics}
         refused = await self._ask(list(required.values()), alone := Made())
-        made.there |= alone.there
-        made.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
+        result.there |= alone.there
+        result.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
         taken = {topic.name for topic in alone.topics}
         return [topic for topic in topics if topic.name in taken]
 

@@ -234,8 +234,8 @@ def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
 
 def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
     count, at = read_unsigned(view, at)
-    found = []
+    transactions = []
     for _ in range(count - 1):
-        found.append(Aborted(*_ABORTED.unpack_from(view, at)))
+        transactions.append(Aborted(*_ABORTED.unpack_from(view, at)))
         at = skip_tags(view, at + _ABORTED.size)
-    return tuple(found), at
+    return tuple(transactions), at

@@ -126,10 +126,10 @@ def _committed(
 ) -> Iterator[tuple[Partition, Commit]]:
     for topic in topics:
         name = str(topic.name)
-        for found in topic.partitions:
-            if found.error_code is ErrorCode.none and found.committed_offset >= 0:
-                commit = Commit(int(found.committed_offset), found.metadata or "", int(found.committed_leader_epoch))
-                yield Partition(name, int(found.partition_index)), commit
+        for each in topic.partitions:
+            if each.error_code is ErrorCode.none and each.committed_offset >= 0:
+                commit = Commit(int(each.committed_offset), each.metadata or "", int(each.committed_leader_epoch))
+                yield Partition(name, int(each.partition_index)), commit
 
 
 def always() -> bool:

@@ -79,8 +79,8 @@ async def _listed_by(cluster: Cluster, node: int) -> list[Group] | ApplianceErro
     except ApplianceError as error:
         return error
     return [
-        Group(str(found.group_id), node, found.group_state, (found.group_type or _CLASSIC).lower())
-        for found in answer.groups
+        Group(str(group.group_id), node, group.group_state, (group.group_type or _CLASSIC).lower())
+        for group in answer.groups
     ]
 
 

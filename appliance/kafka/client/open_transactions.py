@@ -60,9 +60,9 @@ async def open_transactions(
     return {partition: _with_name(found, names) for partition, found in oldest.items()}
 
 
-def _with_name(found: OpenTransaction, names: Mapping[int, OpenTransaction]) -> OpenTransaction:
-    name = names.get(found.producer_id)
-    return replace(found, transactional_id=name.transactional_id, began=name.began) if name else found
+def _with_name(transaction: OpenTransaction, names: Mapping[int, OpenTransaction]) -> OpenTransaction:
+    name = names.get(transaction.producer_id)
+    return replace(transaction, transactional_id=name.transactional_id, began=name.began) if name else transaction
 
 
 async def open_since(
@@ -95,25 +95,25 @@ def _open_in_each(response: DescribeProducersResponse) -> Iterator[tuple[Partiti
     """Each partition, its error, and the first offset and producer id of each open transaction."""
     for topic in response.topics:
         for partition in topic.partitions:
-            found = [
+            transactions = [
                 (int(producer.current_txn_start_offset), int(producer.producer_id))
                 for producer in partition.active_producers
                 if producer.current_txn_start_offset >= 0
             ]
-            yield Partition(str(topic.name), int(partition.partition_index)), partition.error_code, found
+            yield Partition(str(topic.name), int(partition.partition_index)), partition.error_code, transactions
 
 
 async def transactional_ids(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, str]:
     """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates."""
     wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
-    found: dict[int, str] = {}
+    ids: dict[int, str] = {}
     for node in (await cluster.metadata([])).brokers if producer_ids else ():
         broker = await cluster.broker(node)
         if offers(broker.offered, ListTransactionsRequest):
             listed = await broker.call(wanted, ListTransactionsResponse)
             check(listed.error_code, "list transactions")
-            found |= {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
-    return found
+            ids |= {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
+    return ids
 
 
 async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:

@@ -70,9 +70,12 @@ def _require(coordinator: Connection, request: type[RequestPayload]) -> None:
 
 def _starts(topics: Sequence[DescribeShareGroupOffsetsResponseTopic]) -> Iterator[tuple[Partition, Commit]]:
     for topic in topics:
-        for found in topic.partitions:
-            if found.error_code is ErrorCode.none and found.start_offset >= 0:
-                yield Partition(str(topic.topic_name), int(found.partition_index)), Commit(int(found.start_offset))
+        for each in topic.partitions:
+            if each.error_code is ErrorCode.none and each.start_offset >= 0:
+                yield (
+                    Partition(str(topic.topic_name), int(each.partition_index)),
+                    Commit(int(each.start_offset)),
+                )
 
 
 async def alter_starts(

@@ -177,11 +177,11 @@ def _sign(cluster: ClusterSettings) -> tuple[str, int]:
         def load(self) -> Any:
             if cluster.api_key:
                 return Credentials(cluster.api_key, cluster.api_secret.reveal())
-            found = Session().get_credentials()
-            if found is None:
+            credentials = Session().get_credentials()
+            if credentials is None:
                 names = f"{cluster.variable('API_KEY')} and {cluster.variable('API_SECRET')}"
                 raise TokenUnavailable(f"{cluster.login}: no AWS credentials are found here: set {names}, or AWS's own")
-            return found
+            return credentials
 
     try:
         text, expires = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(cluster.region, Found())

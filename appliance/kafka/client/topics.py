@@ -112,14 +112,14 @@ async def require_led(cluster: Cluster, partitions: Mapping[str, int]) -> Metada
     Metadata names a leader before that broker has made the partition. A transaction that ends in between may occupy its
     transactional id for half a minute: brokers lose the answer to a WriteTxnMarkers with such a partition among others.
     """
-    found = await cluster.metadata(list(partitions))
+    metadata = await cluster.metadata(list(partitions))
     for name, least in partitions.items():
-        topic = found.topics.get(name)
+        topic = metadata.topics.get(name)
         if topic is None or len(topic.leaders) < max(least, 1) or NOBODY in topic.leaders:
             raise BrokerBusy(f"{name} has not all its leaders yet", "LEADER_NOT_AVAILABLE")
-    every = [partition for name in partitions for partition in found.topics[name].partitions]
-    await list_offsets(cluster, found, every, Bound.END)
-    return found
+    every = [partition for name in partitions for partition in metadata.topics[name].partitions]
+    await list_offsets(cluster, metadata, every, Bound.END)
+    return metadata
 
 
 async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
@@ -158,8 +158,8 @@ def _deletable(topic: tuple[str, uuid.UUID]) -> DeleteTopicState:
 async def _until_gone(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
     deadline = loop_seconds() + _TIMEOUT
     while True:
-        known = (await cluster.metadata(list(topics))).topics
-        shown = sorted(name for name, topic_id in topics.items() if name in known and known[name].id == topic_id)
+        present = (await cluster.metadata(list(topics))).topics
+        shown = sorted(name for name, topic_id in topics.items() if name in present and present[name].id == topic_id)
         if not shown:
             return
         if loop_seconds() > deadline:
@@ -179,5 +179,5 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 async def hidden_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
     """The topics, existing or not, that the API key may not Describe."""
-    known = (await cluster.metadata(list(names))).topics if names else {}
-    return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}
+    topics = (await cluster.metadata(list(names))).topics if names else {}
+    return {name for name, topic in topics.items() if topic.error is ErrorCode.topic_authorization_failed}

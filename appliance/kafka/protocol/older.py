@@ -58,8 +58,8 @@ def of_version(message: type[Any], version: int) -> type[Any]:
 
 @functools.cache
 def _named(module: str, name: str) -> type[Any]:
-    found: type[Any] = getattr(importlib.import_module(module), name)
-    return found
+    kind: type[Any] = getattr(importlib.import_module(module), name)
+    return kind
 
 
 def as_type(message: Any, target: type[Any]) -> Any:

@@ -104,10 +104,11 @@ class EndedTransactions:
         for batch in batches:
             header = batch.header
             if header.attributes & CONTROL:
-                held = self._open.pop(header.producer_id, None)
-                if held is not None and marker(batch) != ABORT:  # compaction empties a marker after its aborted records
+                span = self._open.pop(header.producer_id, None)
+                # Compaction empties a marker after its aborted records.
+                if span is not None and marker(batch) != ABORT:
                     ids = header.producer_id, header.producer_epoch
-                    first, last, began = held
+                    first, last, began = span
                     self.found.append(EndedTransaction(*ids, first, last, header.base_offset, began, _time(batch)))
             elif header.attributes & TRANSACTIONAL and header.records:
                 first, _, began = self._open.get(header.producer_id, (header.base_offset, 0, _time(batch)))

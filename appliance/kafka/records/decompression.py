@@ -70,17 +70,17 @@ def _too_large(limit: int) -> ValueError:
 def inflate(data: bytes, limit: int = LIMIT) -> bytes:
     """The bytes of a stream of zlib's."""
     stream = zlib.decompressobj()
-    found = stream.decompress(data, limit)
+    plain = stream.decompress(data, limit)
     if not stream.eof:
         raise _too_large(limit)
-    return found
+    return plain
 
 
 def _gzip(data: memoryview, limit: int) -> bytes:
-    found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
-    if len(found) > limit:
+    plain = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
+    if len(plain) > limit:
         raise _too_large(limit)
-    return found
+    return plain
 
 
 def _snappy(data: memoryview, limit: int) -> bytes:

@@ -57,8 +57,8 @@ class Outgoing:
 
     def refused(self, number: int | None) -> range:
         """The source offset of its record of this number; without one, from its first to its last record."""
-        found = self.offsets[slice(number, None if number is None else number + 1)] or self.offsets
-        return range(found[0], found[-1] + 1)
+        offsets = self.offsets[slice(number, None if number is None else number + 1)] or self.offsets
+        return range(offsets[0], offsets[-1] + 1)
 
 
 def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:

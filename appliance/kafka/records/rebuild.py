@@ -168,8 +168,8 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
 
 
 def _records(batches: Sequence[Batch], wanted: range, limit: int) -> list[Record]:
-    found = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
-    return [record for records in found for record in records if record.offset < wanted.stop]
+    unpacked = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
+    return [record for records in unpacked for record in records if record.offset < wanted.stop]
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:

@@ -167,7 +167,7 @@ def headers(record_body: bytes) -> dict[str, bytes | None]:
 
 def fields_of(record_body: bytes) -> tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]:
     """The key, the value and the headers in a record's bytes."""
-    found: list[tuple[bytes, bytes | None]] = []
+    headers: list[tuple[bytes, bytes | None]] = []
     try:
         key, at = _read_nullable(record_body, 0)
         value, at = _read_nullable(record_body, at)
@@ -175,10 +175,10 @@ def fields_of(record_body: bytes) -> tuple[bytes | None, bytes | None, list[tupl
         for _ in range(count):
             name, at = _read_nullable(record_body, at)
             content, at = _read_nullable(record_body, at)
-            found.append((name or b"", content))
+            headers.append((name or b"", content))
     except IndexError as error:
         raise BatchCorrupt("a record ends within its headers") from error
-    return key, value, found
+    return key, value, headers
 
 
 def _nullable(data: bytes | None) -> bytes:

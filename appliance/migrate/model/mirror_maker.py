@@ -127,14 +127,14 @@ class _Reading:
     def _connector_keys(self, key: str) -> list[str]:
         """The keys of the file for a key of the connectors, the most important first; old names count last."""
         names = [key, *(old for old, new in OLD_NAMES.items() if new == key)]
-        found = [prefix + name for name in names for prefix in (self._direction.prefix, "")]
+        keys = [prefix + name for name in names for prefix in (self._direction.prefix, "")]
         ends = {"source.cluster.alias": self._direction.source, "target.cluster.alias": self._direction.target}
-        return [found[0], f"{ends[key]}.alias", *found[1:]] if key in ends else found
+        return [keys[0], f"{ends[key]}.alias", *keys[1:]] if key in ends else keys
 
     def _any_true(self, *keys: str) -> bool:
-        found = (next((k for k in self._connector_keys(key) if k in self._values), None) for key in keys)
-        given = zip(keys, found, strict=True)
-        return any(_is_true(DEFAULTS.get(key, "") if name is None else self._values[name]) for key, name in given)
+        names = (next((k for k in self._connector_keys(key) if k in self._values), None) for key in keys)
+        pairs = zip(keys, names, strict=True)
+        return any(_is_true(DEFAULTS.get(key, "") if name is None else self._values[name]) for key, name in pairs)
 
     def _apply(self, name: str, rule: Rule, keys: Sequence[str], default: str | None = None) -> None:
         """Apply a rule to the first of these keys in the file, else to the default of the one that is called so."""
@@ -211,7 +211,7 @@ def links_of_either(name: str, values: Mapping[str, str]) -> tuple[tuple[Importe
     source, target = (values.get(f"{end}.cluster.alias", "").strip() or end for end in ("source", "target"))
     before = f"{source}->{target}."
     added = {CLUSTERS: f"{source}, {target}", f"{before}enabled": "true", **_OTHERS}
-    given = {before + key: value for key, value in values.items()}
-    links, outcomes = mirror_maker_links(name, added | given)
-    told = [outcome for outcome in outcomes if outcome.key in given or outcome.key not in added]
-    return links, tuple(replace(outcome, key=outcome.key.removeprefix(before)) for outcome in told)
+    prefixed = {before + key: value for key, value in values.items()}
+    links, outcomes = mirror_maker_links(name, added | prefixed)
+    used = [outcome for outcome in outcomes if outcome.key in prefixed or outcome.key not in added]
+    return links, tuple(replace(outcome, key=outcome.key.removeprefix(before)) for outcome in used)

@@ -227,9 +227,9 @@ async def dial(hosts: Sequence[str], port: int, seconds: float, make: Callable[[
     clock = asyncio.get_running_loop().time
     end = clock() + seconds
     failure = Unreachable("no address to dial")
-    for left, host in zip(range(len(hosts), 0, -1), hosts, strict=True):
+    for hosts_left, host in zip(range(len(hosts), 0, -1), hosts, strict=True):
         try:
-            return await _dial_one(host, port, (end - clock()) / left, make)
+            return await _dial_one(host, port, (end - clock()) / hosts_left, make)
         except Unreachable as error:
             failure = error
     raise failure

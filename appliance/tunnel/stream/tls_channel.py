@@ -117,6 +117,6 @@ class TlsChannel(TcpChannel):
             super().send(ciphertext)
 
 
-def client_channel(known: Known, ahead: float = 0.0) -> TlsChannel:
-    """A client's channel, whose first flight proves the ``known`` secret, by a clock ``ahead`` seconds fast."""
-    return TlsChannel(known.context, wire=ClientWire(known.tokens, epoch_seconds() + ahead))
+def client_channel(keys: Known, ahead: float = 0.0) -> TlsChannel:
+    """A client's channel, whose first flight proves the ``keys`` secret, by a clock ``ahead`` seconds fast."""
+    return TlsChannel(keys.context, wire=ClientWire(keys.tokens, epoch_seconds() + ahead))

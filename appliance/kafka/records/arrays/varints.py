@@ -42,14 +42,14 @@ def read(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
 def sizes(numbers: Integers) -> Integers:
     """The number of bytes that each takes."""
     raw = _zigzag(numbers)
-    found = np.ones(len(raw), np.int64)
+    lengths = np.ones(len(raw), np.int64)
     rest = int(raw.max(initial=0)) >> _BITS
     for number in range(1, BYTES_MAX):
         if not rest:
             break
-        found += raw >= np.uint64(1 << _BITS * number)
+        lengths += raw >= np.uint64(1 << _BITS * number)
         rest >>= _BITS
-    return found
+    return lengths
 
 
 def written(numbers: Integers) -> pa.BinaryArray:
