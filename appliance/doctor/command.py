@@ -23,7 +23,7 @@ from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
 from appliance.tables import show
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 
 
 class _Examined(Protocol):

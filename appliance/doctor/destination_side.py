@@ -27,7 +27,7 @@ from appliance.settings.values import Route, Settings, Side
 from appliance.sql.model.statement import Statement
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_endpoint
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.probe import TlsProbe
 
 _GATEWAY = "`appliance destination` on this VM"

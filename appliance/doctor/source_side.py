@@ -22,7 +22,7 @@ from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, Settings, Side
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_target, dialable
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.probe import TlsProbe
 from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 

@@ -11,8 +11,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import LEAST_IN_SYNC, write_limits
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.fetch import FetchLimits
-from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.produce import append
 from appliance.kafka.client.topics import NewTopic, delete_topics, require_led
 from appliance.kafka.client.transactions import Producer, init_producer_id

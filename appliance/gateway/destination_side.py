@@ -21,7 +21,7 @@ from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.limits.connection_limit import raise_fd_limit
 from appliance.tunnel.model.allowlist import check_endpoint
-from appliance.tunnel.model.timeouts import DRAIN_SECONDS
+from appliance.tunnel.model.connect import DRAIN_SECONDS
 from appliance.tunnel.stream.jams import reset_jammed
 
 log = logging.getLogger("appliance.gateway")

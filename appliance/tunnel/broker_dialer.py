@@ -13,7 +13,7 @@ from appliance.settings.values import TunnelSettings
 from appliance.tunnel.limits.connection_limit import FD_REMEDY
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.model.allowlist import check_target, dialable
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.relay import relay

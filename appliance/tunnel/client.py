@@ -38,7 +38,7 @@ from appliance.tunnel.limits.breaker import Breaker, BreakerState
 from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.listen import Connections, Listener, listen

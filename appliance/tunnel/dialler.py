@@ -8,8 +8,7 @@ from typing import Protocol, TypeVar
 from appliance.errors import PeerError, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient, Timeouts
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 

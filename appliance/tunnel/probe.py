@@ -15,7 +15,7 @@ from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.identity import Identity, Known
 from appliance.tls.proof_check import TOLERANCE
 from appliance.tunnel.dialler import dialler, request_target
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
 _SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(900.0 * quarters for quarters in range(5, 57)))

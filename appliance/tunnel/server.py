@@ -23,8 +23,7 @@ from appliance.tunnel.first_flight_reader import FirstFlights
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
-from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer, Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.tls_channel import TlsChannel

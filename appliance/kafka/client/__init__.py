@@ -8,7 +8,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``client_tls``, ``tokens``, ``token_fetch``: certificates and tokens to log in with.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
 - ``requests``: all leaders asked at once, and many requests sent to one broker at once.
-- ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``: reading.
+- ``fetch``, ``fetch_session``, ``offsets``: reading.
 - ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
 - ``acls``: the ACLs of topics.

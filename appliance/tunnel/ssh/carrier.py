@@ -12,8 +12,7 @@ import asyncssh
 from appliance.errors import SshUnreachable, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import SshSettings
-from appliance.tunnel.model.connect import one_line
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts, one_line
 from appliance.tunnel.ssh.options import channel_error, client_options, connection_error
 from appliance.tunnel.ssh.transport import ChannelSession, Windows
 from appliance.tunnel.stream.tcp_channel import TcpChannel

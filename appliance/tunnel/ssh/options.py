@@ -26,8 +26,7 @@ from appliance.errors import (
 )
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
-from appliance.tunnel.model.connect import one_line
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts, one_line
 
 KEEPALIVE_SECONDS = 15
 """Silence after which a keepalive is sent, in seconds."""

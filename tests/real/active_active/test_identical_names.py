@@ -18,9 +18,8 @@ from appliance.doctor.step import Verdict
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.transactions import Producer as LaneProducer
 from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.protocol.metadata import Partition

@@ -13,7 +13,7 @@ from appliance.doctor.step import Verdict
 from appliance.doctor.tunnel import TunnelChecks, examine_here, examine_through
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.probe import TlsProbe
 from deploy.prepare.checks import made_up_name_warnings
 from tests.support.dns import answer, scripted_server, silence

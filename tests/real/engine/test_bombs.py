@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from appliance.kafka.client.fetch import FetchLimits
-from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import HEADER_SIZE
 from appliance.kafka.records.committed import visible

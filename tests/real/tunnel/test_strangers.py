@@ -20,7 +20,7 @@ from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire
 from appliance.tunnel.limits import pending_handshakes
 from appliance.tunnel.limits.pending_handshakes import PENDING_OF_ONE_MAX
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support import flood
 from tests.support.authority import DAY, Authority

@@ -5,6 +5,7 @@ import io
 import struct
 import uuid
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +18,19 @@ from kio.schema.fetch.v13 import response as answer_by_id
 from kio.schema.response_header.v1 import ResponseHeader
 from kio.serial import entity_reader, entity_writer
 
-from appliance.errors import ApplianceError, BrokerRefused, PeerError
-from appliance.kafka.client.fetch import Fetched, FetchExchange, FetchLimits, Session, Wanted, topic_names
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PeerError
+from appliance.kafka.client.fetch import (
+    FetchAnswer,
+    Fetched,
+    FetchExchange,
+    FetchLimits,
+    Session,
+    Wanted,
+    fetch_partition,
+    topic_names,
+)
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.committed import Aborted
 
 LIMITS = FetchLimits(8_000_000, 0.25)
@@ -203,3 +213,33 @@ def test_a_damaged_answer_raises_nothing_but_our_own_errors(data: st.DataObject)
     del frame[data.draw(st.integers(4, len(frame))) :]
     with contextlib.suppress(ApplianceError):
         answered(frame, data.draw(st.booleans()))
+
+
+class Broker:
+    """A broker, and the cluster that knows it alone; it answers each Fetch with the next of these."""
+
+    offered: ClassVar[dict[int, tuple[int, int]]] = {}
+
+    def __init__(self, *answers: Sequence[Fetched]) -> None:
+        self._answers = list(answers)
+
+    async def broker(self, *_: object) -> "Broker":
+        return self
+
+    async def ask(self, _: FetchExchange) -> FetchAnswer:
+        return FetchAnswer(0, self._answers.pop(0) if self._answers else ())
+
+    async def read(self) -> Fetched:
+        metadata = Metadata("grape", 0, {}, {"orders": Topic("orders", A, False, (0,))})
+        return await fetch_partition(self, metadata, Partition("orders", 0), 0, "read", LIMITS)  # type: ignore[arg-type]
+
+
+async def test_case_41_a_fetch_that_a_throttling_broker_answers_with_nothing_is_asked_again() -> None:
+    # Before, a destination that throttles (KIP-219) made a task fail by a ValueError, and ended a first start.
+    fetched = Fetched(Partition("orders", 0), ErrorCode.none, memoryview(b""), (), 0, None)
+    assert await Broker((), (), [fetched]).read() is fetched
+
+
+async def test_case_41_a_broker_that_goes_on_throttling_is_busy() -> None:
+    with pytest.raises(BrokerBusy, match="throttles"):
+        await Broker().read()

@@ -12,8 +12,7 @@ from kio.schema.errors import ErrorCode
 from appliance.audit.model.entries import stretch
 from appliance.engine.model.ranges import Range
 from appliance.errors import BatchCorrupt, PeerError
-from appliance.kafka.client.fetch import Fetched
-from appliance.kafka.client.partition_reader import committed_records
+from appliance.kafka.client.fetch import Fetched, committed_records
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.arrays.columns import columns_of
 from appliance.kafka.records.batch import Batch, split
