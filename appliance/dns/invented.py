@@ -96,9 +96,9 @@ async def _first_known(
             continue
         except Unreachable:
             return None
-        strange = [address for address in addresses if address not in homes]
-        if strange:
-            return Known(pattern, host, strange[0])
+        foreign = [address for address in addresses if address not in homes]
+        if foreign:
+            return Known(pattern, host, foreign[0])
     return None
 
 

@@ -41,8 +41,8 @@ def examine_clock(settings_file: Path) -> Finding:
 def judge_skew(seconds: float | None) -> Finding:
     """The finding for a difference between the two clocks; positive: the other one is ahead."""
     if seconds is None:
-        return passed("the ends believe each other")
-    detail = f"the ends believe each other; the source VM's clock is {_how_far(seconds)}"
+        return passed("both ends are authenticated")
+    detail = f"both ends are authenticated; the source VM's clock is {_how_far(seconds)}"
     if abs(seconds) >= SKEW_MAX:
         return failed(detail, f"clock skew: at {TOLERANCE:.0f} s the tunnel ends; of the clock that is wrong: {NTP}")
     if abs(seconds) >= SKEW_WARNING:

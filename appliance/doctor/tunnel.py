@@ -79,11 +79,11 @@ class TunnelChecks:
     async def identity(self) -> Finding:
         """Check that both ends authenticate each other, and how far their clocks are apart."""
         if self._refused:
-            return await self._unbelieved(self._refused)
+            return await self._unauthenticated(self._refused)
         try:
             asked = await self.probe.ask(self.settings.allowed.exact[0])
         except IdentityRefused as error:
-            return await self._unbelieved(error)
+            return await self._unauthenticated(error)
         if isinstance(asked.failure, PeerError):
             return failed(str(asked.failure), "run the same version of the appliance on both VMs")
         finding = judge_skew(asked.skew)
@@ -96,7 +96,7 @@ class TunnelChecks:
                 return warning(f"the certificate of the {side} VM ends in {days:.0f} days", RENEWAL_REMEDY)
         if self.settings.previous_secret:
             return warning(
-                "the ends believe each other; SHARED_SECRET_PREVIOUS is set",
+                "both ends are authenticated; SHARED_SECRET_PREVIOUS is set",
                 "remove it from this VM as soon as the source VM has the new SHARED_SECRET",
             )
         return None
@@ -155,7 +155,7 @@ class TunnelChecks:
             )
         return failed(f"{server}: {detail}", remedy)
 
-    async def _unbelieved(self, error: IdentityRefused) -> Finding:
+    async def _unauthenticated(self, error: IdentityRefused) -> Finding:
         if isinstance(error, ClockDiffers):
             by_us = isinstance(error.__cause__, ssl.SSLCertVerificationError)
             how = "behind" if by_us else "ahead of"

@@ -125,7 +125,7 @@ class Identity:
         return days_left(certificate, utc_now())
 
     @property
-    def believes_previous(self) -> bool:
+    def accepts_previous(self) -> bool:
         """True as long as SHARED_SECRET_PREVIOUS would still do."""
         return len(self._known) > 1
 
@@ -140,13 +140,13 @@ class Identity:
 
     def refused(self, keys: Known) -> None:
         """One end refused the other with ``keys``: if there is another secret, use that next."""
-        if self.believes_previous and keys.tokens is self.known.tokens:
+        if self.accepts_previous and keys.tokens is self.known.tokens:
             self._known.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
-    def believed(self, keys: Known) -> None:
+    def accepted(self, keys: Known) -> None:
         """Both ends accepted each other with ``keys``: if that is the new secret, drop the previous one."""
-        if self.believes_previous and keys.tokens is self._newest:
+        if self.accepts_previous and keys.tokens is self._newest:
             self._known = [each for each in self._known if each.tokens is self._newest]
             log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 

@@ -73,8 +73,8 @@ _SERVER_LINES = (
     *SSH_LINES,
     (SettingsError, "SSH key files cannot be used: see the cause"),
     (HelloUnanswered, f"tunnel refused, the server hung up without a word, or is not there: {SILENCE_REMEDY}"),
-    (ClockDiffers, f"tunnel refused, the two VMs do not believe each other by their clocks: {CLOCK_REMEDY}"),
-    (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
+    (ClockDiffers, f"tunnel refused, the two VMs do not accept each other by their clocks: {CLOCK_REMEDY}"),
+    (IdentityRefused, f"tunnel refused, the two VMs do not accept each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     (OutOfDescriptors, FD_REMEDY),
     (
@@ -224,7 +224,7 @@ class TunnelClient:
         except BaseException:
             far.reset()
             raise
-        self._identity.believed(keys)
+        self._identity.accepted(keys)
         return far
 
     async def _connect(self, far: TlsChannel, target: Target) -> bool:
