@@ -90,8 +90,8 @@ class GroupRights:
         raise_first(listed.failures.values())
         self.groups = sorted(filter(self._settings.takes, listed.groups))
         remedy = f"check REPLICA_GROUPS_REGEX={self._settings.regex}, and permit {whom(self._source)} DESCRIBE on them"
-        told = f"{len(self.groups)} of {len(listed.groups)} groups that may be seen match: {some(self.groups)}"
-        return passed(told) if self.groups else warning(told, remedy)
+        detail = f"{len(self.groups)} of {len(listed.groups)} groups that may be seen match: {some(self.groups)}"
+        return passed(detail) if self.groups else warning(detail, remedy)
 
     async def write(self) -> Finding:
         """Check that their offsets may be committed at the destination."""

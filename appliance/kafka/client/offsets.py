@@ -66,11 +66,11 @@ async def _ask(
             for answer in topic.partitions:
                 key = Partition(str(topic.name), int(answer.partition_index))
                 answers.take(key, int(answer.offset), answer.error_code, f"list offsets of {key}")
-        for key in set(led) - answers.values.keys():
-            answers.failures.setdefault(key, PeerError(f"the leader of {key} leaves out its offset"))
+        for key in led:
+            if key not in answers.values:
+                answers.failures.setdefault(key, PeerError(f"the leader of {key} leaves out its offset"))
 
-    answers.failures.update(await ask_leaders(cluster, metadata, partitions, ask))
-    return answers
+    return Answers(answers.values, await ask_leaders(cluster, metadata, partitions, ask) | answers.failures)
 
 
 def undecided(partition: Partition, offset: int) -> BrokerBusy:
@@ -130,8 +130,7 @@ async def epoch_ends(cluster: Cluster, metadata: Metadata, epochs: Mapping[Parti
                 doing = f"look up the end of a leader epoch of {partition}"
                 ends.take(partition, int(result.end_offset), result.error_code, doing)
 
-    ends.failures.update(await ask_leaders(cluster, metadata, epochs, ask))
-    return ends
+    return Answers(ends.values, await ask_leaders(cluster, metadata, epochs, ask) | ends.failures)
 
 
 def _epochs_request(metadata: Metadata, epochs: Mapping[Partition, int]) -> OffsetForLeaderEpochRequest:
