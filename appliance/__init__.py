@@ -23,6 +23,7 @@
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``client``: translated offsets for programs of others.
 - ``cli``: the commands of ``bin/appliance``.
+- ``clock``: the time of day, and seconds that never go back.
 - ``errors``: the one taxonomy of errors.
 - ``grouping``: pairs grouped by their keys.
 - ``listing``: the first of a long list, and the number of the others.

@@ -8,7 +8,8 @@ questions, so that no caller parses a message:
 - *what does the process exit with*: ``exit_code``.
 
 Whatever asks a cluster may raise four: ``Unreachable``, ``BrokerBusy``, ``BrokerRefused``, ``PeerError``, the last one
-also what decodes. A docstring names them only where they mean something more.
+also what decodes; what reads batches ``BatchCorrupt``, and what reads settings, opens their files or listens at their
+addresses ``SettingsError``. A docstring names them only where they mean something more.
 
 The message is one line, and names the thing to change. Brokers and records say some of its words, so it is bounded.
 """
@@ -178,10 +179,7 @@ class BrokerBusy(BrokerRefused):
 
 
 class OutcomeUnknown(BrokerBusy):
-    """A coordinator cannot say whether a transaction was committed: only a new epoch of its id decides that.
-
-    The caller starts again with InitProducerId, and then reads the committed positions.
-    """
+    """A coordinator cannot say whether a transaction was committed: only a new epoch of its id decides that."""
 
 
 class Fenced(ApplianceError):

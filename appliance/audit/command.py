@@ -8,11 +8,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from appliance.audit.query import Answer, newest, query
+from appliance.clock import utc_now
 from appliance.errors import SettingsError
 from appliance.output import printable, say, say_json
 from appliance.runtime.command import Command, with_settings
@@ -49,7 +50,7 @@ async def _audit(settings: Settings, parsed: argparse.Namespace, _: asyncio.Even
         raise SettingsError(
             ["AUDIT_PATH is empty: set it to a folder, and the replicator writes the audit table there"]
         )
-    sql = parsed.sql if parsed.last is None else newest(parsed.last, datetime.now(UTC))
+    sql = parsed.sql if parsed.last is None else newest(parsed.last, utc_now())
     show = as_json if parsed.json else _as_csv if parsed.csv else _as_table
     async with local_spark(settings.engine, f"{settings.replicator}-audit", parsed.env_file.resolve()) as spark:
         await asyncio.to_thread(lambda: show(query(spark, settings.audit.path, sql)))

@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from appliance.audit.hadoop import HadoopFolder
+from appliance.clock import epoch_seconds
 from appliance.errors import StorageFailed
 
 _TEMPORARY = ".writing-"
@@ -115,7 +115,7 @@ def _remove_left(folder: Path) -> None:
     """Remove what killed writers have left."""
     for each in folder.glob(f"{_TEMPORARY}*"):
         with contextlib.suppress(FileNotFoundError):
-            if each.stat().st_mtime < time.time() - _LEFT:
+            if each.stat().st_mtime < epoch_seconds() - _LEFT:
                 each.unlink()
 
 

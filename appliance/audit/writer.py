@@ -9,9 +9,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from appliance.audit.lanes import stretches
@@ -23,8 +21,8 @@ from appliance.audit.model.rows import AuditRow
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.audit.model.taking import take
 from appliance.audit.store import Store, store_of
+from appliance.clock import monotonic, now_ms, utc_now
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Topic
@@ -226,18 +224,18 @@ class AuditWriter:
         assert state is not None
         if read.following == state.lanes[lane].read_to:
             return
-        began = time.monotonic()
+        began = monotonic()
         day = self._day if self._rows else read.first_day
         rows = await self._taken(state, lane, read, day, self._waited < _STEPS_WAITED)
         if rows and not self._rows:
             self._since, self._day = began, day
         self._rows += rows
-        await asyncio.sleep(time.monotonic() - began)
+        await asyncio.sleep(monotonic() - began)
 
     async def _write_if_due(self, flush: bool) -> None:
         if not self._rows:
             return
-        old = time.monotonic() - self._since >= self._settings.flush_seconds
+        old = monotonic() - self._since >= self._settings.flush_seconds
         if flush or old or self._another_day or len(self._rows) >= _ROWS_MAX:
             await self._write()
 
@@ -257,10 +255,10 @@ class AuditWriter:
         self._over()
 
     async def _tidy(self) -> None:
-        now = time.monotonic()
+        now = monotonic()
         if now - self._tidied >= _TIDY_SECONDS:
             self._tidied = now
-            today = datetime.now(UTC).date()
+            today = utc_now().date()
             await in_thread(lambda: self._log.tidy(today, self._settings.retention_days))
 
     def _forget(self) -> None:

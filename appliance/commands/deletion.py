@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from appliance.clock import now_ms
 from appliance.commands.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.commands.removal import LETTERS, GivingUp
 from appliance.commands.run.operation import Operation
@@ -24,7 +25,6 @@ from appliance.commands.run.plan import Plan, constant
 from appliance.commands.run.runner import add_terms, run_with
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.group_places import withdraw_places
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
 from appliance.link.client.registry import Registry

@@ -12,16 +12,15 @@ anywhere, the same command continues. A replicator that was fenced in 2, or that
 record; one that wakes up later fences a lane, finds another layout's number in its partition, and writes nothing.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from appliance.clock import monotonic, now_ms
 from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.commands.run.operation import Operation
 from appliance.commands.run.plan import Plan, constant
 from appliance.driver.layout_writer import LanesWriter, link_of
 from appliance.errors import ApplianceError, Fenced, LinkRefused
-from appliance.kafka.client.clock import now_ms
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.copy_states import States, effective
@@ -118,7 +117,7 @@ class _Change:
             LinkRefused: another command had begun just before the lanes were fenced; the layout is as before.
             BrokerRefused: the topics could not be grown; the layout is as before.
         """
-        self._began = self._began or time.monotonic()
+        self._began = self._began or monotonic()
         layout = self.layout(checkpoints)
         record = self._record(layout, is_changing=True)
         await self._writer.write(announced(len(checkpoints), record, self._writer.owner()))
@@ -129,7 +128,7 @@ class _Change:
             layout = replace(link_of(checkpoints).layout, number=layout.number)
         await self._move_segments(link_of(checkpoints).layout, layout)
         await self._decide(checkpoints, layout)
-        self.stall = time.monotonic() - self._began
+        self.stall = monotonic() - self._began
         if refused:
             raise refused
         return layout  # not read again: a commit is answered before its markers are written

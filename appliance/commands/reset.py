@@ -14,6 +14,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from appliance.clock import now_ms
 from appliance.commands.model.position_change import PLACES, Change, Kind, Place, moved
 from appliance.commands.model.reset_report import ResetReport, numbers
 from appliance.commands.resumption import require_own, source_places, with_divergence, with_ends, with_losses
@@ -23,7 +24,6 @@ from appliance.commands.run.plan import Plan, Work, constant
 from appliance.commands.run.runner import add_options, run_with
 from appliance.engine.write.admission import identity_fault
 from appliance.errors import LinkRefused, SettingsError
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective
 from appliance.link.model.link_check import cluster_fault

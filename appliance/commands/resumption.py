@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from appliance.clock import now_ms
 from appliance.commands.model.position_change import Change, Kind, Place, moved, no_position, retried
 from appliance.driver.establish import Establishing
 from appliance.engine.write.admission import identity_fault
 from appliance.engine.write.copies import as_found
 from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced, LinkRefused, SettingsError
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Partition, is_another

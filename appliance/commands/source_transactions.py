@@ -11,11 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from appliance.commands.model.loss import BothLogs, PartitionLoss
 from appliance.commands.model.torn_transactions import Ended, TornTransactions, torn_transactions, uncopied_producers
 from appliance.errors import ApplianceError
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.records.ended_transactions import EndedTransactions
+from appliance.kafka.records.committed import EndedTransactions
 
 _SECONDS = 10.0
 _OFFSETS = 10_000

@@ -5,12 +5,12 @@ import asyncio
 import contextlib
 import logging
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import aiohttp
 
+from appliance.clock import monotonic
 from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
 from appliance.console.neighbours import Neighbours, socket_of
@@ -63,7 +63,7 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
             watch,
             commands,
             Neighbours(directory, socket),
-            Access({Right.OPERATOR: own.token, Right.VIEWER: own.viewer_token}, time.monotonic),
+            Access({Right.OPERATOR: own.token, Right.VIEWER: own.viewer_token}, monotonic),
             lambda: tunnel_view(settings, session),
             lambda at: page_at(at, "/metrics", session),
         )

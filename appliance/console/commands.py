@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from appliance.clock import now_ms
 from appliance.console.model.actions import DOCTOR
 from appliance.errors import ApplianceError
-from appliance.kafka.client.clock import now_ms
 from appliance.program import OPERATOR_VARIABLE
+from appliance.runtime.background import ended
 from appliance.runtime.child_process import killed_with_parent
-from appliance.runtime.ending import ended
 
 _LINES_MAX = 400
 _LINE_MAX = 1000

@@ -14,13 +14,13 @@ import asyncio
 import hmac
 import json
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from cryptography.fernet import Fernet, InvalidToken
 
+from appliance.clock import monotonic
 from appliance.console.access import Right
 from appliance.errors import CredentialsRefused, TokenUnavailable
 from appliance.kafka.client.client_tls import trusting
@@ -78,7 +78,7 @@ class LoggedIn:
 class Logins:
     """The logins at one provider. ``clock`` is in seconds."""
 
-    def __init__(self, own: PageLoginSettings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, own: PageLoginSettings, clock: Callable[[], float] = monotonic) -> None:
         self._own = own
         self._clock = clock
         self._seal = Fernet(Fernet.generate_key())

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.clock import now_ms
 from appliance.console.commands import CommandRun, Commands
 from appliance.console.model.actions import ACTIONS
 from appliance.console.model.history import Sample
@@ -20,7 +21,6 @@ from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.grouping import grouped
-from appliance.kafka.client.clock import now_ms
 from appliance.program import DOCTOR, DOCTOR_ELSEWHERE, PROGRAM
 from appliance.settings.values import Settings
 from appliance.status.model.messages import problems, remarks

@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from appliance.clock import now_ms
 from appliance.console import connect_routes
 from appliance.console.access import Access, Right, from_elsewhere, known_host
 from appliance.console.commands import CommandBusy, Commands
@@ -22,7 +23,6 @@ from appliance.console.sessions import WRONG, Sessions, form_of, seen
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError, Unreachable
-from appliance.kafka.client.clock import now_ms
 from appliance.runtime.local_pages import dialled
 from appliance.settings.target import Target
 from appliance.settings.values import Settings

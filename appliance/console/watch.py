@@ -6,9 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from appliance.clock import monotonic, now_ms
 from appliance.console.model.events import Event, changes, merged, written_down
 from appliance.console.model.history import History
-from appliance.kafka.client.clock import now_ms
 from appliance.status.model.document import STALE_SECONDS, is_fresh
 from appliance.status.model.running import Running, with_running
 from appliance.status.model.snapshot import Snapshot
@@ -42,7 +42,7 @@ class LinkWatch:
     collect: Callable[[], Awaitable[Snapshot]]
     ask_replicator: Callable[[], Awaitable[Running]]
     ask_tunnel: Callable[[], Awaitable[str]]
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = monotonic
     snapshot: Snapshot | None = None
     history: History = field(default_factory=History)
     events: list[Event] = field(default_factory=list)

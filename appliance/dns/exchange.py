@@ -31,9 +31,6 @@ async def ask_by_udp(server: Target, question: Question, timeouts: Sequence[floa
         server: the DNS server.
         question: the question.
         timeouts: seconds to wait for each try, one at least.
-
-    Raises:
-        Unreachable: no try was answered.
     """
     for timeout in timeouts[:-1]:
         with contextlib.suppress(Unreachable):
@@ -42,11 +39,7 @@ async def ask_by_udp(server: Target, question: Question, timeouts: Sequence[floa
 
 
 async def ask_by_tcp(server: Target, question: Question, timeout: float) -> bytes:
-    """The server's reply by TCP, under the question's own id.
-
-    Raises:
-        Unreachable: no reply within ``timeout`` seconds.
-    """
+    """The server's reply by TCP, under the question's own id."""
     return await _attempt(_by_stream, server, question, timeout)
 
 

@@ -56,33 +56,33 @@ async def known_names(
     homes = await _homes(allowed.exact, resolve)
     machines = (*own, *local_addresses(homes[:1]))
     asked = labels(random, dict.fromkeys([*machines, *map(_neighbour, filter(_is_ipv4, homes[:_HOMES_MAX]))]))
-    found = [await _first_known(pattern, asked, allowed.exact, homes, resolve) for pattern in allowed.patterns]
-    return tuple(known for known in found if known)
+    every = [await _first_known(pattern, asked, allowed.exact, homes, resolve) for pattern in allowed.patterns]
+    return tuple(known for known in every if known)
 
 
 def local_addresses(towards: Iterable[str]) -> tuple[str, ...]:
-    """This machine's own address on the route to each of ``addresses``; no packet is sent."""
-    found = []
+    """This machine's own address on the route to each of ``towards``; no packet is sent."""
+    own = []
     for address in filter(_is_ipv4, towards):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((address, 9))
             except OSError:
                 continue
-            found.append(probe.getsockname()[0])
-    return tuple(found)
+            own.append(probe.getsockname()[0])
+    return tuple(own)
 
 
 async def _homes(brokers: Sequence[Target], resolve: Resolve) -> list[str]:
-    found: list[str] = []
+    homes: list[str] = []
     for host in dict.fromkeys(target.host for target in brokers):
         try:
-            found += await resolve(host)
+            homes += await resolve(host)
         except NameUnresolved:
             continue
         except Unreachable:
             break
-    return found
+    return homes
 
 
 async def _first_known(
@@ -96,9 +96,9 @@ async def _first_known(
             continue
         except Unreachable:
             return None
-        strange = [address for address in addresses if address not in homes]
-        if strange:
-            return Known(pattern, host, strange[0])
+        foreign = [address for address in addresses if address not in homes]
+        if foreign:
+            return Known(pattern, host, foreign[0])
     return None
 
 

@@ -50,11 +50,7 @@ class DnsServer:
         return self._responder.counters
 
     async def start(self) -> None:
-        """Listen, and answer in the background.
-
-        Raises:
-            SettingsError: the settings ask for what is refused, or the system does not give the sockets.
-        """
+        """Listen, and answer in the background."""
         check(self._settings)
         datagrams, streams = bind(self._settings.listen)
         self.port = streams.getsockname()[1]

@@ -28,12 +28,7 @@ class StubResolver:
         self._timeouts = timeouts
 
     async def addresses(self, host: str) -> tuple[str, ...]:
-        """The IPv4 addresses of ``host``, one at least; an IP literal is its own.
-
-        Raises:
-            NameUnresolved: the server answers, but with no address.
-            Unreachable: the server does not answer.
-        """
+        """The IPv4 addresses of ``host``, one at least; an IP literal is its own."""
         if is_ip_literal(host):
             return (host,)
         try:
@@ -60,20 +55,15 @@ class StubResolver:
 
 
 async def system_addresses(host: str) -> tuple[str, ...]:
-    """The addresses of ``host`` as the system finds them (files, DNS, search list), the preferred one first.
-
-    Raises:
-        NameUnresolved: the system has no address for it.
-        Unreachable: the system's resolver does not answer now.
-    """
+    """The addresses of ``host`` as the system finds them (files, DNS, search list), the preferred one first."""
     if is_ip_literal(host):
         return (host,)
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        answers = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         failure = Unreachable if error.errno == socket.EAI_AGAIN else NameUnresolved
         raise failure(f"the system's resolver has no address for {host}: {error.strerror}") from error
     except ValueError as error:
         raise NameUnresolved(f"{host} cannot be a host name: {error}") from error
-    return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in found))
+    return tuple(dict.fromkeys(str(socket_address[0]) for *_, socket_address in answers))

@@ -1,11 +1,11 @@
 """The checks of every broker of one cluster, step by step: name, TCP, TLS, SASL, API versions, and its id."""
 
 import asyncio
-import datetime
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from appliance.clock import utc_now
 from appliance.doctor.step import Finding, Remedies, failed, passed, remedy_of, skipped, warning
 from appliance.errors import (
     ApplianceError,
@@ -127,7 +127,7 @@ class BrokerChecks:
     def _own_certificate(self) -> Finding | None:
         """A warning when our certificate ends soon."""
         certificate = own_certificate(self._settings)
-        left = days_left(certificate, datetime.datetime.now(datetime.UTC)) if certificate else DAYS_WARNING
+        left = days_left(certificate, utc_now()) if certificate else DAYS_WARNING
         if left >= DAYS_WARNING:
             return None
         remedy = (
@@ -183,8 +183,8 @@ class BrokerChecks:
         if self.logs_in:
             try:
                 async with asyncio.timeout(METADATA_SECONDS):
-                    known = await self.cluster.metadata([])
-                return tuple(dict.fromkeys([*known.brokers.values(), *named])), "live metadata"
+                    metadata = await self.cluster.metadata([])
+                return tuple(dict.fromkeys([*metadata.brokers.values(), *named])), "live metadata"
             except (ApplianceError, TimeoutError):
                 pass  # the steps that follow say why
         return named, f"{self._settings.variable('BROKER_SERVERS')} alone, the cluster tells nothing"
@@ -285,10 +285,6 @@ def names_remedies(settings: ClusterSettings, resolver: str) -> Remedies:
 
 
 def check_authorities(*clusters: ClusterSettings) -> None:
-    """Read the files of authorities, as the connections will.
-
-    Raises:
-        SettingsError: one of them cannot be read as certificates.
-    """
+    """Read the files of authorities, as the connections will."""
     for settings in clusters:
         ClientTls(settings).context()

@@ -2,9 +2,9 @@
 
 import ctypes
 import datetime
-import time
 from pathlib import Path
 
+from appliance.clock import epoch_seconds
 from appliance.doctor.step import Finding, failed, passed, warning
 from appliance.tls.proof_check import TOLERANCE
 
@@ -26,7 +26,7 @@ def examine_clock(settings_file: Path) -> Finding:
 
     It fails when the settings were written in its future: a VM that has lost its time starts in the past.
     """
-    now = time.time()
+    now = epoch_seconds()
     said = f"{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
     written = _written(settings_file)
     if written - now > AHEAD_MAX:
@@ -41,8 +41,8 @@ def examine_clock(settings_file: Path) -> Finding:
 def judge_skew(seconds: float | None) -> Finding:
     """The finding for a difference between the two clocks; positive: the other one is ahead."""
     if seconds is None:
-        return passed("the ends believe each other")
-    detail = f"the ends believe each other; the source VM's clock is {_how_far(seconds)}"
+        return passed("both ends are authenticated")
+    detail = f"both ends are authenticated; the source VM's clock is {_how_far(seconds)}"
     if abs(seconds) >= SKEW_MAX:
         return failed(detail, f"clock skew: at {TOLERANCE:.0f} s the tunnel ends; of the clock that is wrong: {NTP}")
     if abs(seconds) >= SKEW_WARNING:

@@ -4,12 +4,11 @@ import argparse
 import asyncio
 import contextlib
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from appliance.clock import monotonic, utc_now
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
 from appliance.doctor.diagnosis import Diagnosis
@@ -24,7 +23,7 @@ from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
 from appliance.tables import show
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 
 
 class _Examined(Protocol):
@@ -59,7 +58,7 @@ async def examine(
     side: Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
 ) -> Diagnosis:
     """Try the path from one VM; faults of the settings are the first step's."""
-    began, timeouts = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
+    began, timeouts = utc_now().isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
 
     def settings() -> Settings:
         return _settings(side, settings_file, process)
@@ -72,13 +71,13 @@ async def examine(
 
 
 async def _run(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[Result, ...]:
-    began = time.monotonic()
+    began = monotonic()
     try:
         vm = make()
     except SettingsError as error:
-        unread = Result(SETTINGS, failed(str(error), "correct these settings"), time.monotonic() - began)
+        unread = Result(SETTINGS, failed(str(error), "correct these settings"), monotonic() - began)
         return (unread, *blocked(steps, unread))
-    read = Result(SETTINGS, passed(f"link {vm.link}"), time.monotonic() - began)
+    read = Result(SETTINGS, passed(f"link {vm.link}"), monotonic() - began)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(vm.close)
         return (read, *await run_steps(steps, vm))

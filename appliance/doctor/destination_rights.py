@@ -10,10 +10,10 @@ Nothing is left behind, see ``appliance.doctor``:
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from appliance.doctor.rights import RIGHTS
 from appliance.doctor.source_topics import TOPICS_MAX, SourceTopics, unreadable
 from appliance.doctor.step import Finding, Verdict, failed, passed, skipped, warning
 from appliance.doctor.trial_write import TrialWrite
@@ -64,17 +64,17 @@ class Destination:
     async def create(self) -> Finding:
         """Check that missing topics can be made, and that existing ones can be described."""
         there = (await self._cluster.metadata(None)).topics
-        held = [copy for copy in self._copies() if copy in there]
+        existing = [copy for copy in self._copies() if copy in there]
         known = await self._filter.known()
         missing = [topic for topic in self._wanted(known) if topic.name not in there]
-        made = await self._filter.fit(missing)
-        for name, error in made.failures.items():
+        fitted = await self._filter.fit(missing)
+        for name, error in fitted.failures.items():
             return failed(str(error), self._create_remedy(name, error))
-        if hidden := await hidden_topics(self._cluster, made.there):
+        if hidden := await hidden_topics(self._cluster, fitted.there):
             return failed(f"{self._key} may not see {some(sorted(hidden))}", f"permit {self._key} DESCRIBE on them")
         can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
         return passed(
-            f"{len(held)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(made, known)}"
+            f"{len(existing)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(fitted, known)}"
         )
 
     async def write(self) -> Finding:
@@ -97,16 +97,16 @@ class Destination:
 
     async def others(self) -> Finding:
         """Check that all topics may be read; and of those that exist, the rights to changes that are needed later."""
-        found = await permitted(self._cluster, self._with(AclOperation.DESCRIBE))
+        rights = await permitted(self._cluster, self._with(AclOperation.DESCRIBE))
         lacks = {AclOperation.READ: await unreadable(self._cluster, self._with(AclOperation.READ))} | {
-            operation: [name for name in self._with(operation) if operation not in found.get(name, {operation})]
+            operation: [name for name in self._with(operation) if operation not in rights.get(name, {operation})]
             for operation in (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS, AclOperation.ALTER)
         }
-        told = "; ".join(f"{operation.name} on {some(names)}" for operation, names in lacks.items() if names)
-        if told:
+        refused = "; ".join(f"{operation.name} on {some(names)}" for operation, names in lacks.items() if names)
+        if refused:
             judge = failed if lacks[AclOperation.READ] or lacks[AclOperation.DESCRIBE_CONFIGS] else warning
-            return judge(f"refused: {told}", f"permit {self._key} {told}")
-        return passed(f"all may be read, {len(found)} that exist may be altered{self._unknown}")
+            return judge(f"refused: {refused}", f"permit {self._key} {refused}")
+        return passed(f"all may be read, {len(rights)} that exist may be altered{self._unknown}")
 
     async def transactions(self) -> Finding:
         """Commit a record to a topic as each of the link's is or will be, and read it back."""
@@ -188,9 +188,9 @@ class Destination:
         follow = self._settings.topics.configs_to_follow
         return {name: follow(configs) for name, configs in self._sources.configs.items()}
 
-    def _without(self, made: Made, known: Collection[str] | None) -> str:
+    def _without(self, fitted: Made, known: Collection[str] | None) -> str:
         """A remark about settings left out."""
-        left_out = {topic.name: missed(made.left_out.get(topic.name, {}), topic.configs) for topic in made.topics}
+        left_out = {topic.name: missed(fitted.left_out.get(topic.name, {}), topic.configs) for topic in fitted.topics}
         wanted = self._configs_to_follow()
         for topic in self._sources.matching:
             left_out.setdefault(self._naming.destination(topic.name), {}).update(
@@ -213,3 +213,36 @@ class Destination:
             return "lower TRANSACTION_TIMEOUT_SECONDS to the brokers' transaction.max.timeout.ms"
         prefix = f"{self._settings.replicator}."
         return f"permit {self._key} WRITE and DESCRIBE on transactional ids that begin with {prefix}, and on {REGISTRY}"
+
+
+class Right(NamedTuple):
+    """The beginnings of a row's cells, and the step that checks it; or of which topics at the destination it is."""
+
+    cluster: str
+    resource: str
+    operations: str
+    of: str
+
+
+_TABLE = """
+source | the topics that match | Describe, Read, DescribeConfigs | source: read access
+source | groups that match | Describe | source: groups
+source | with ACLS_SYNC=yes the cluster | Describe | source: ACLs
+source | only to fail back: the topics, and topics and transactional ids | Write | source: failback
+source | only to fail back: groups that match | Read | source: failback
+source | only to fail back with --keep-diverged: topics | Create | source: failback
+source | transactional ids of its producers | Describe | status
+destination | topics that end in | Create, Describe, Read, Write, DescribeConfigs, AlterConfigs, Alter | copies
+destination | topics replicator-<SOURCE_CLUSTER_ID>.positions | Create, Describe, Read, Write, DescribeConfigs | own
+destination | with ON_TRANSFORM_ERROR=dead-letter | Create, Describe, Write, DescribeConfigs, AlterConfigs, Alter | dead
+destination | for the doctor topic | Create, Describe, Read, Write, DescribeConfigs, Delete | destination: transactions
+destination | groups that match | Read | destination: groups
+destination | with REPLICA_GROUPS_REGEX topic | Create, Describe, Read, Write | groups
+destination | topic replicator-registry | Create, Describe, Read, Write, DescribeConfigs | registry
+destination, and to fail back the source | topic replicator-producers | Describe, Read, Write | producers
+destination | with MM2_FORMATS=yes topics | Create, Describe, Read, Write | mirrors
+destination | with ACLS_SYNC=yes the cluster | Alter | destination: ACLs
+destination | transactional ids that begin with | Describe, Write | destination: transactions
+"""
+
+RIGHTS = tuple(Right(*line.split(" | ")) for line in _TABLE.strip().splitlines())

@@ -14,11 +14,10 @@ from appliance.dns.stub import StubResolver, system_addresses
 from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
-from appliance.doctor.made_up_names import examine_through
 from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRights
 from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
-from appliance.doctor.tunnel import TunnelChecks
+from appliance.doctor.tunnel import TunnelChecks, examine_through
 from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import accept_all
@@ -28,7 +27,7 @@ from appliance.settings.values import Route, Settings, Side
 from appliance.sql.model.statement import Statement
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_endpoint
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.probe import TlsProbe
 
 _GATEWAY = "`appliance destination` on this VM"
@@ -36,11 +35,7 @@ _BEYOND = "; run `appliance doctor source` on the source VM"
 
 
 class DestinationVm:
-    """The context of the destination VM's steps.
-
-    Raises:
-        SettingsError: a file that the settings name cannot be used.
-    """
+    """The context of the destination VM's steps."""
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self.link = settings.tunnel.link + (f" through {settings.tunnel.ssh.login}" if settings.tunnel.ssh else "")

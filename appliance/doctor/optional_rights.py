@@ -52,10 +52,10 @@ class AclRights:
     async def read(self) -> Finding:
         """Check that the source lists its ACLs."""
         try:
-            found = await topic_acls(self.source)
+            acls = await topic_acls(self.source)
         except BrokerRefused as error:
             return _refused(error)
-        return passed(f"{len(found)} ACLs of topics")
+        return passed(f"{len(acls)} ACLs of topics")
 
     async def write(self) -> Finding:
         """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed."""
@@ -90,8 +90,8 @@ class GroupRights:
         raise_first(listed.failures.values())
         self.groups = sorted(filter(self._settings.takes, listed.groups))
         remedy = f"check REPLICA_GROUPS_REGEX={self._settings.regex}, and permit {whom(self._source)} DESCRIBE on them"
-        told = f"{len(self.groups)} of {len(listed.groups)} groups that may be seen match: {some(self.groups)}"
-        return passed(told) if self.groups else warning(told, remedy)
+        detail = f"{len(self.groups)} of {len(listed.groups)} groups that may be seen match: {some(self.groups)}"
+        return passed(detail) if self.groups else warning(detail, remedy)
 
     async def write(self) -> Finding:
         """Check that their offsets may be committed at the destination."""
@@ -119,8 +119,8 @@ class FailbackRights:
     async def examine(self) -> Finding:
         """Name the rights that are missing; they may be granted later."""
         names = [topic.name for topic in self._topics.matching[:TOPICS_MAX]]
-        found = await permitted(self._source, names)
-        refused = [name for name in names if AclOperation.WRITE not in found.get(name, {AclOperation.WRITE})]
+        rights = await permitted(self._source, names)
+        refused = [name for name in names if AclOperation.WRITE not in rights.get(name, {AclOperation.WRITE})]
         lacks = [f"WRITE on {some(refused)}"] if refused else []
         lacks += await self._lacks_for_positions()
         lacks += [f"READ on groups {some(groups)}"] if (groups := await self._groups.refused(self._source)) else []

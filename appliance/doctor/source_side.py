@@ -11,10 +11,9 @@ from pathlib import Path
 
 from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
-from appliance.doctor.made_up_names import examine_here
 from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
-from appliance.doctor.tunnel import TunnelChecks
+from appliance.doctor.tunnel import TunnelChecks, examine_here
 from appliance.errors import TargetRefused, Unreachable
 from appliance.gateway.source_side import broker_resolver
 from appliance.kafka.client.cluster import KafkaCluster
@@ -23,18 +22,13 @@ from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, Settings, Side
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_target, dialable
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.probe import TlsProbe
-from appliance.tunnel.stream.dial import dial
-from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 
 class SourceVm:
-    """The context of the source VM's steps.
-
-    Raises:
-        SettingsError: a file that the settings name cannot be used.
-    """
+    """The context of the source VM's steps."""
 
     def __init__(self, settings: Settings, settings_file: Path, timeouts: Timeouts) -> None:
         self._settings = settings

@@ -2,11 +2,11 @@
 
 import asyncio
 import enum
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from appliance.clock import monotonic
 from appliance.errors import ApplianceError
 
 Context = TypeVar("Context")
@@ -100,7 +100,7 @@ STEP_SECONDS = 60.0
 async def run_steps(
     steps: Sequence[Step[Context]],
     context: Context,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] = monotonic,
     step_seconds: float = STEP_SECONDS,
 ) -> tuple[Result, ...]:
     """Run the steps in their order, and return their results."""

@@ -4,15 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from appliance.clock import now_ms
 from appliance.doctor.step import Finding, failed, passed, warning
 from appliance.errors import BrokerBusy, BrokerRefused, PartitionsUnavailable, raise_first
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import LEAST_IN_SYNC, write_limits
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.fetch import FetchLimits
-from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.produce import append
 from appliance.kafka.client.topics import NewTopic, delete_topics, require_led
 from appliance.kafka.client.transactions import Producer, init_producer_id
@@ -63,8 +62,8 @@ class TrialWrite:
             return warning(f"whether records are acknowledged is not known: {error}", delete if there else remedy)
 
     async def _remove(self) -> None:
-        known = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
-        await delete_topics(self._cluster, {self._topic: known.id if known else NOWHERE})
+        topic = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
+        await delete_topics(self._cluster, {self._topic: topic.id if topic else NOWHERE})
 
     async def _make(self, new: NewTopic) -> None:
         """Make it, once its predecessor, or that of another doctor, is gone: only what we made is ours to delete."""

@@ -3,9 +3,12 @@
 import errno
 import ssl
 from dataclasses import dataclass
+from secrets import token_hex
 
+from appliance.dns.invented import Resolve, known_names, labels, remedy
+from appliance.doctor.brokers import RemoteDial
 from appliance.doctor.clock import NTP, judge_skew
-from appliance.doctor.step import Finding, Verdict, failed, passed, remedy_of, warning
+from appliance.doctor.step import Finding, Verdict, failed, passed, remedy_of, skipped, warning
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
@@ -14,6 +17,7 @@ from appliance.errors import (
     IdentityRefused,
     NameUnresolved,
     PeerError,
+    TargetRefused,
     TimedOut,
     Unreachable,
 )
@@ -75,11 +79,11 @@ class TunnelChecks:
     async def identity(self) -> Finding:
         """Check that both ends authenticate each other, and how far their clocks are apart."""
         if self._refused:
-            return await self._unbelieved(self._refused)
+            return await self._unauthenticated(self._refused)
         try:
             asked = await self.probe.ask(self.settings.allowed.exact[0])
         except IdentityRefused as error:
-            return await self._unbelieved(error)
+            return await self._unauthenticated(error)
         if isinstance(asked.failure, PeerError):
             return failed(str(asked.failure), "run the same version of the appliance on both VMs")
         finding = judge_skew(asked.skew)
@@ -92,7 +96,7 @@ class TunnelChecks:
                 return warning(f"the certificate of the {side} VM ends in {days:.0f} days", RENEWAL_REMEDY)
         if self.settings.previous_secret:
             return warning(
-                "the ends believe each other; SHARED_SECRET_PREVIOUS is set",
+                "both ends are authenticated; SHARED_SECRET_PREVIOUS is set",
                 "remove it from this VM as soon as the source VM has the new SHARED_SECRET",
             )
         return None
@@ -102,7 +106,6 @@ class TunnelChecks:
 
         Raises:
             TargetRefused: it will not.
-            Unreachable: it does not reach it.
         """
         asked = await self.probe.ask(target)
         if asked.failure:
@@ -152,7 +155,7 @@ class TunnelChecks:
             )
         return failed(f"{server}: {detail}", remedy)
 
-    async def _unbelieved(self, error: IdentityRefused) -> Finding:
+    async def _unauthenticated(self, error: IdentityRefused) -> Finding:
         if isinstance(error, ClockDiffers):
             by_us = isinstance(error.__cause__, ssl.SSLCertVerificationError)
             how = "behind" if by_us else "ahead of"
@@ -179,3 +182,44 @@ class TunnelChecks:
             "(p-256 if one is in FIPS mode), and restart what runs with the old ones; if they are the same, `appliance "
             "source` does not run behind this port",
         )
+
+
+NO_PATTERN = skipped("SOURCE_BROKER_PATTERN is empty: the brokers that are named are all")
+
+
+def _random_label() -> str:
+    return f"nobody-{token_hex(4)}"
+
+
+async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
+    """Ask this VM's resolver for made-up names; for the source VM."""
+    if not settings.allowed.patterns:
+        return NO_PATTERN
+    if settings.broker_networks:
+        return passed(f"bounded by TUNNEL_BROKER_NETWORKS={','.join(map(str, settings.broker_networks))}")
+    names = await known_names(settings.allowed, resolve, _random_label(), [settings.server.host])
+    if names:
+        return warning("; ".join(map(str, names)), remedy(names[0].pattern))
+    return passed("no name that was made up has an address")
+
+
+async def examine_through(settings: TunnelSettings, remote_dial: RemoteDial) -> Finding:
+    """Let the source VM dial made-up names; for the destination VM. A name that it may not dial counts as unknown."""
+    if not settings.allowed.patterns:
+        return NO_PATTERN
+    asked = labels(_random_label(), [settings.server.host])
+    for pattern in settings.allowed.patterns:
+        for target in (Target(f"{label}.{pattern.domain}", pattern.port) for label in asked):
+            if target not in settings.allowed.exact and await _is_dialled(target, remote_dial):
+                return warning(f"{target} was made up just now, and the source VM dials it", remedy(pattern))
+    return passed("no name that was made up is dialled by the source VM")
+
+
+async def _is_dialled(target: Target, remote_dial: RemoteDial) -> bool:
+    try:
+        await remote_dial(target)
+    except (NameUnresolved, TargetRefused):
+        return False
+    except Unreachable:
+        return True
+    return True

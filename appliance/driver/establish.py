@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from appliance.clock import now_ms
 from appliance.driver.unfinished_layout import end_unfinished, is_left_by_a_replicator
 from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LayoutChanging, LinkRefused, OutcomeUnknown, raise_first
 from appliance.grouping import grouped
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
 from appliance.kafka.client.interface import Cluster

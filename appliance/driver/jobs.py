@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from appliance.clock import loop_seconds
 from appliance.driver.task_reports import TaskReports
 from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.server import ControlServer
@@ -71,12 +72,12 @@ class Jobs:
         """
         wanted, master = self.engine.task_count, self.engine.spark_master
         self.jvm.require_running()
-        until = asyncio.get_running_loop().time() + _ROOM_PATIENCE
+        until = loop_seconds() + _ROOM_PATIENCE
         while not (room := self._tasks_in(slots := await self._slots(spark))):
             cores, cure = (f"{slots} core", self._needed()) if slots else ("no core", ": is a worker up?")
             self.problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us{cure}"))
             await asyncio.sleep(_RETRY)
-            if asyncio.get_running_loop().time() > until:
+            if loop_seconds() > until:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
         if room < wanted:
             few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane{self._needed()}"
@@ -115,7 +116,7 @@ class Jobs:
         Raises:
             ProcessFailed: Java has ended, or hangs, or SQL in it does.
         """
-        began = asyncio.get_running_loop().time()
+        began = loop_seconds()
         task = partial(work, VERSION, dataclasses.asdict(endpoint), transforming)
         description = f"{lanes} lanes in {self.tasks} tasks"
         job = asyncio.create_task(asyncio.to_thread(spark.run, task, self.tasks, description), name="job")
@@ -128,7 +129,7 @@ class Jobs:
             each.cancel()
         self.control.stop()
         if error := await self._until_ended(spark, job):
-            await self._failed(error, asyncio.get_running_loop().time() - began)
+            await self._failed(error, loop_seconds() - began)
         if reports.sql_silent.is_set():  # only the end of its Java ends it
             raise ProcessFailed(f"{reports.sql_silence}: Spark ends, and the next start tries them in parts")
 

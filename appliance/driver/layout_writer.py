@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from appliance.clock import now_ms
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, LinkRefused
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import grow_topics, require_led
 from appliance.kafka.client.transactions import init_producer_id

@@ -15,11 +15,11 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from appliance.clock import now_ms
 from appliance.driver.establish import Establishing
 from appliance.engine.model.map_growth import SEGMENT_BYTES
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition

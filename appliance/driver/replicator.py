@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.clock import now_ms
 from appliance.driver.discovery import TopicDiscovery
 from appliance.driver.establish import Established, Establishing
 from appliance.driver.jobs import Jobs, in_time
@@ -28,7 +29,6 @@ from appliance.groups.group_service import GROUPS, follow_groups
 from appliance.groups.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import OPERATOR, Owner

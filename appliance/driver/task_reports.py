@@ -3,9 +3,9 @@
 import asyncio
 import dataclasses
 import logging
-import time
 from collections.abc import Callable
 
+from appliance.clock import monotonic
 from appliance.engine.control.assignment import Copied, Report
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, ProcessFailed, Superseded
@@ -24,7 +24,7 @@ class TaskReports:
     in flight makes no progress; ``sql_silence`` says where.
     """
 
-    def __init__(self, problems: ProblemLog, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, problems: ProblemLog, clock: Callable[[], float] = monotonic) -> None:
         self.fenced = asyncio.Event()
         self.fenced_from = ""
         self.layout_changed = asyncio.Event()

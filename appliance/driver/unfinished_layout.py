@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from appliance.clock import now_ms
 from appliance.driver.layout_writer import LanesWriter, link_of
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.lane_moves import decided, misplaced_segments, next_number

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.far_end import FarEnd
@@ -21,7 +21,7 @@ from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.limits.connection_limit import raise_fd_limit
 from appliance.tunnel.model.allowlist import check_endpoint
-from appliance.tunnel.model.timeouts import DRAIN_SECONDS
+from appliance.tunnel.model.connect import DRAIN_SECONDS
 from appliance.tunnel.stream.jams import reset_jammed
 
 log = logging.getLogger("appliance.gateway")

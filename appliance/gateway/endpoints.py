@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import NoReturn
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.errors import NameUnresolved, SettingsError
 from appliance.settings.target import AllowedTargets, Target, normal_host
 from appliance.tunnel.client import TunnelClient

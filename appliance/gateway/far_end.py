@@ -5,9 +5,9 @@ look meanwhile.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
+from appliance.clock import epoch_seconds, loop_seconds
 from appliance.errors import ApplianceError
 from appliance.gateway.model.far_view import FarView, read_document
 
@@ -29,7 +29,7 @@ class FarEnd:
 
     def look(self) -> FarView:
         """The last known answer; a newer one is fetched in the background if this one is old."""
-        if asyncio.get_running_loop().time() >= self._next:
+        if loop_seconds() >= self._next:
             self._wanted.set()
         return self._view
 
@@ -38,12 +38,12 @@ class FarEnd:
         while True:
             await self._wanted.wait()
             try:
-                self._view = self._view.answered(read_document(await self._ask(), self._link), time.time())
+                self._view = self._view.answered(read_document(await self._ask(), self._link), epoch_seconds())
             except ApplianceError as error:
-                self._view = self._view.failed(error, time.time())
+                self._view = self._view.failed(error, epoch_seconds())
             except Exception as error:
-                self._view = self._view.failed(error, time.time())
+                self._view = self._view.failed(error, epoch_seconds())
                 raise
             finally:
-                self._next = asyncio.get_running_loop().time() + self._view.pause
+                self._next = loop_seconds() + self._view.pause
                 self._wanted.clear()

@@ -11,7 +11,7 @@ from appliance.settings.values import Settings, Side, TunnelSettings
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.limits.connection_limit import raise_fd_limit
-from appliance.tunnel.model.timeouts import DRAIN_SECONDS
+from appliance.tunnel.model.connect import DRAIN_SECONDS
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.stream.jams import reset_jammed
 

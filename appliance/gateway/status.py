@@ -5,12 +5,12 @@ Law: a failure here leaves the tunnel as it is.
 
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from appliance.clock import epoch_seconds
 from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver
 from appliance.errors import ApplianceError
@@ -74,7 +74,7 @@ class SourceStatus:
         self._settings = settings
         self._keys = keys
         self._server = server
-        self._process = Process(settings, server.counters, time.time())
+        self._process = Process(settings, server.counters, epoch_seconds())
         self._collector = TunnelCollector(Side.SOURCE, settings, server.counters, keys)
 
     async def health(self) -> Answer:
@@ -95,7 +95,7 @@ class SourceStatus:
 
     def _document(self) -> Json:
         listening = Target(self._settings.listen.host, self._server.port) if self._server.listening else None
-        return source_document(self._process, self._keys(), self._answer(), listening, time.time())
+        return source_document(self._process, self._keys(), self._answer(), listening, epoch_seconds())
 
     def _answer(self) -> Answer:
         server = self._server
@@ -116,7 +116,7 @@ class DestinationStatus:
     _process: Process = field(init=False)
 
     def __post_init__(self) -> None:
-        self._process = Process(self.settings.tunnel, self.client.counters, time.time())
+        self._process = Process(self.settings.tunnel, self.client.counters, epoch_seconds())
 
     @property
     def shim(self) -> Target:
@@ -134,7 +134,7 @@ class DestinationStatus:
             self.client.counters,
             self.keys(),
             self.watcher.view,
-            time.time(),
+            epoch_seconds(),
         )
 
     def metrics(self) -> bytes:
@@ -144,7 +144,7 @@ class DestinationStatus:
 
     async def status(self) -> Json:
         """The document of both ends; it has the far end asked, and does not wait for its answer."""
-        far, health, now = self.far_end.look(), await self.health(), time.time()
+        far, health, now = self.far_end.look(), await self.health(), epoch_seconds()
         endpoints, numbers = self.endpoints.addresses, self._numbers()
         near = destination_document(self._process, self.keys(), health, endpoints, numbers, now)
         return both_ends(near, far, now)

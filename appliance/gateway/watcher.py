@@ -6,10 +6,10 @@ and tried again.
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 
+from appliance.clock import epoch_seconds
 from appliance.errors import ApplianceError, NameUnresolved, SettingsError
 from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Change, Fault, compare
@@ -68,7 +68,7 @@ class BrokerWatcher:
         self._tell(change)
         state = {target: await self._opened(target) for target in change.open}
         refused = dict.fromkeys(change.refused, BrokerState.REFUSED)
-        self.view = BrokerView(time.time(), change.known, {**state, **refused})
+        self.view = BrokerView(epoch_seconds(), change.known, {**state, **refused})
         return True
 
     async def _opened(self, target: Target) -> BrokerState:

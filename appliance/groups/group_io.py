@@ -45,7 +45,7 @@ async def read_offsets(cluster: Cluster, groups: Collection[Group]) -> GroupOffs
     """The offsets of groups, and the reasons why others are unknown."""
     shares, others = _by_kind(groups)
     started, committed = await asyncio.gather(fetch_starts(cluster, shares), fetch_offsets(cluster, others))
-    return {**committed[0], **started[0]}, {**committed[1], **started[1]}
+    return GroupOffsets({**committed.values, **started.values}, {**committed.failures, **started.failures})
 
 
 async def topic_ids(cluster: Cluster, topics: Collection[str]) -> dict[str, UUID]:

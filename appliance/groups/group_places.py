@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from appliance.clock import now_ms
 from appliance.groups.mirror_formats import MirrorTopics
 from appliance.groups.model.group_plan import Places
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError
 from appliance.grouping import grouped, pieces
 from appliance.groups.group_io import (
@@ -28,7 +29,6 @@ from appliance.groups.group_io import (
 )
 from appliance.groups.group_places import GroupPlaces
 from appliance.groups.model.group_plan import GroupPlan, GroupState, Translate, plan
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from kio.schema.metadata.v11 import MetadataResponse
 
+from appliance.clock import now_ms
 from appliance.errors import ApplianceError, raise_first
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.produce import append

@@ -6,9 +6,8 @@ from typing import TypeVar
 
 from appliance.errors import BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits
+from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch

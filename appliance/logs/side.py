@@ -1,9 +1,9 @@
 """One side of a partition under verification: its records that are read and not yet compared."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from appliance.clock import monotonic
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import placed, unpack
 from appliance.logs.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
@@ -30,7 +30,7 @@ class Side:
     """A stream and the reader that fills it.
 
     ``log`` is the span that the log had at the beginning. The source is read up to its end, and no further; the
-    destination as far as it is needed, with patience until ``deadline`` when it has no more, in time.monotonic().
+    destination as far as it is needed, with patience until ``deadline`` when it has no more, by ``monotonic``.
     """
 
     def __init__(self, reader: Reader, log: Span, deadline: float | None = None) -> None:
@@ -46,7 +46,7 @@ class Side:
             PartitionStopped, BatchCorrupt: as ``Reader.read``.
         """
         while not self.stream:
-            patience = 0.0 if self._deadline is None else self._deadline - time.monotonic()
+            patience = 0.0 if self._deadline is None else self._deadline - monotonic()
             if not await self._read(min(max(patience, 0.0), _WAIT)) and patience <= 0:
                 return False
         return True

@@ -2,17 +2,18 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterable, Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from appliance.errors import SettingsError
-from appliance.migrate.folders import SETTINGS, write_folders
 from appliance.migrate.model.confluent_replicator import replicator_link
-from appliance.migrate.model.ledger import Outcome
 from appliance.migrate.model.link import ImportedLink, setenv_text
-from appliance.migrate.model.mirror_maker_connector import links_of_either
+from appliance.migrate.model.mirror_maker import links_of_either
 from appliance.migrate.model.properties import Properties, read_connector
-from appliance.migrate.model.verdict import Verdict
+from appliance.migrate.model.verdict import Outcome, Verdict
 from appliance.output import say
 from appliance.runtime.command import Command
 from appliance.settings.parse import parse
@@ -58,23 +59,19 @@ def _options(command: argparse.ArgumentParser) -> None:
 
 
 async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Write the folders and print the outcomes.
-
-    Raises:
-        SettingsError: the file is not such a program's, or a folder exists.
-    """
+    """Write the folders and print the outcomes."""
     name, origin = str(parsed.file), "MirrorMaker 2"
-    found = read_connector(name, _content(parsed.file))
+    properties = read_connector(name, _content(parsed.file))
     if parsed.program == "mm2":
-        links, outcomes = links_of_either(name, found.values)
+        links, outcomes = links_of_either(name, properties.values)
     else:
         origin = "Confluent Replicator"
-        link, outcomes = replicator_link(name, found.values, parsed.source, parsed.destination)
+        link, outcomes = replicator_link(name, properties.values, parsed.source, parsed.destination)
         links = (link,)
     faults = {link.folder: _faults(link) for link in links}
     texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
     write_folders(parsed.out, texts)
-    say(*_links(parsed.out, links, faults), *_outcomes(found, outcomes), "", *_NEXT.splitlines())
+    say(*_links(parsed.out, links, faults), *_outcomes(properties, outcomes), "", *_NEXT.splitlines())
     return 0
 
 
@@ -117,11 +114,11 @@ def _links(out: Path, links: Sequence[ImportedLink], faults: dict[str, tuple[str
         yield from (["  to fill in or to change:", *(f"    {fault}" for fault in wanted)] if wanted else [])
 
 
-def _outcomes(found: Properties, outcomes: Sequence[Outcome]) -> Iterable[str]:
+def _outcomes(properties: Properties, outcomes: Sequence[Outcome]) -> Iterable[str]:
     for verdict in Verdict:
         lines = [f"  {outcome}" for outcome in outcomes if outcome.verdict is verdict]
         yield from (["", f"{verdict.capitalize()}:", *lines] if lines else [])
-    for key in found.repeated:
+    for key in properties.repeated:
         yield f"  {key}: given more than once, of which the last counts, as in Java"
 
 
@@ -132,3 +129,34 @@ IMPORT = Command(
     _import,
     _options,
 )
+
+
+SETTINGS = "setenv.sh"
+
+
+def write_folders(out: Path, folders: Mapping[str, str]) -> None:
+    """Write the text of each folder's setenv.sh, readable for its owner alone."""
+    there = [out / folder for folder in folders if os.path.lexists(out / folder)]
+    if there:
+        cure = "exists, and is not overwritten: remove it, or choose another --out"
+        raise SettingsError([f"{path}: {cure}" for path in there])
+    for folder, text in folders.items():
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            _write(out, folder, text)
+        except OSError as error:
+            raise SettingsError([f"{out / folder}: cannot be written: {error.strerror}"]) from error
+
+
+def _write(out: Path, folder: str, text: str) -> None:
+    new = Path(tempfile.mkdtemp(dir=out, prefix=f".{folder}-"))
+    try:
+        with open(os.open(new / SETTINGS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # A folder that has come meanwhile has content, and then this fails.
+        new.rename(out / folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise

@@ -18,11 +18,7 @@ _CURES = {
 
 @contextlib.contextmanager
 def port_refused(variable: str, at: Target) -> Iterator[None]:
-    """Translate the system's error in the block.
-
-    Raises:
-        SettingsError: ``at`` is not available; the text names ``variable``.
-    """
+    """Translate the system's error in the block."""
     try:
         yield
     except OSError as error:

@@ -52,18 +52,14 @@ class HttpServer:
         """The oldest first; true while its page is made, false of one that sends its head or takes its answer."""
 
     async def start(self, variable: str, at: Target) -> Target:
-        """Listen, and return the address. Port 0 is any free one.
-
-        Raises:
-            SettingsError: the address cannot be had; it names ``variable``.
-        """
+        """Listen, and return the address. Port 0 is any free one."""
         with port_refused(variable, at):
             self._server = await asyncio.start_server(self._accept, at.host, at.port, limit=_READ_BYTES)
         port: int = self._server.sockets[0].getsockname()[1]
         return Target(at.host, port)
 
     async def serve(self, variable: str, at: Target, log: logging.Logger, line: str) -> None:
-        """Listen, log the address with ``line``, and serve until cancelled; raises as ``start``."""
+        """Listen, log the address with ``line``, and serve until cancelled."""
         address = await self.start(variable, at)
         try:
             log.info(line, extra={"fields": {"address": str(address)}})

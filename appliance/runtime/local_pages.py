@@ -22,11 +22,7 @@ def dialled(at: Target) -> Target:
 
 
 async def page_at(at: Target, path: str, session: aiohttp.ClientSession) -> tuple[int, bytes]:
-    """The status code and the body of a page of this VM.
-
-    Raises:
-        Unreachable: it does not answer, or with too much.
-    """
+    """The status code and the body of a page of this VM."""
     try:
         async with (
             asyncio.timeout(_SECONDS),
@@ -54,7 +50,7 @@ async def whole_body(answer: aiohttp.ClientResponse, most: int) -> bytes:
 def json_object(body: bytes) -> dict[str, Any]:
     """The JSON object of a body; empty if it is none."""
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

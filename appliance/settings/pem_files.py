@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from appliance.clock import utc_now
 from appliance.settings.private_files import read_private, readable
 from appliance.settings.secret import Secret
 
@@ -82,7 +82,7 @@ def is_pair(key: PrivateKeyTypes, certificate: x509.Certificate) -> bool:
 def check_time(certificate: x509.Certificate) -> None:
     """Raise ValueError if the certificate is not valid now."""
     first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if not first <= datetime.datetime.now(datetime.UTC) <= last:
+    if not first <= utc_now() <= last:
         raise ValueError(f"expected a certificate that is valid now, this one is from {first} to {last}")
 
 

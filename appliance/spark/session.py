@@ -19,6 +19,7 @@ from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.util import _load_from_socket
 
+from appliance.clock import monotonic
 from appliance.errors import ProcessFailed, SqlRefused
 from appliance.settings.values import EngineSettings
 from appliance.spark.configuration import XML_FETCHES, slots_each
@@ -78,10 +79,10 @@ class Spark:
             raise ProcessFailed(f"SPARK_MASTER={self._master}: {spark_error(str(error))}") from error
         # The thread that waits for Java's accumulators would print a stack trace when Java ends.
         setattr(self._context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
-        until = time.monotonic() + _EXECUTORS_PATIENCE
+        until = monotonic() + _EXECUTORS_PATIENCE
         self._name_stages()
         slots = engine.task_count * slots_each(transforms=transforms)
-        while self.room() < slots and time.monotonic() < until:
+        while self.room() < slots and monotonic() < until:
             time.sleep(_POLL)
 
     @property

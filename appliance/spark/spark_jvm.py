@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import appliance
 from appliance.errors import ProcessFailed, SettingsError
+from appliance.runtime.background import ended
 from appliance.runtime.child_process import killed_with_parent
-from appliance.runtime.ending import ended
 from appliance.settings.values import EngineSettings
 from appliance.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
 from appliance.spark.tempdir import short_name

@@ -15,9 +15,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from appliance.errors import ProcessFailed, SettingsError
-from appliance.runtime.background import unless_stopped
+from appliance.runtime.background import ended, unless_stopped
 from appliance.runtime.child_process import killed_with_parent
-from appliance.runtime.ending import ended
 from appliance.settings.values import EngineSettings
 from appliance.spark.configuration import JAVA_OPTIONS, LOG_FILE, part_configuration, properties_text
 from appliance.spark.spark_jvm import (

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 from kio.schema.errors import ErrorCode
 
+from appliance.clock import now_ms
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
 from appliance.grouping import grouped
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets

@@ -2,8 +2,8 @@
 
 import aiohttp
 
+from appliance.clock import now_ms
 from appliance.errors import Unreachable
-from appliance.kafka.client.clock import now_ms
 from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.values import Settings
 from appliance.status.model.document import STALE_SECONDS

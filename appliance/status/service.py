@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.clock import now_ms
 from appliance.groups.model.newest_groups import NewestGroups
-from appliance.kafka.client.clock import now_ms
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, committed_records, fetch, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.partition_reader import committed_records, fetch_partition
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records.committed import marker_times

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.clock import now_ms
 from appliance.errors import ApplianceError, TimedOut
 from appliance.groups.group_service import group_sync
 from appliance.groups.model.newest_groups import NewestGroups
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import Fault

@@ -67,7 +67,6 @@ class TlsLayer:
 
         Raises:
             IdentityRefused: one end does not accept the other's certificate.
-            PeerError: these bytes are not TLS 1.3, or were changed on the way.
         """
         _INCOMING.write(self._wire.incoming(ciphertext) if self._wire else ciphertext)
         try:
@@ -78,11 +77,7 @@ class TlsLayer:
             self._clear()
 
     def send(self, plaintext: bytes | memoryview) -> None:
-        """Encrypt ``plaintext`` for ``outgoing``.
-
-        Raises:
-            PeerError: the peer has broken the connection's state.
-        """
+        """Encrypt ``plaintext`` for ``outgoing``."""
         view = memoryview(plaintext)
         try:
             while view:

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from appliance.errors import PeerError
 from appliance.settings.values import KeyExchange
-from appliance.tls.kdf import subkey
+from appliance.tls.certificates import subkey
 
 _HANDSHAKE, _ALERT = 22, 21
 _CLIENT_HELLO, _SERVER_HELLO = 1, 2
@@ -132,11 +132,7 @@ def token_for(hello: bytes, keys: TokenKeys, now: float) -> bytes:
 
 
 def with_session_id(record: bytes, session_id: bytes) -> bytes:
-    """A hello's record whose empty legacy_session_id has been filled.
-
-    Raises:
-        PeerError: it is not empty.
-    """
+    """A hello's record whose empty legacy_session_id has been filled."""
     if record[_SESSION_ID_AT : _SESSION_ID_AT + 1] != b"\0":
         raise PeerError("TLS: a hello that is not ours")
     rest = record[_SESSION_ID_AT + 1 :]
@@ -213,11 +209,7 @@ class ClientWire:
         return _CHANGE_CIPHER_SPEC + data if self._greeted else data
 
     def incoming(self, data: bytes | memoryview) -> bytes:
-        """The wire's bytes to OpenSSL's.
-
-        Raises:
-            PeerError: it is not a TLS server, or it does not have our token.
-        """
+        """The wire's bytes to OpenSSL's."""
         if self._greeted:
             return bytes(data)
         self._begun += data
@@ -238,11 +230,7 @@ class ClientWire:
 
 
 def _first_record(data: bytearray) -> bytes | None:
-    """The first record of what a server has sent; None: it has not all come.
-
-    Raises:
-        PeerError: it is neither a ServerHello nor an alert.
-    """
+    """The first record of what a server has sent; None: it has not all come."""
     kinds = {_HANDSHAKE, _ALERT}
     if (data and data[0] not in kinds) or (len(data) > 1 and data[1] != 3):
         raise PeerError("TLS: what answers is no TLS server")

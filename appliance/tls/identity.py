@@ -4,7 +4,7 @@ An end accepts the opposite role of the same link and nothing else, and it is ch
 source's certificate is good only for servers and a destination's only for clients, so that a refused peer gets an
 alert; and by ``Identity.check``, which reads the name.
 
-The credentials are made from the shared secret (``certificates``) or read from files (``certificate_files``). In both
+The credentials are made from the shared secret or read from files (both in ``certificates``). In both
 cases the client's first flight proves that it knows the secret, before the server says anything (``first_flight``).
 
 No session is ever resumed: the server issues no tickets, so every connection proves both identities again.
@@ -14,21 +14,27 @@ the new one.
 """
 
 import contextlib
-import datetime
 import logging
 import ssl
 from dataclasses import dataclass, replace
 
 from cryptography import x509
 
+from appliance.clock import utc_now
 from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.pem_files import as_file
 from appliance.settings.secret import Secret
 from appliance.settings.values import KeyExchange, Side, TunnelSettings
-from appliance.tls.certificate_files import read_credentials
-from appliance.tls.certificates import Credentials, days_left, make_credentials, names_in, peer_name
+from appliance.tls.certificates import (
+    Credentials,
+    days_left,
+    link_key,
+    make_credentials,
+    names_in,
+    peer_name,
+    read_credentials,
+)
 from appliance.tls.first_flight import TokenKeys
-from appliance.tls.kdf import link_key
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -86,11 +92,7 @@ class Identity:
 
     @classmethod
     def of(cls, settings: TunnelSettings, role: Side) -> "Identity":
-        """The identity that the settings give one end.
-
-        Raises:
-            SettingsError: its files cannot be used.
-        """
+        """The identity that the settings give one end."""
         files = read_credentials(settings.files, settings.link, role) if settings.files else None
 
         def known(secret: Secret) -> tuple[TokenKeys, Credentials]:
@@ -113,17 +115,17 @@ class Identity:
 
     def days_left(self) -> float:
         """Days until our own certificate is no longer valid."""
-        return days_left(self.known.certificate, datetime.datetime.now(datetime.UTC))
+        return days_left(self.known.certificate, utc_now())
 
     def peer_days_left(self) -> float | None:
         """Days until the certificate that the peer showed last is no longer valid; None before the first."""
         if self._peer_certificate is None:
             return None
         certificate = x509.load_der_x509_certificate(self._peer_certificate)
-        return days_left(certificate, datetime.datetime.now(datetime.UTC))
+        return days_left(certificate, utc_now())
 
     @property
-    def believes_previous(self) -> bool:
+    def accepts_previous(self) -> bool:
         """True as long as SHARED_SECRET_PREVIOUS would still do."""
         return len(self._known) > 1
 
@@ -136,15 +138,15 @@ class Identity:
         context, leaf = self._context(credentials), _leaf(credentials)
         self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
 
-    def refused(self, known: Known) -> None:
-        """One end refused the other with ``known``: if there is another secret, use that next."""
-        if self.believes_previous and known.tokens is self.known.tokens:
+    def refused(self, keys: Known) -> None:
+        """One end refused the other with ``keys``: if there is another secret, use that next."""
+        if self.accepts_previous and keys.tokens is self.known.tokens:
             self._known.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
-    def believed(self, known: Known) -> None:
-        """Both ends accepted each other with ``known``: if that is the new secret, drop the previous one."""
-        if self.believes_previous and known.tokens is self._newest:
+    def accepted(self, keys: Known) -> None:
+        """Both ends accepted each other with ``keys``: if that is the new secret, drop the previous one."""
+        if self.accepts_previous and keys.tokens is self._newest:
             self._known = [each for each in self._known if each.tokens is self._newest]
             log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
@@ -168,11 +170,7 @@ def _leaf(credentials: Credentials) -> x509.Certificate:
 
 
 def tls_context(credentials: Credentials, protocol: int, exchange: KeyExchange = KeyExchange.X25519) -> ssl.SSLContext:
-    """TLS 1.3 only, a certificate demanded of the peer, no tickets.
-
-    Raises:
-        SettingsError: OpenSSL does not take the credentials, for example because their keys are too short.
-    """
+    """TLS 1.3 only, a certificate demanded of the peer, no tickets."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # the link and the role are checked instead: see Identity.check

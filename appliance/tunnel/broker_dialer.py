@@ -13,12 +13,11 @@ from appliance.settings.values import TunnelSettings
 from appliance.tunnel.limits.connection_limit import FD_REMEDY
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.model.allowlist import check_target, dialable
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.dial import dial
 from appliance.tunnel.stream.relay import relay
-from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -53,7 +52,6 @@ class BrokerDialer:
 
         Raises:
             TargetRefused: it is not on the allow-list, or its name resolves to a forbidden address.
-            Unreachable: its name is not resolved, or the target does not answer.
         """
         try:
             with self._counters.dials.timed():

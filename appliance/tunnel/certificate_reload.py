@@ -6,7 +6,7 @@ import math
 
 from appliance.errors import SettingsError
 from appliance.settings.values import CertificateFiles, Side, TunnelSettings
-from appliance.tls.certificate_files import read_credentials, signature_of
+from appliance.tls.certificates import read_credentials, signature_of
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY, Identity
 
 log = logging.getLogger("appliance.tunnel")
@@ -20,9 +20,6 @@ class CertificateReload:
 
     A set that cannot be used, like one of which only the first file is written yet, changes nothing, is logged once,
     and is checked again until it is good.
-
-    Raises:
-        SettingsError: the files cannot be used from the start.
     """
 
     def __init__(self, settings: TunnelSettings, role: Side) -> None:

@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterator
 from typing import Self
 
+from appliance.clock import loop_seconds
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
@@ -32,16 +33,15 @@ from appliance.errors import (
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.connections import Connections
 from appliance.tunnel.dialler import dialler, request_status, request_target
 from appliance.tunnel.limits.breaker import Breaker, BreakerState
 from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.listen import Listener, listen
+from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.relay import relay
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
@@ -73,8 +73,8 @@ _SERVER_LINES = (
     *SSH_LINES,
     (SettingsError, "SSH key files cannot be used: see the cause"),
     (HelloUnanswered, f"tunnel refused, the server hung up without a word, or is not there: {SILENCE_REMEDY}"),
-    (ClockDiffers, f"tunnel refused, the two VMs do not believe each other by their clocks: {CLOCK_REMEDY}"),
-    (IdentityRefused, f"tunnel refused, the two VMs do not believe each other: {REMEDY}"),
+    (ClockDiffers, f"tunnel refused, the two VMs do not accept each other by their clocks: {CLOCK_REMEDY}"),
+    (IdentityRefused, f"tunnel refused, the two VMs do not accept each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     (OutOfDescriptors, FD_REMEDY),
     (
@@ -117,11 +117,7 @@ class TunnelClient:
         self._listeners: list[Listener] = []
 
     async def open_endpoint(self, target: Target, address: str, port: int) -> int:
-        """Carry connections to ``address`` and ``port`` (0 for any) to ``target``; return the port.
-
-        Raises:
-            SettingsError: the system does not give it.
-        """
+        """Carry connections to ``address`` and ``port`` (0 for any) to ``target``; return the port."""
         listener = await listen("TUNNEL_ENDPOINT_NETWORK", Target(address, port), lambda: self._channel(target))
         self._listeners.append(listener)
         return listener.port
@@ -214,21 +210,21 @@ class TunnelClient:
 
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved its identity."""
-        known = self._identity.known
+        keys = self._identity.known
         with self.counters.dials.timed():
-            far = await self._dialler.dial(lambda: client_channel(known))
+            far = await self._dialler.dial(lambda: client_channel(keys))
         try:
             with self.counters.handshakes.timed():
                 self._identity.check(await far.handshake(self._timeouts.handshake))
         except ApplianceError as error:
             if isinstance(error, IdentityRefused):
-                self._identity.refused(known)
+                self._identity.refused(keys)
             self._connections.start(far, far.finish(self._timeouts.last_word), "last word to the tunnel server")
             raise
         except BaseException:
             far.reset()
             raise
-        self._identity.believed(known)
+        self._identity.accepted(keys)
         return far
 
     async def _connect(self, far: TlsChannel, target: Target) -> bool:
@@ -250,7 +246,7 @@ class TunnelClient:
 
     def _admitted(self) -> bool:
         """True if the breaker admits a try now; the outcome has to be reported to it."""
-        admitted = self._breaker.admits(asyncio.get_running_loop().time())
+        admitted = self._breaker.admits(loop_seconds())
         if not admitted:
             self.counters.refused[Refusal.AWAY] += 1
         return admitted
@@ -263,11 +259,11 @@ class TunnelClient:
         except ApplianceError:
             raise
         except BaseException:
-            self._breaker.failed(asyncio.get_running_loop().time())
+            self._breaker.failed(loop_seconds())
             raise
 
     def _server_failed(self, error: ApplianceError) -> None:
-        self._breaker.failed(asyncio.get_running_loop().time())
+        self._breaker.failed(loop_seconds())
         self._servers.failed(str(self._settings.server), error)
         self.counters.peer_failed(error)
         self.counters.server_fault = str(error)

@@ -8,11 +8,9 @@ from typing import Protocol, TypeVar
 from appliance.errors import PeerError, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
-from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient, Timeouts
 from appliance.tunnel.stream.channel import Channel
-from appliance.tunnel.stream.dial import dial
-from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 _Kind = TypeVar("_Kind", bound=TcpChannel)
 
@@ -41,11 +39,7 @@ class TcpDialler:
         """Do nothing: no SSH server is on the way."""
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
-        """Connect the channel that ``make`` makes.
-
-        Raises:
-            TimedOut, OutOfDescriptors: as ``stream.dial``.
-        """
+        """Connect the channel that ``make`` makes."""
         return await dial((self._server.host.strip("[]"),), self._server.port, self._timeouts.dial, make)
 
     async def close(self) -> None:
@@ -71,10 +65,7 @@ async def request_target(channel: Channel, target: Target, seconds: float) -> An
     """The server's answer to a CONNECT to ``target``; the target's first bytes stay in the channel.
 
     Raises:
-        TimedOut: no answer within ``seconds``.
         IdentityRefused: it does not accept our identity.
-        PeerError: its bytes are no answer to a CONNECT.
-        Unreachable: it closed.
     """
     connect = ConnectClient(target)
     channel.send(connect.request())
@@ -94,7 +85,6 @@ async def request_status(channel: Channel, seconds: float) -> bytes:
 
     Raises:
         TargetRefused: the server is of an older release.
-        PeerError: the document is too large.
         ApplianceError: as ``request_target``; the server refuses for another reason.
     """
     answer = await request_target(channel, STATUS, seconds)

@@ -5,10 +5,10 @@ disk, the lines a minute are limited, and the next line after a gap gives the nu
 """
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from appliance.clock import monotonic
 from appliance.errors import ApplianceError
 
 log = logging.getLogger("appliance.tunnel")
@@ -32,7 +32,7 @@ class OutageLog:
         clock: seconds.
     """
 
-    def __init__(self, kind: str, lines: Lines, cured: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kind: str, lines: Lines, cured: str, clock: Callable[[], float] = monotonic) -> None:
         self._kind = kind
         self._lines = lines
         self._cured = cured

@@ -5,17 +5,17 @@ server check ours, and reach a target.
 """
 
 import contextlib
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from appliance.clock import epoch_seconds
 from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
 from appliance.tls.identity import Identity, Known
 from appliance.tls.proof_check import TOLERANCE
 from appliance.tunnel.dialler import dialler, request_target
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
 _SKEWS = (*(2 * TOLERANCE * steps for steps in range(1, 16)), *(900.0 * quarters for quarters in range(5, 57)))
@@ -51,11 +51,7 @@ class TlsProbe:
         self._greeted: TlsChannel | None = None
 
     async def login(self) -> None:
-        """Log in to the SSH server, where there is one.
-
-        Raises:
-            ApplianceError: as ``ssh.carrier``.
-        """
+        """Log in to the SSH server, where there is one."""
         await self._dialler.login()
 
     async def dial(self) -> None:
@@ -63,7 +59,6 @@ class TlsProbe:
 
         Raises:
             ForwardRefused: the SSH server does not permit it.
-            TimedOut, Unreachable: no answer.
         """
         await self._close_channels()
         self._dialled = await self._dial(self._identity.known)
@@ -72,18 +67,16 @@ class TlsProbe:
         """Check the server's identity.
 
         Raises:
-            Unreachable: it closes, or does not answer.
-            PeerError: it does not speak TLS 1.3.
             HelloUnanswered: it does not accept our first flight.
             IdentityRefused: it has no certificate of this link's source.
         """
-        known = self._identity.known
-        channel, self._dialled = self._dialled or await self._dial(known), None
+        keys = self._identity.known
+        channel, self._dialled = self._dialled or await self._dial(keys), None
         try:
             self._greeted = await self._check(channel)
         except IdentityRefused:
-            self._identity.refused(known)
-            if self._identity.known is known:
+            self._identity.refused(keys)
+            if self._identity.known is keys:
                 raise
             self._greeted = await self._check(await self._dial(self._identity.known))
 
@@ -100,7 +93,7 @@ class TlsProbe:
         with contextlib.ExitStack() as unless_said:
             unless_said.callback(channel.reset)
             answer = await request_target(channel, target, self._timeouts.answer)
-            skew = None if answer.date is None else answer.date - time.time()
+            skew = None if answer.date is None else answer.date - epoch_seconds()
             unless_said.pop_all()
         await channel.finish(self._timeouts.last_word)
         return Asked(answer.error(), skew)
@@ -125,8 +118,8 @@ class TlsProbe:
                 await channel.finish(self._timeouts.last_word)
         self._dialled = self._greeted = None
 
-    async def _answers(self, known: Known, ahead: float) -> bool:
-        channel = await self._dial(known, ahead)
+    async def _answers(self, keys: Known, ahead: float) -> bool:
+        channel = await self._dial(keys, ahead)
         try:
             await channel.handshake(self._timeouts.handshake)
         except HelloUnanswered:
@@ -150,5 +143,5 @@ class TlsProbe:
             raise
         return channel
 
-    async def _dial(self, known: Known, ahead: float = 0.0) -> TlsChannel:
-        return await self._dialler.dial(lambda: client_channel(known, ahead))
+    async def _dial(self, keys: Known, ahead: float = 0.0) -> TlsChannel:
+        return await self._dialler.dial(lambda: client_channel(keys, ahead))

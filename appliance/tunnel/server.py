@@ -8,10 +8,10 @@ A CONNECT to ``STATUS`` is answered with a document. It takes no slot, so it is 
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Self
 
+from appliance.clock import epoch_seconds, monotonic
 from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
@@ -19,15 +19,13 @@ from appliance.tls.first_flight import Proof, ServerWire
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, Identity
 from appliance.tls.proof_check import ProofCheck
 from appliance.tunnel.broker_dialer import BrokerDialer, Resolve
-from appliance.tunnel.connections import Connections
 from appliance.tunnel.first_flight_reader import FirstFlights
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
-from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer, Timeouts
 from appliance.tunnel.outage_log import OutageLog
-from appliance.tunnel.stream.listen import Listener, listen
+from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.tls_channel import TlsChannel
 
 log = logging.getLogger("appliance.tunnel")
@@ -65,7 +63,7 @@ class TunnelServer:
         identity: Identity,
         resolve: Resolve,
         timeouts: Timeouts | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = epoch_seconds,
         status: Callable[[], bytes] | None = None,
     ) -> None:
         self._clock = clock
@@ -79,7 +77,7 @@ class TunnelServer:
         expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
         self._pending = PendingHandshakes(expected, self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
-        proofs = ProofCheck(identity.known.tokens, clock, time.monotonic, identity.exchange)
+        proofs = ProofCheck(identity.known.tokens, clock, monotonic, identity.exchange)
         hello = self._timeouts.hello
         self._first_flights = FirstFlights(proofs, self._pending, hello, self._proven, self._refused)
         # The peer's lines have a limit of their own, which no stranger can use up.
@@ -89,11 +87,7 @@ class TunnelServer:
         self.port = settings.listen.port
 
     async def start(self) -> None:
-        """Listen; afterwards ``port`` is known.
-
-        Raises:
-            SettingsError: the port cannot be had.
-        """
+        """Listen; afterwards ``port`` is known."""
         variables = "TUNNEL_LISTEN, TUNNEL_PORT"
         self._listener = await listen(
             variables, self._settings.listen, self._first_flights.reader, self._first_flights.admits
@@ -162,11 +156,7 @@ class TunnelServer:
         return True
 
     async def _answer(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
-        """Read the CONNECT, and do it.
-
-        Raises:
-            Unreachable: no slot came free.
-        """
+        """Read the CONNECT, and do it."""
         try:
             target = await self._read_target(near, connect)
         except ApplianceError as error:

@@ -1,12 +1,12 @@
 """The verification of jobs, several at once, on the connections of one process: the command's, or a Spark task's."""
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
+from appliance.clock import monotonic
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
@@ -50,7 +50,7 @@ class Checker:
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not answer any more.
         """
-        waiting, deadline = deque(jobs), time.monotonic() + wait
+        waiting, deadline = deque(jobs), monotonic() + wait
 
         async def work(purpose: str) -> None:
             while waiting:

@@ -7,12 +7,12 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from appliance.clock import utc_now
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.clusters import destination_cluster, source_cluster
@@ -165,7 +165,7 @@ def _progress() -> Iterator[Compared]:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return utc_now().isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

@@ -1,10 +1,10 @@
 """The verification of one partition of a compacted topic; ``newest`` defines the comparison."""
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from appliance.clock import monotonic
 from appliance.kafka.records.records import Record, unpack
 from appliance.logs.model.newest import ALL_KEYS, NewestRecords, Tally
 from appliance.logs.model.span import CopyState, Span, counted
@@ -22,7 +22,7 @@ async def verify_newest_records(
 ) -> PartitionResult:
     """Compare the newest record of each key, where the source's lies before the end of the job's span.
 
-    Until ``deadline``, in time.monotonic(), the destination may catch up with these. Both readers stand at the start of
+    Until ``deadline``, by ``monotonic``, the destination may catch up with these. Both readers stand at the start of
     their logs. If the link's ``sql`` has left out some of the records read, or changed their keys, compaction may have
     taken the only one of a key that was copied.
 
@@ -60,7 +60,7 @@ async def _compare(
     The destination is read first, each time: whatever it has, the source then has, or has had.
     """
     while True:
-        late = time.monotonic() > deadline
+        late = monotonic() > deadline
         await _read_to_end(destination, 0, share.add_destination, lambda _: None)
         await _read_to_end(source, job.source.end, share.add_source, reached)
         tally = share.tally(job.source.end, job.asked_from)

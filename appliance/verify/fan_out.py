@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from appliance.clock import loop_seconds
 from appliance.spark.session import Spark
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.spark_task import verify_in_task
@@ -43,11 +44,11 @@ class SparkVerification:
         """
         waiting = deque(bundles(jobs, has_sql=self.sql is not None))
         running = set[asyncio.Task[list[tuple[Job, PartitionResult]]]]()
-        until = asyncio.get_running_loop().time() + wait
+        until = loop_seconds() + wait
         try:
             while waiting or running:
                 while waiting and self._idle:
-                    left = max(0.0, until - asyncio.get_running_loop().time())
+                    left = max(0.0, until - loop_seconds())
                     work = self._run(waiting.popleft(), left, self._idle.pop())
                     running.add(asyncio.create_task(work, name="verify-bundle"))
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from appliance.clock import loop_seconds
 from appliance.errors import ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
@@ -81,9 +82,9 @@ async def _started(jvm: SparkJvm, engine: EngineSettings, jobs: int, *, transfor
 
 async def _room(spark: Spark, master: str) -> int:
     """Number of tasks that can run at once; waits for the first."""
-    until = asyncio.get_running_loop().time() + _ROOM_SECONDS
+    until = loop_seconds() + _ROOM_SECONDS
     while not (room := await asyncio.to_thread(spark.room)):
-        if asyncio.get_running_loop().time() > until:
+        if loop_seconds() > until:
             raise ProcessFailed(f"SPARK_MASTER={master} has no core for us: is a worker free?")
         await asyncio.sleep(_POLL)
     return room

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from appliance.clock import monotonic
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
@@ -65,14 +65,14 @@ class Verification:
     async def ended(self, plan: Plan, results: list[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
 
-        Until the deadline, in time.monotonic(), the link may pass the records on which its SQL fails.
+        Until the deadline, by ``monotonic``, the link may pass the records on which its SQL fails.
 
         Raises:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
         late = False
         while (judged := [with_failure(each, self._lanes) for each in results]) != results and not late:
-            late = time.monotonic() > deadline  # the lanes may have been read hours ago: one more look
+            late = monotonic() > deadline  # the lanes may have been read hours ago: one more look
             await asyncio.sleep(0 if late else _PAUSE)
             if not await self._look_again():
                 break

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from bench.lib import tunnel_ways

@@ -13,7 +13,7 @@ from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.replicas import Replica
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure, make_topic
@@ -64,7 +64,7 @@ async def test_reading_follows_the_leader_though_the_old_one_lives(moving: Pair)
         await engine.copy_all()
         for leader, follower in ((2, 1), (1, 2)):
             assert asked(engine, topic) == {follower}
-            await move(moving.orange, {(topic, 0): (leader, follower)})
+            await move(moving.orange, {Partition(topic, 0): (leader, follower)})
             async with asyncio.timeout(PATIENCE):
                 while asked(engine, topic) != {leader}:
                     await asyncio.sleep(0.02)
@@ -83,12 +83,12 @@ async def test_case_630_a_place_under_a_leader_that_writes_nothing_is_read_on_fr
     async with moving.engine() as engine:
         await engine.copy_all()
         before = (await engine.positions())[topic, 0]
-        await move(moving.orange, {(topic, 0): (2, 1)})
+        await move(moving.orange, {Partition(topic, 0): (2, 1)})
         assert await resume(moving.settings(), Choice(topic, 0, "latest"), lambda _: None) == 1
         held = (await engine.positions())[topic, 0]
         assert held.next_offset == before.next_offset
         assert held.leader_epoch > before.leader_epoch
-        await move(moving.orange, {(topic, 0): (1, 2)})
+        await move(moving.orange, {Partition(topic, 0): (1, 2)})
         produce(moving.producer(), topic, 10)
         await engine.copy_all()
         assert engine.faults == {}
@@ -120,18 +120,18 @@ async def test_a_replica_rebuilt_from_a_compacted_log_is_not_taken_for_a_truncat
             assert producer.flush(PATIENCE) == 0
 
     write(-1)
-    await move(moving.orange, {(topic, 0): (2, 1)})
+    await move(moving.orange, {Partition(topic, 0): (2, 1)})
     write(*range(20))
     async with moving.engine() as engine:
         await engine.copy_all()
     position = end(moving.orange, topic, 0)
-    await move(moving.orange, {(topic, 0): (1, 2)})
+    await move(moving.orange, {Partition(topic, 0): (1, 2)})
     async with asyncio.timeout(PATIENCE):
         while set(range(1, position)) & await asyncio.to_thread(offsets, moving.orange, topic):
             write(*range(20), 99)
             await asyncio.sleep(0.5)
             write(99)  # rolls the segment: earlier ones are cleaned
-    await move(moving.orange, {(topic, 0): (0,)})
+    await move(moving.orange, {Partition(topic, 0): (0,)})
     configure(moving.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
     async with moving.engine() as engine:
         await engine.copy_all()

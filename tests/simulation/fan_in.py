@@ -12,6 +12,7 @@ from appliance.commands.removal import remove_topics
 from appliance.commands.resumption import Choice
 from appliance.commands.run import operation
 from appliance.errors import ApplianceError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import unpack
 from appliance.link import handle
 from appliance.link.model.naming import PRODUCERS
@@ -152,7 +153,7 @@ class FanIn:
         for link in self.links:
             held = link.invariants.positions.items() if link.source.name not in self.removed else ()
             for topic, number in sorted(partition for partition, position in held if position.stopped):
-                link.invariants.named.add((topic, number))
+                link.invariants.named.add(Partition(topic, number))
                 choice = Choice(topic, number, self.chance.choice(("earliest", "latest")))
                 self._begin(link, functools.partial(resume.resume, link.settings, choice, self._told))
 

@@ -1,5 +1,6 @@
 """Transactions that hang: what somebody's delayed Produce has left open, which no coordinator ends (KAFKA-14402)."""
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import restamp
 from appliance.kafka.records.records import Record, body, pack
 from tests.simulation.brokers import Brokers
@@ -24,7 +25,7 @@ class Hanging:
         In a copy that has no position yet the partition would wait for the operator: it is not known to be empty.
         """
         link = self._link
-        known = {(link.naming.destination(topic), number) for topic, number in link.invariants.positions}
+        known = {Partition(link.naming.destination(topic), number) for topic, number in link.invariants.positions}
         logs = [(link.source, log) for log in link.source.logs()]
         logs += [(link.destination, log) for log in link.destination.logs() if (log.topic, log.number) in known]
         if positions := link.destination.topics.get(link.naming.positions_topic):

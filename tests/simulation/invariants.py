@@ -190,7 +190,7 @@ class Invariants:
     def _begin(self, starts: StartOffsets) -> None:
         """K: ``latest`` holds for the partitions that are there when the link is made."""
         for number, (offset, _) in enumerate(starts.places):
-            truth = self.truths[(starts.topic, number), starts.source_id]
+            truth = self.truths[Partition(starts.topic, number), starts.source_id]
             is_current = truth is self.current[starts.topic, number]  # else metadata lagged, and it holds for no topic
             if offset > truth.log.end and is_current:
                 raise Violation(f"K: {starts.topic}-{number} is to begin at {offset}, and ends at {truth.log.end}")

@@ -21,6 +21,7 @@ from appliance.commands.run.operation import Operation
 from appliance.commands.run.plan import Plan
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.model.newest_groups import NewestGroups
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link import handle
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent
@@ -104,7 +105,7 @@ class Operator:
         number = log.number if link.chance.random() < 0.5 else None
         offset = link.chance.randint(log.start, log.end)
         start = link.chance.choice((RETRY, RETRY, "earliest", "latest", str(offset)))
-        link.invariants.named.add((topic.name, number))
+        link.invariants.named.add(Partition(topic.name, number))
         choice = Choice(topic.name, number, start)
         self._begin(f"resume {choice}", resume.resume(link.settings, choice, self._told))
 
@@ -116,7 +117,7 @@ class Operator:
         stopped = {partition for partition, position in held if position.stopped} | link.invariants.unknown
         for topic, number in sorted(stopped & link.invariants.current.keys()):
             choice = Choice(topic, number, link.chance.choice(("earliest", "latest")))
-            link.invariants.named.add((topic, number))
+            link.invariants.named.add(Partition(topic, number))
             choices.append(choice)
         self._begin(f"resume {choices}", self._resume_each(choices))
 

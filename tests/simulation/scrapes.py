@@ -1,7 +1,6 @@
 """The replicator's page in a simulation, scraped as Prometheus does it: by the product's own code, on virtual time."""
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import pytest
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.clock import SOURCE, now_ms
 from appliance.engine.problem_log import ProblemLog
 from appliance.groups.model.newest_groups import NewestGroups
-from appliance.kafka.client.clock import now_ms
 from appliance.settings.bound import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running
@@ -37,7 +36,7 @@ _NEEDED = frozenset().union(*(metrics(alert.condition) for alert in REPLICATOR_A
 
 def on_virtual_time(loop: SimulatedLoop, patch: pytest.MonkeyPatch) -> None:
     """The time of day is that of the loop."""
-    patch.setattr(time, "time_ns", lambda: int((_EPOCH + loop.time()) * 1e9))
+    patch.setattr(SOURCE, "of_day", lambda: _EPOCH + loop.time())
 
 
 @dataclass(slots=True)

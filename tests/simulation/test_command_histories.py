@@ -30,6 +30,7 @@ from appliance.commands.resumption import RETRY, Choice, resume
 from appliance.commands.run import operation
 from appliance.commands.run.link_lanes import LinkLanes
 from appliance.errors import ApplianceError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from appliance.link.model.position import Position
 from tests.simulation import log as logs
@@ -146,7 +147,7 @@ class CommandHistory(Begun):
 
         async def read(running: operation.Operation) -> int:
             await running.lanes.read()
-            held = running.lanes.positions.get((_TOPIC, 0))
+            held = running.lanes.positions.get(Partition(_TOPIC, 0))
             return -1 if held is None else held.next_offset
 
         found: int = self.command(read)

@@ -12,7 +12,7 @@ from appliance.kafka.client.interface import Connection
 from appliance.kafka.client.produce import Copy, produce
 from appliance.kafka.client.topics import require_led
 from appliance.kafka.client.transactions import Producer
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.settings.values import OnGap
 from tests.simulation.log import Log
 from tests.simulation.test_cases import Link, copied
@@ -81,7 +81,7 @@ def test_case_70_a_broker_that_does_not_answer_keeps_no_partition_waiting_but_it
     link = Link()
     healthy, other = (link.source.make(name, 1).logs[0] for name in ("aaa", "bbb"))
     replicas = link.replicas()
-    for name, leader in ((link.naming.positions_topic, 1), ("aaa.copy", 1), ("bbb.copy", 2)):
+    for name, leader in (Partition(link.naming.positions_topic, 1), ("aaa.copy", 1), ("bbb.copy", 2)):
         link.destination.lead(link.destination.topics[name].logs[0], leader)
     answers = asyncio.Event()
     reach, cluster = link.process._destination.broker, link.process._destination

@@ -4,6 +4,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.engine.model import map_growth
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from tests.simulation.test_cases import Link, copied
 
@@ -57,4 +58,4 @@ def test_case_81_a_segment_is_written_where_the_copies_lie_and_not_where_they_sh
     maps = OffsetMaps(link.at_destination, link.naming)
     link.run(maps.refresh())
     for offset in range(80):
-        assert maps.translate(("aaa", 0), offset).offset in (None, offset + 3)
+        assert maps.translate(Partition("aaa", 0), offset).offset in (None, offset + 3)

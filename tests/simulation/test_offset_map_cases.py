@@ -65,13 +65,13 @@ def test_case_100_a_lane_that_cannot_be_read_keeps_the_maps_of_no_other_from_bei
     refuse(link, link.destination.topics[name].logs[1], monkeypatch)
     failures = link.run(maps.refresh())
     assert list(failures) == ["lane 1 of the offset maps"]
-    assert maps.translate((topic, 0), 7).offset is not None
-    unknown = maps.translate((topic, 1), 7)
+    assert maps.translate(Partition(topic, 0), 7).offset is not None
+    unknown = maps.translate(Partition(topic, 1), 7)
     assert unknown.state is TranslationState.UNKNOWN
     assert "NOT_LEADER_OR_FOLLOWER" in unknown.reason
     monkeypatch.undo()
     assert link.run(maps.refresh()) == {}
-    assert maps.translate((topic, 1), 7).offset is not None
+    assert maps.translate(Partition(topic, 1), 7).offset is not None
 
 
 def test_case_811_a_lane_whose_leader_has_moved_is_read_again_with_new_metadata(
@@ -92,7 +92,7 @@ def test_case_811_a_lane_whose_leader_has_moved_is_read_again_with_new_metadata(
     link.run(maps.read())
     assert log.leader_epoch == 1
     assert link.loop.time() < began + 1
-    assert maps.translate((next(iter(link.source.topics)), log.number), 7).offset is not None
+    assert maps.translate(Partition(next(iter(link.source.topics)), log.number), 7).offset is not None
 
 
 def test_case_101_an_offset_of_a_topic_that_was_made_anew_is_not_translated_by_the_map_of_the_one_before() -> None:
@@ -100,9 +100,9 @@ def test_case_101_an_offset_of_a_topic_that_was_made_anew_is_not_translated_by_t
     (topic,) = link.source.topics.values()
     maps = OffsetMaps(link.at_destination, link.naming)
     link.run(maps.refresh())
-    assert maps.translate((topic.name, 0), 7, topic.id).offset is not None
-    assert maps.translate((topic.name, 0), 7).offset is not None
-    unknown = maps.translate((topic.name, 0), 7, uuid.uuid4())
+    assert maps.translate(Partition(topic.name, 0), 7, topic.id).offset is not None
+    assert maps.translate(Partition(topic.name, 0), 7).offset is not None
+    unknown = maps.translate(Partition(topic.name, 0), 7, uuid.uuid4())
     assert (unknown.state, unknown.offset) == (TranslationState.UNKNOWN, None)
     assert "was made anew at the source" in unknown.reason
 
@@ -118,8 +118,8 @@ def test_case_680_no_offset_is_translated_to_a_topic_that_took_the_place_of_the_
             link.destination.delete(copy)
         else:
             link.destination.make(copy, LANES)
-        link.run(maps.refresh([(topic, 0)]))
-        for unknown in (maps.translate((topic, 0), 7), maps.reverse((copy, 0), 7)):
+        link.run(maps.refresh([Partition(topic, 0)]))
+        for unknown in (maps.translate(Partition(topic, 0), 7), maps.reverse(Partition(copy, 0), 7)):
             assert (unknown.state, unknown.offset) == (TranslationState.UNKNOWN, None)
             assert f"topic {copy}" in unknown.reason
             assert reason in unknown.reason
@@ -129,16 +129,18 @@ def test_case_102_segments_are_read_of_no_partition_but_those_that_are_wanted() 
     link = two_lanes()
     (topic,) = link.source.topics
     maps = OffsetMaps(link.at_destination, link.naming)
-    link.run(maps.refresh([(topic, 0)]))
-    assert [bool(log.segments((topic, lane))) for lane, log in enumerate(maps._logs)] == [True, False]
-    assert maps.translate((topic, 0), 7).offset is not None
-    assert maps.translate((topic, 1), 7).state is TranslationState.UNKNOWN
-    link.run(maps.refresh([(topic, 1)]))
-    assert [bool(log.segments((topic, lane))) for lane, log in enumerate(maps._logs)] == [False, True]
-    assert maps.translate((topic, 1), 7).offset is not None
+    link.run(maps.refresh([Partition(topic, 0)]))
+    assert [bool(log.segments(Partition(topic, lane))) for lane, log in enumerate(maps._logs)] == [True, False]
+    assert maps.translate(Partition(topic, 0), 7).offset is not None
+    assert maps.translate(Partition(topic, 1), 7).state is TranslationState.UNKNOWN
+    link.run(maps.refresh([Partition(topic, 1)]))
+    assert [bool(log.segments(Partition(topic, lane))) for lane, log in enumerate(maps._logs)] == [False, True]
+    assert maps.translate(Partition(topic, 1), 7).offset is not None
     link.run(maps.refresh())
     assert all(
-        maps.translate((topic, lane), offset).offset is not None for lane in range(LANES) for offset in range(20)
+        maps.translate(Partition(topic, lane), offset).offset is not None
+        for lane in range(LANES)
+        for offset in range(20)
     )
 
 
@@ -150,12 +152,12 @@ def test_case_103_a_damaged_segment_makes_only_its_own_partition_unknown(
     (topic,) = link.source.topics
     monkeypatch.setattr("appliance.link.model.segment_log.decode_segment", damaged)
     maps = OffsetMaps(link.at_destination, link.naming)
-    assert link.run(maps.refresh([(topic, 0)])) == {}
-    unknown = maps.translate((topic, 0), 7)
+    assert link.run(maps.refresh([Partition(topic, 0)])) == {}
+    unknown = maps.translate(Partition(topic, 0), 7)
     assert (unknown.state, unknown.reason) == (TranslationState.UNKNOWN, "version 2")
     monkeypatch.undo()
     assert link.run(maps.refresh()) == {}
-    assert maps.translate((topic, 1), 7).offset is not None
+    assert maps.translate(Partition(topic, 1), 7).offset is not None
 
 
 def damaged(_: object) -> None:
@@ -172,18 +174,18 @@ def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypa
     copy = link.destination.topics[link.naming.destination(topic)].logs[0]
     maps = OffsetMaps(link.at_destination, link.naming)
     link.run(maps.refresh())
-    before = [maps.translate((topic, 0), offset) for offset in range(21)]
-    count, start = len(maps._logs[0].segments((topic, 0))), before[12].offset
+    before = [maps.translate(Partition(topic, 0), offset) for offset in range(21)]
+    count, start = len(maps._logs[0].segments(Partition(topic, 0))), before[12].offset
     assert start is not None
     copy.delete_before(start)
     link.go_on(120)
     maps = OffsetMaps(link.at_destination, link.naming)
     link.run(maps.refresh())
-    kept = maps._logs[0].segments((topic, 0))
+    kept = maps._logs[0].segments(Partition(topic, 0))
     assert 0 < len(kept) <= count - 10
     assert all(segment.stretch.copy_to > start for segment in kept)
-    assert [maps.translate((topic, 0), offset) for offset in range(12, 21)] == before[12:]
-    assert maps.translate((topic, 1), 0).offset is not None
+    assert [maps.translate(Partition(topic, 0), offset) for offset in range(12, 21)] == before[12:]
+    assert maps.translate(Partition(topic, 1), 0).offset is not None
 
 
 @pytest.mark.parametrize("start", [20, None])
@@ -228,9 +230,9 @@ def test_case_490_of_a_copy_with_a_loss_whose_place_no_leader_knows_only_the_new
     assert f"has lost what it had acknowledged, offsets up to {old - 1}" in link.faults()[f"{topic.name}-0"]
     maps = OffsetMaps(link.at_destination, link.naming)
     link.run(maps.refresh())
-    assert {maps.translate((topic.name, 0), offset).offset for offset in range(20)} == {None}
-    assert {maps.reverse((copy.topic, 0), offset).offset for offset in range(filled)} == {None}
-    assert maps.translate((topic.name, 0), 20).offset == filled
+    assert {maps.translate(Partition(topic.name, 0), offset).offset for offset in range(20)} == {None}
+    assert {maps.reverse(Partition(copy.topic, 0), offset).offset for offset in range(filled)} == {None}
+    assert maps.translate(Partition(topic.name, 0), 20).offset == filled
     with simulated(link.source, link.destination, link.fates):
         assert link.run(resume(link.settings, Choice(topic.name, 0, "retry"), lambda _: None)) == 1
     for _ in range(3):
@@ -239,9 +241,11 @@ def test_case_490_of_a_copy_with_a_loss_whose_place_no_leader_knows_only_the_new
     assert link.faults() == {}
     maps = OffsetMaps(link.at_destination, link.naming)
     link.run(maps.refresh())
-    assert {maps.translate((topic.name, 0), offset).offset for offset in range(20)} == {None}
-    assert {maps.reverse((copy.topic, 0), offset).offset for offset in range(filled)} == {None}
-    assert [maps.translate((topic.name, 0), 20 + n).offset for n in range(4)] == [filled + 2 * n for n in range(4)]
+    assert {maps.translate(Partition(topic.name, 0), offset).offset for offset in range(20)} == {None}
+    assert {maps.reverse(Partition(copy.topic, 0), offset).offset for offset in range(filled)} == {None}
+    assert [maps.translate(Partition(topic.name, 0), 20 + n).offset for n in range(4)] == [
+        filled + 2 * n for n in range(4)
+    ]
 
 
 def test_case_490_a_partition_stops_for_such_a_loss_only_when_its_map_can_be_cut(
@@ -261,12 +265,12 @@ def test_case_490_a_partition_stops_for_such_a_loss_only_when_its_map_can_be_cut
         link.go_on(60)
         assert "has lost what it had acknowledged" in link.faults()[f"{topic.name}-0"]
         link.run(maps.refresh())
-        held = maps.position((topic.name, 0))
+        held = maps.position(Partition(topic.name, 0))
         assert held is not None
         assert not held.stopped
     link.go_on(60)
     link.run(maps.refresh())
-    held = maps.position((topic.name, 0))
+    held = maps.position(Partition(topic.name, 0))
     assert held is not None
     assert LOST in held.stopped
-    assert {maps.translate((topic.name, 0), offset).offset for offset in range(20)} == {None}
+    assert {maps.translate(Partition(topic.name, 0), offset).offset for offset in range(20)} == {None}

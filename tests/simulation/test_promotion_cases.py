@@ -11,6 +11,7 @@ from appliance.commands.failback.failback import failback
 from appliance.commands.promotion import failover, promote
 from appliance.commands.run import operation
 from appliance.errors import LinkRefused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from tests.simulation.test_source_place_cases import Begun
 from tests.support.operating import run_command
@@ -25,7 +26,7 @@ class Marking(Begun):
         super().__init__()
 
     def _later(self, reason: str, act: Callable[[], None]) -> None:
-        if self.holds and reason == "marker" and (act.__defaults__ or (("", 0),))[0][0] == "aaa.copy":
+        if self.holds and reason == "marker" and (act.__defaults__ or (Partition("", 0),))[0][0] == "aaa.copy":
             self.held.append(act)
         else:
             super()._later(reason, act)

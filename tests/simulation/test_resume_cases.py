@@ -25,7 +25,7 @@ from appliance.errors import (
 )
 from appliance.groups import group_io
 from appliance.kafka.client import groups as kafka_groups
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.stops import StopKind
@@ -133,7 +133,7 @@ def test_case_924_a_dry_run_that_finds_a_marker_on_its_way_says_nothing_untrue(
     later = link._later
 
     def hold(reason: str, act: Callable[[], None]) -> None:
-        if reason == "marker" and (act.__defaults__ or (("", 0),))[0][0] == "aaa.copy":
+        if reason == "marker" and (act.__defaults__ or (Partition("", 0),))[0][0] == "aaa.copy":
             held.append(act)
         else:
             later(reason, act)
@@ -276,12 +276,12 @@ def untrue(link: Stopped) -> list[tuple[int, int]]:
     assert link.run(maps.refresh()) == {}
     copy = dict(seen(link.destination.topics["aaa.copy"].logs[0]))
     found = []
-    held = maps.position(("aaa", 0))
+    held = maps.position(Partition("aaa", 0))
     assert held is not None
     for offset, record in seen(link.log):
         if offset >= held.next_offset:
             continue
-        to = maps.translate(("aaa", 0), offset)
+        to = maps.translate(Partition("aaa", 0), offset)
         if to.state is TranslationState.EXACT and (to.offset not in copy or copy[to.offset] != record):
             found.append((offset, to.offset))
     return found

@@ -22,7 +22,7 @@ from appliance.link.model.translation import Translation
 
 _HISTORIES, _STEPS = 400, 30
 _LARGE = 1 << 20
-SOURCE, COPY = ("orders", 0), ("orders.copy", 0)
+SOURCE, COPY = Partition("orders", 0), Partition("orders.copy", 0)
 _ID = uuid.UUID(int=1)
 
 

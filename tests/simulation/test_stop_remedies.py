@@ -20,6 +20,7 @@ from appliance.engine.read.buffer import Buffer
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.lane_runner import LaneRunner
 from appliance.errors import BrokerBusy, ProducersLost, SettingsError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import body
 from appliance.link.client.registry import Registry
@@ -64,7 +65,7 @@ class Stopped(Begun):
         owner = Owner("former", "worker", "host", 0, 1)
         lane: Any = Lane(0, self.at_destination, self.naming, owner, 10.0)  # type: ignore[arg-type]
         self.run(lane.start())
-        self.run(lane.remember([encode_position(("aaa", 0), position, 1)]))
+        self.run(lane.remember([encode_position(Partition("aaa", 0), position, 1)]))
 
     def snapshot(self) -> Snapshot:
         clusters: Any = self.at_source, self.at_destination

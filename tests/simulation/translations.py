@@ -120,7 +120,7 @@ class Translations:
             if complete if found.offset is None else not least <= found.offset <= most:
                 self._violated(f"L: {partition} offset {offset} lies at {least} to {most} of {log}: {found}")
         for at in range(copies[0], copies[count - 1] + 1) if count else ():
-            back, expected = maps.reverse((log.topic, log.number), at), sources[bisect_left(copies, at)]
+            back, expected = maps.reverse(Partition(log.topic, log.number), at), sources[bisect_left(copies, at)]
             if back.offset != expected and (complete or back.offset is not None):
                 self._violated(f"L: offset {at} of {log} comes from {expected} of {partition}: {back}")
         self.checked += position.next_offset
@@ -145,7 +145,7 @@ class Translations:
             ):
                 self._violated(f"L: {partition} offset {offset}, {following} follows: {found}, {first(found.offset)}")
         for copy in range(log.end + 1):
-            back, source = maps.reverse((log.topic, log.number), copy), first(copy)
+            back, source = maps.reverse(Partition(log.topic, log.number), copy), first(copy)
             if back.state is TranslationState.EXACT and back.offset != (
                 position.next_offset if source is None else source
             ):

@@ -9,13 +9,13 @@ from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsRespons
 from kio.schema.errors import ErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest
 
+from appliance.clock import now_ms
 from appliance.commands.model.position_change import Place
 from appliance.commands.pause import set_paused
 from appliance.commands.reset import _Run
 from appliance.driver.discovery import TopicDiscovery
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.groups.model.group_plan import GroupPlan
-from appliance.kafka.client.clock import now_ms
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.stops import StopKind
 from appliance.settings.values import OnGap

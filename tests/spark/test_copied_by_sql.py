@@ -29,7 +29,7 @@ from tests.support.sql import spark_for_sql
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ORDERS = ("orders", 0)
+ORDERS = Partition("orders", 0)
 SALT = Secret("MtQ1vR8kX0sJ4yWbN7cLzG2hUe5pAoDf9iTqKxB3")
 SMALL = LinkSql(1, "SELECT string(6 / int(string(value))) AS value FROM records WHERE string(value) <> '2'")
 HASHED = LinkSql(2, "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records", salt_digest(SALT.reveal()))
@@ -93,7 +93,7 @@ async def test_each_offset_has_what_its_sql_makes_of_it_and_what_that_leaves_out
         )
         assert found == [[(0, b"0"), (1, b"1")], [(3, b"2.0")], [(5, b"1.0"), (6, b"0"), (7, b"2")]]
         assert sql.may_lack_keys(ORDERS)
-        assert sql.of(("orders", 1), None) is None
+        assert sql.of(Partition("orders", 1), None) is None
 
 
 async def test_records_that_were_copied_with_another_salt_are_not_compared(spark: Spark, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from appliance.engine.model.ranges import Range
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import pack
 from tests.support.record_batches import outgoing_of, record
@@ -36,9 +37,9 @@ async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_al
     # Ranges came back whole in the codec of their first batch: of 5 x 200 MB of zeros without one, a gigabyte.
     zeros = [record(at, bytes(1_000_000)) for at in range(120)]
     large = Outgoing(pack(zeros[:80], ZSTD), 80, 0, 80, 1000, raw=True)
-    bomb = Range(("bombs", 0), 0, 80, (large,), 10**6)
+    bomb = Range(Partition("bombs", 0), 0, 80, (large,), 10**6)
     first, rest = outgoing_of(zeros[:1], 1), [outgoing_of(zeros[at : at + 30], at + 30, ZSTD) for at in (1, 31, 61)]
-    many = Range(("many", 0), 0, 91, (*first, *(batch for batches in rest for batch in batches)), 10**6)
+    many = Range(Partition("many", 0), 0, 91, (*first, *(batch for batches in rest for batch in batches)), 10**6)
     # What it makes of zeros, no codec makes smaller: so the range is divided.
     made = "aes_encrypt(value, salt, 'GCM', 'DEFAULT', unhex('000102030405060708090a0b'))"
     statement = f"SELECT IF(topic = 'many', {made}, value) AS value FROM records"

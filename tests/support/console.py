@@ -14,7 +14,7 @@ from appliance.console.tls import page_tls
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import Unreachable
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.position import Position
 from appliance.settings.target import Target
@@ -86,15 +86,15 @@ def of_size(topics: Mapping[str, int], now: int = NOW, stopped: int = 0) -> Snap
     """A snapshot of topics with these numbers of partitions; of each topic the first ``stopped`` are stopped."""
     sources = [Topic(name, SOURCE_ID, False, (1,) * size) for name, size in topics.items()]
     copies = [Topic(f"{name}.copy", COPY_ID, False, (1,) * size) for name, size in topics.items()]
-    keys = [(name, number) for name, size in topics.items() for number in range(size)]
+    keys = [Partition(name, number) for name, size in topics.items() for number in range(size)]
     positions = {
         key: Position(
-            SOURCE_ID, COPY_ID, 100, 0, 90, 9000, now - 5000, *(("retention", now) if key[1] < stopped else ())
+            SOURCE_ID, COPY_ID, 100, 0, 90, 9000, now - 5000, *(("retention", now) if key.number < stopped else ())
         )
         for key in keys
     }
-    source = SourceFacts(metadata(*sources), {key: Log(-1, 100 + key[1] % 7, 110) for key in keys})
-    logs = {key: CopyLog((f"{key[0]}.copy", key[1])) for key in positions}
+    source = SourceFacts(metadata(*sources), {key: Log(-1, 100 + key.number % 7, 110) for key in keys})
+    logs = {key: CopyLog(Partition(f"{key.topic}.copy", key.number)) for key in positions}
     destination = DestinationFacts(
         metadata(*copies), positions_topic(), positions=positions, owners=(RUN, RUN, RUN), copies=logs
     )

@@ -7,7 +7,7 @@ from appliance.doctor.command import examine
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Finding, Verdict
 from appliance.settings.values import Side
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from tests.support.settings import write_settings
 
 

@@ -185,7 +185,7 @@ class Pair:
 
     def rows(self, cluster: Cluster, topic: str, partitions: int) -> list[list[Row]]:
         """The records of each partition that a read_committed consumer sees."""
-        return list(read_partitions(cluster, [(topic, partition) for partition in range(partitions)]).values())
+        return list(read_partitions(cluster, [Partition(topic, partition) for partition in range(partitions)]).values())
 
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
         """Require that both sides have the same rows, and return them."""
@@ -297,7 +297,7 @@ class Engine:
     def held(self, topic: str, partition: int = 0) -> Position | None:
         """The position of a partition in its lane."""
         for runner in self.runners:
-            if held := runner.lane.checkpoint.positions.get((topic, partition)):
+            if held := runner.lane.checkpoint.positions.get(Partition(topic, partition)):
                 return held
         return None
 
@@ -358,7 +358,7 @@ class Engine:
 
         async def ends() -> dict[Partition, int]:
             metadata = await self.destination.metadata([copy])
-            partitions = [(copy, number) for number in range(len(metadata.topics[copy].leaders))]
+            partitions = [Partition(copy, number) for number in range(len(metadata.topics[copy].leaders))]
             return await list_offsets(self.destination, metadata, partitions, Bound.END)
 
         async with asyncio.timeout(PATIENCE):
@@ -386,7 +386,7 @@ class Engine:
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
         """Copy until the partition's stop is committed, and all others are at their ends; return the reason."""
-        key, subject = (topic, partition), f"{topic}-{partition}"
+        key, subject = Partition(topic, partition), f"{topic}-{partition}"
 
         async def stopped() -> None:
             while not (held := (await self.positions()).get(key)) or not held.stopped:
@@ -430,7 +430,7 @@ class Engine:
 
     async def _decided(self) -> bool:
         """True if no transaction is open in the copies and the positions."""
-        written = [(self.pair.naming.positions_topic, lane) for lane in range(self.lanes)]
+        written = [Partition(self.pair.naming.positions_topic, lane) for lane in range(self.lanes)]
         for runner in self.runners:
             written += [(replica.destination_topic, replica.partition) for replica in runner.replicas]
         metadata = await self.destination.metadata(sorted({topic for topic, _ in written}))

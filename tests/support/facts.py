@@ -26,8 +26,10 @@ NOW = 1_800_000_000_000
 SOURCE_ID, COPY_ID = uuid.UUID(int=1), uuid.UUID(int=2)
 RUN = Owner("1a2b3c", "worker", "grape-vm", NOW - 60_000)
 SILENT = "no broker answers"
-COPIED_TO_THE_END = {("payments", n): Position(SOURCE_ID, COPY_ID, 100, 0, 90, 9000, NOW - 5000) for n in range(2)}
-ENDS_AT_100 = {("payments", n): Log(-1, 100, 100) for n in range(2)}
+COPIED_TO_THE_END = {
+    Partition("payments", n): Position(SOURCE_ID, COPY_ID, 100, 0, 90, 9000, NOW - 5000) for n in range(2)
+}
+ENDS_AT_100 = {Partition("payments", n): Log(-1, 100, 100) for n in range(2)}
 
 
 def settings(**changed: str) -> Settings:
@@ -56,7 +58,7 @@ DESTINATION = DestinationFacts(
     positions_topic(),
     positions=COPIED_TO_THE_END,
     owners=(RUN, RUN, RUN),
-    copies={("payments", n): CopyLog(("payments.copy", n), COPY_ID) for n in range(2)},
+    copies={Partition("payments", n): CopyLog(Partition("payments.copy", n), COPY_ID) for n in range(2)},
 )
 
 
@@ -92,7 +94,7 @@ def with_logs(logs: Mapping[Partition, Log]) -> SourceFacts:
 
 def with_position(partition: int = 0, **changed: object) -> DestinationFacts:
     """The destination with another position."""
-    key = ("payments", partition)
+    key = Partition("payments", partition)
     held = replace(COPIED_TO_THE_END[key], **changed)
     return replace(DESTINATION, positions={**COPIED_TO_THE_END, key: held})
 
@@ -106,7 +108,9 @@ def group(name: str, committed: int | None, translated: int | None = 70, **chang
     """A group that has consumed up to offset 50 of one partition."""
     state = TranslationState.UNKNOWN if translated is None else TranslationState.EXACT
     there = None if committed is None else Commit(committed)
-    own = PartitionPlan(("payments", 0), ("payments.copy", 0), Commit(50), Translation(translated, state), there)
+    own = PartitionPlan(
+        Partition("payments", 0), Partition("payments.copy", 0), Commit(50), Translation(translated, state), there
+    )
     return replace(GroupPlan(name, "classic", (own,)), **changed)
 
 

@@ -37,7 +37,7 @@ async def move(cluster: Cluster, replicas: Replicas) -> None:
 def described(cluster: Cluster, topics: Sequence[str]) -> dict[Partition, PartitionMetadata]:
     """The cluster's metadata of each partition of these topics."""
     known = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
-    return {(topic, number): found for topic in topics for number, found in known[topic].partitions.items()}
+    return {Partition(topic, number): found for topic in topics for number, found in known[topic].partitions.items()}
 
 
 def _moved(cluster: Cluster, replicas: Replicas) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from appliance.kafka.protocol.metadata import Partition
 from testbed.cluster import Cluster
 from tests.support.patience import PATIENCE
 
@@ -88,7 +89,7 @@ def _client(cluster: Cluster) -> AdminClient:
 
 def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
     """The rows of a partition that a read_committed consumer sees; none for a missing topic."""
-    return read_partitions(cluster, [(topic, partition)])[topic, partition]
+    return read_partitions(cluster, [Partition(topic, partition)])[topic, partition]
 
 
 def read_partitions(cluster: Cluster, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], list[Row]]:

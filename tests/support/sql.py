@@ -16,6 +16,7 @@ from appliance.engine.control.connection import dialled
 from appliance.engine.control.server import ControlServer
 from appliance.engine.model.ranges import Outcome, Range
 from appliance.errors import ApplianceError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import key_and_value
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
@@ -39,7 +40,7 @@ def range_of(values: Sequence[bytes | None], first: int = 0, partition: int = 0,
     """A range of records with these values, one after the other."""
     end = first + len(values)
     records = [record(first + at, value, key=key, timestamp=1000 + first + at) for at, value in enumerate(values)]
-    return Range(("orders", partition), first, end, outgoing_of(records, end), 10**6)
+    return Range(Partition("orders", partition), first, end, outgoing_of(records, end), 10**6)
 
 
 def values_of(outcome: Outcome) -> list[bytes | None]:

@@ -19,7 +19,7 @@ from appliance.settings.target import Login, Target
 from appliance.settings.values import KeyFiles, SshSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.ssh.transport import WINDOW_MAX
 from tests.support.tls import identity
 from tests.support.tunnel import Ends

@@ -10,10 +10,9 @@ from cryptography import x509
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import KeyExchange, Side
-from appliance.tls.certificates import Credentials, make_credentials
+from appliance.tls.certificates import Credentials, link_key, make_credentials
 from appliance.tls.first_flight import TokenKeys
 from appliance.tls.identity import Identity, Known, tls_context
-from appliance.tls.kdf import link_key
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import IDS, LINK, SECRET, Ends

@@ -14,7 +14,7 @@ from appliance.settings.values import KeyExchange, Side, TunnelSettings
 from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support.patience import PATIENCE
 

@@ -112,6 +112,13 @@ def test_values_neither_wait_nor_read_the_clock() -> None:
     values = [path for path in FILES if path.parent.name == "model" or str(path.parent) in VALUES]
     assert {path.parent.name for path in values} >= {"model", "records", "messages"}
     assert not {(str(path), module) for path in values for module in foreign(path) & IO}
+    assert not [str(path) for path in values if Path("appliance/clock.py") in imported(path)]
+
+
+def test_the_time_is_read_in_one_file() -> None:
+    reading = {str(path) for path in FILES if path.parts[0] == "appliance" and "time" in foreign(path)}
+    others = {"appliance/spark/session.py", "appliance/console/watch.py"}  # a pause of a thread; processor time
+    assert reading == {"appliance/clock.py"} | others
 
 
 def test_the_image_imports_nothing_that_it_does_not_hold() -> None:

@@ -28,7 +28,7 @@ from appliance.driver.acl_follower import AclLook
 from appliance.errors import ApplianceError, BrokerRefused, SettingsError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.client.open_transactions import OpenTransaction
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.kafka.records.records import Record, body_of
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.copied_acls import AclChanges
@@ -65,11 +65,11 @@ def drawn(*parts: RenderableType) -> str:
 
 def named(name: str) -> Snapshot:
     """A link whose topic, group, transaction and reasons have that name."""
-    partition, topic = (name, 0), Topic(name, uuid.UUID(int=1), False, (1,))
+    partition, topic = Partition(name, 0), Topic(name, uuid.UUID(int=1), False, (1,))
     logs, held = ENDS_AT_100["payments", 0], replace(DESTINATION.positions["payments", 0], stopped=name, stopped_at=NOW)
     source = replace(SOURCE, metadata=metadata(topic), logs={partition: logs})
     source = replace(source, holding={partition: OpenTransaction(100, 7, name, NOW)})
-    log = CopyLog((f"{name}.copy", 0), uuid.UUID(int=2))
+    log = CopyLog(Partition(f"{name}.copy", 0), uuid.UUID(int=2))
     copy = Topic(f"{name}.copy", uuid.UUID(int=2), False, (1,))
     there = replace(DESTINATION, metadata=metadata(copy), positions={partition: held}, copies={partition: log})
     taken = snapshot(source, there, REPLICA_TOPICS_SOURCE_REGEX="(?s).*", REPLICA_GROUPS_REGEX=".*")
@@ -118,7 +118,7 @@ def test_a_name_is_text_in_every_table_and_line(name: str) -> None:
     diagnosis = Diagnosis(Side.SOURCE, "", [Result(name, failed(name, name), 0.0)])
     assert is_text(drawn(diagnosis.as_table(), *diagnosis.remarks()))
     record = Record(0, 0, body_of(name.encode("utf-8", "replace"), None, ()))
-    tried = dry_run.Tried((name, 0), record, None, name)
+    tried = dry_run.Tried(Partition(name, 0), record, None, name)
     assert is_text(drawn(dry_run.as_table([tried])))
     entry = AccessControlEntry(AclPermission.ALLOW, name, name, AclOperation.READ)
     look = AclLook({}, AclChanges({name: frozenset([entry])}, {}))

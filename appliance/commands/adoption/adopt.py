@@ -13,6 +13,7 @@ again. Until then a replicator leaves the topics alone.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from appliance.clock import now_ms
 from appliance.commands.adoption.finding import ADOPTS, Adoption, Choice, is_adopting
 from appliance.commands.adoption.model.plan import Beginning
 from appliance.commands.adoption.model.report import AdoptionReport
@@ -21,7 +22,6 @@ from appliance.commands.run.operation import Operation
 from appliance.commands.run.plan import Plan, constant
 from appliance.engine.write.copies import as_found
 from appliance.errors import LinkRefused
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.retry import retry_while_busy

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from appliance.clock import loop_seconds
 from appliance.commands.adoption.comparing import Comparing, Terms
 from appliance.commands.adoption.mirror_maker import MirrorMaker, committed_offsets, require_decided, require_stopped
 from appliance.commands.adoption.model.plan import Allowed, Beginning, Logs
@@ -184,7 +185,7 @@ class Adoption:
         at_source, _ = await try_describe(self.operation.source, list(copies), keys)
         at_destination, failures = await try_describe(self.operation.destination, list(copies.values()), keys)
         raise_first(failures.values())
-        deadline = asyncio.get_running_loop().time() + self.operation.choice.wait
+        deadline = loop_seconds() + self.operation.choice.wait
         return {
             topic: Terms(
                 self.choice.allowed,

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from appliance.clock import now_ms
 from appliance.commands.failback.model.failback_plan import (
     GIVE_UP,
     Found,
@@ -17,7 +18,6 @@ from appliance.commands.failback.reverse_link import BEGUN, ReverseLink, reverse
 from appliance.engine.write.copies import as_found
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, raise_first
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.link.client.log_ends import EpochEnds, copy_losses

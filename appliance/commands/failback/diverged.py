@@ -15,9 +15,8 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, raise_first
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import LARGEST_BATCH, configs, write_limits
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.metadata import Metadata, Topic, is_another
 from appliance.kafka.records.committed import committed

@@ -9,10 +9,9 @@ from appliance.commands.failback.reverse_link import LOST_AGAIN, ReverseLink
 from appliance.commands.run.link_lanes import Moves
 from appliance.engine.write.copies import as_found
 from appliance.errors import LinkRefused
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.committed import committed

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from appliance.clock import now_ms
 from appliance.commands.run.operation import Operation
 from appliance.engine.control.assignment import Assignment, Notice, Report
 from appliance.engine.task.runner import TaskRunner
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, raise_first
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.topics import require_led
 from appliance.link.client.checkpoint_log import peek_checkpoint

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 
 from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.ended_transactions import EndedTransaction
+from appliance.kafka.records.committed import EndedTransaction
 
 _TICK = 2
 """Minimum tolerance between two markers of one transaction, in milliseconds, however short it was."""

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from appliance.clock import now_ms
 from appliance.engine.write.lane import Lane
 from appliance.errors import LayoutChanged, LinkRefused, OutcomeUnknown
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint

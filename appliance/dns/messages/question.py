@@ -121,9 +121,6 @@ def addresses_in(reply: bytes) -> tuple[str, ...]:
 
     Their owners are not compared with the question: aliases may stand between the name and its address, and a recursive
     resolver answers with nothing but that chain.
-
-    Raises:
-        PeerError: the reply is cut.
     """
     records = read_sections(reply, read_head(reply)).answers
     return tuple(

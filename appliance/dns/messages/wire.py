@@ -83,11 +83,7 @@ class Sections:
 
 
 def read_head(message: bytes) -> Head:
-    """Read the header and the question.
-
-    Raises:
-        PeerError: the message is cut, its name is illegal, or it does not hold exactly one question (RFC 9619).
-    """
+    """Read the header and the question."""
     buffer = Buffer(message)
     with _foreign_bytes():
         identifier, flags, questions, *counts = buffer.unpack("!6H")
@@ -99,11 +95,7 @@ def read_head(message: bytes) -> Head:
 
 
 def read_sections(message: bytes, head: Head) -> Sections:
-    """Read the records that follow ``head``.
-
-    Raises:
-        PeerError: the message is cut, or a name in it is illegal.
-    """
+    """Read the records that follow ``head``."""
     buffer = Buffer(message)
     buffer.offset = head.size
     with _foreign_bytes():

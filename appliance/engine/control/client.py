@@ -10,7 +10,7 @@ from pathlib import Path
 from appliance.engine.control.assignment import Assignment, Hello, Report, decode_assignment, encode_message
 from appliance.engine.control.connection import DIAL_SECONDS, Stream, dialled, read_line
 from appliance.errors import Unreachable
-from appliance.runtime.ending import ends_within
+from appliance.runtime.background import ends_within
 from appliance.settings.target import Target
 
 _FLUSH_SECONDS = 5.0

@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from appliance.clock import loop_seconds
 from appliance.engine.read.buffer import Buffer
-from appliance.kafka.client.clock import loop_seconds
 
 _BYTES = 16 * 1024 * 1024
 _ANSWERS = 5

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from kio.schema.errors import ErrorCode
 
+from appliance.clock import loop_seconds
 from appliance.engine.problem_log import ProblemLog, unexpected
 from appliance.engine.read.buffer import Buffer, unreadable
 from appliance.engine.read.buffer_budget import BufferBudget
@@ -158,7 +159,7 @@ class Fetcher:
         size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
         limits = FetchLimits(size, self._wait if self._pending else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
-        sent = asyncio.get_running_loop().time()
+        sent = loop_seconds()
         answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
         self._budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
         self._session.answered(answer.session_id)
@@ -169,7 +170,7 @@ class Fetcher:
             await self._learn(self._origins, answer.partitions)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
-            await asyncio.sleep(sent + _COLLECTING - asyncio.get_running_loop().time())
+            await asyncio.sleep(sent + _COLLECTING - loop_seconds())
 
     async def _learn(self, origins: Origins, partitions: Iterable[Fetched]) -> None:
         """Find out which of the fetched batches a link wrote; partitions for which that is unknown are given back."""

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine, Iterable
 
+from appliance.clock import loop_seconds
 from appliance.engine.model.chunk import Chunk
 from appliance.engine.problem_log import Notice, ProblemLog, unexpected
 from appliance.engine.read.buffer import Buffer, Limits, ReadyQueue
@@ -14,7 +15,6 @@ from appliance.engine.read.buffer_budget import BufferBudget
 from appliance.engine.read.fetcher import Fetcher
 from appliance.engine.read.leaders import FENCED, OUT_OF_RANGE, Leaders, out_of_range
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PartitionStopped
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, is_another

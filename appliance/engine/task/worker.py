@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from appliance.clock import now_ms
 from appliance.engine.control.assignment import Hello, Notice
 from appliance.engine.control.client import ControlClient, DriverEndpoint, control_client
 from appliance.engine.problem_log import unexpected
 from appliance.engine.task.runner import TaskRunner, Transforming
 from appliance.errors import ApplianceError
-from appliance.kafka.client.clock import now_ms
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming

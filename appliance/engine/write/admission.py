@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
+from appliance.clock import now_ms
 from appliance.engine.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyEnds, LookedTo, examine_copies
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, GapFound, PartitionStopped
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.configs import WriteLimits, write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets

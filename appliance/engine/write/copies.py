@@ -15,11 +15,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
-from appliance.kafka.client.fetch import Fetched, FetchLimits
+from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
 from appliance.kafka.client.open_transactions import open_since
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.records import batch
 from appliance.kafka.records.batch import Batch

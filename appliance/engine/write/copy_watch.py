@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from appliance.clock import loop_seconds
 from appliance.engine.model.map_growth import KnownSegments
 from appliance.engine.write.admission import too_few_replicas
 from appliance.engine.write.dead_letters import raised_limits
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import ApplianceError
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets

@@ -13,10 +13,10 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import Chunk, advanced, by_partition, rounds
 from appliance.engine.model.map_growth import Grown, KnownSegments, MapGrowth, copied_tail, read_tail, strange
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, PartitionsUnavailable, Superseded
-from appliance.kafka.client.clock import loop_seconds, now_ms
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import dead_letters_of
 from appliance.engine.model.held_back import HeldBack
 from appliance.engine.problem_log import ProblemLog
@@ -17,7 +18,6 @@ from appliance.engine.write.admission import Admission, Admitting, made_anew_sin
 from appliance.engine.write.copies import UNFINISHED, LookedTo
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
-from appliance.kafka.client.clock import loop_seconds, now_ms
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Metadata

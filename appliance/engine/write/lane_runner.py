@@ -6,6 +6,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from appliance.clock import loop_seconds
 from appliance.engine.model.chunk import Chunk, Ledger
 from appliance.engine.model.transaction_size import TransactionSize
 from appliance.engine.problem_log import Notice, ProblemLog
@@ -25,7 +26,6 @@ from appliance.errors import (
     PartitionsUnavailable,
     TransactionTimedOut,
 )
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql

@@ -3,13 +3,12 @@
 Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``PeerError``, defined in
 ``appliance.errors``. A docstring names them where they mean more than that.
 
-- ``clock``: the time now.
 - ``interface``: the engine's view of a cluster; the other files are the real one, and the calls through it.
 - ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
 - ``client_tls``, ``tokens``, ``token_fetch``: certificates and tokens to log in with.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
-- ``by_leader``: partitions grouped by their leaders, and all leaders asked at once.
-- ``fetch``, ``fetch_session``, ``partition_reader``, ``offsets``: reading.
+- ``requests``: all leaders asked at once, and many requests sent to one broker at once.
+- ``fetch``, ``fetch_session``, ``offsets``: reading.
 - ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
 - ``acls``: the ACLs of topics.

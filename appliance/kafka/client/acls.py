@@ -92,11 +92,7 @@ class AclBinding:
 
 
 async def topic_acls(cluster: Cluster) -> list[AclBinding]:
-    """All ACLs of topics.
-
-    Raises:
-        BrokerRefused: they are not listed; the text names the missing right.
-    """
+    """All ACLs of topics."""
     connection = await _able(cluster, DescribeAclsRequest)
     request = DescribeAclsRequest(
         resource_type_filter=_TOPIC_RESOURCE,

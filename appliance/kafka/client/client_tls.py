@@ -28,11 +28,7 @@ class ClientTls:
         self._seen: Signature = ()
 
     def context(self) -> ssl.SSLContext | None:
-        """The context of a new connection; None without TLS. New files that cannot be used yet change nothing.
-
-        Raises:
-            SettingsError: the files cannot be used from the start.
-        """
+        """The context of a new connection; None without TLS. New files that cannot be used yet change nothing."""
         if not self._cluster.protocol.encrypted:
             return None
         seen = signature_of(tuple(_files(self._cluster)))
@@ -56,11 +52,7 @@ def _files(cluster: ClusterSettings) -> Iterator[Path]:
 
 
 def _context(cluster: ClusterSettings) -> ssl.SSLContext:
-    """A TLS context that checks the cluster's certificates, and shows ours.
-
-    Raises:
-        SettingsError: a file cannot be used.
-    """
+    """A TLS context that checks the cluster's certificates, and shows ours."""
     own = cluster.certificate
     if own and (faults := list(certificate_faults(cluster, own))):
         raise SettingsError(faults)
@@ -75,11 +67,7 @@ def _context(cluster: ClusterSettings) -> ssl.SSLContext:
 
 
 def trusting(variable: str, authorities: Path | None) -> ssl.SSLContext:
-    """A TLS context that trusts the authorities in a file, or the system's.
-
-    Raises:
-        SettingsError: the file cannot be used; the text names its variable.
-    """
+    """A TLS context that trusts the authorities in a file, or the system's."""
     try:
         return ssl.create_default_context(cafile=authorities)
     except (OSError, ssl.SSLError) as error:
@@ -95,11 +83,7 @@ def certificate_remedy(cluster: ClusterSettings) -> str:
 
 
 def own_certificate(cluster: ClusterSettings) -> x509.Certificate | None:
-    """The certificate that logs us in; None without one.
-
-    Raises:
-        SettingsError: its file cannot be read.
-    """
+    """The certificate that logs us in; None without one."""
     own = cluster.certificate
     if own is None or not cluster.protocol.encrypted:
         return None
@@ -110,10 +94,6 @@ def own_certificate(cluster: ClusterSettings) -> x509.Certificate | None:
 
 
 def user_of(cluster: ClusterSettings) -> str:
-    """The name that the brokers give our login, unless they have rules of their own: the key's, or the certificate's.
-
-    Raises:
-        SettingsError: the certificate's file cannot be read.
-    """
+    """The name of our login for brokers without rules of their own: the API key, or the certificate's subject."""
     certificate = None if cluster.protocol.authenticated else own_certificate(cluster)
     return certificate.subject.rfc4514_string() if certificate else cluster.api_key

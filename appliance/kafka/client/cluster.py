@@ -9,6 +9,7 @@ from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinat
 from kio.schema.metadata.v11 import MetadataResponse
 from kio.static.primitive import i8
 
+from appliance.clock import loop_seconds
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.dial import Accept, Resolve, accept_all
@@ -109,7 +110,7 @@ class KafkaCluster:
             try:
                 return await self._connection(target, "control")
             except Unreachable as error:
-                self._failed[target] = asyncio.get_running_loop().time()
+                self._failed[target] = loop_seconds()
                 failure = error
         variable = self.settings.variable("BROKER_SERVERS")
         raise Unreachable(
@@ -140,13 +141,13 @@ class KafkaCluster:
 
         A broker that answers may be cut off from the others, and return outdated metadata.
         """
-        known = {target for target, purpose in self._connections if purpose == "control"}
-        open_now = [t for t in known if self._connections[(t, "control")].open]
+        targets = {target for target, purpose in self._connections if purpose == "control"}
+        open_now = [t for t in targets if self._connections[(t, "control")].open]
         others = [*self._brokers.values()]
         random.shuffle(open_now)
         random.shuffle(others)
         self._asked += 1
-        recently = asyncio.get_running_loop().time() - _AVOIDED_SECONDS
+        recently = loop_seconds() - _AVOIDED_SECONDS
         another = [t for t in others if t not in open_now and self._failed.get(t, recently) <= recently]
         first = another[:1] if self._asked % _ANOTHER_EVERY == 0 else []
         return dict.fromkeys([*first, *open_now, *others, *self.settings.bootstrap])

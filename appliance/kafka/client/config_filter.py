@@ -10,7 +10,6 @@ from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.configs import LEAST_IN_SYNC, alter_configs, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import Created, NewTopic, create_topics
-from appliance.kafka.protocol.config_search import Ask, Settled, next_step
 
 _ABOUT_SETTINGS = ("INVALID_CONFIG", "POLICY_VIOLATION")
 _LOOKED_AT = 1_000
@@ -25,7 +24,28 @@ Change = Mapping[str, str | None]
 """Settings to set on a topic; None unsets one."""
 
 Refusal = Callable[[Collection[str]], Awaitable[str]]
-"""Asks whether settings are accepted together; the reason of a refusal, or nothing."""
+"""Asks a cluster to accept settings together; the reason of its refusal, or nothing."""
+
+
+async def search(
+    wanted: Collection[str], required: Collection[str], refusal: Refusal
+) -> tuple[list[str], dict[str, str]]:
+    """Find the settings that are accepted, and the reasons of the others.
+
+    A policy of the brokers (KIP-108), like their own check of values, refuses a topic as a whole, with a text for
+    people. When all settings together were refused and the required ones were not, the others are tried one by one,
+    each with the settings accepted before.
+    """
+    kept = [key for key in wanted if key in required]
+    refused = {}
+    for key in wanted:
+        if key in required:
+            continue
+        if reason := await refusal([*kept, key]):
+            refused[key] = reason
+        else:
+            kept.append(key)
+    return kept, refused
 
 
 @dataclass(slots=True)
@@ -92,58 +112,55 @@ class ConfigFilter:
 
     async def fit(self, topics: Sequence[NewTopic]) -> Made:
         """Ask the cluster for the result of ``make``, without making anything."""
-        made = Made()
+        result = Made()
         wanted = {topic.name: topic for topic in await self._kept_in_sync(topics)}
         waiting = list(wanted.values())
         while waiting:
             asked = [_with(topic, self._not_refused(topic.configs)) for topic in waiting]
-            refused = await self._ask(asked, made)
-            waiting = await self._without_the_hopeless([topic for topic in asked if topic.name in refused], made)
+            refused = await self._ask(asked, result)
+            waiting = await self._without_the_hopeless([topic for topic in asked if topic.name in refused], result)
             if waiting:
                 # The settings refused for the first one are left out of all the others before they are tried again.
                 first = waiting.pop(0)
-                made.topics.append(await self._search(first, refused[first.name].words))
-        made.failures = {name: made.failures[name] for name in wanted if name in made.failures}
-        for topic in made.topics:
+                result.topics.append(await self._search(first))
+        result.failures = {name: result.failures[name] for name in wanted if name in result.failures}
+        for topic in result.topics:
             if left_out := self._left_out(wanted[topic.name].configs, topic.configs):
-                made.left_out[topic.name] = left_out
-        return made
+                result.left_out[topic.name] = left_out
+        return result
 
-    async def _ask(self, topics: Sequence[NewTopic], made: Made) -> dict[str, BrokerRefused]:
+    async def _ask(self, topics: Sequence[NewTopic], result: Made) -> dict[str, BrokerRefused]:
         """Ask for topics as they are, note the outcome, and return those with refused settings."""
         answer = await create_topics(self._cluster, topics, validate_only=True) if topics else Created()
-        made.topics += [topic for topic in topics if topic.name in answer.made]
-        made.there |= answer.there
+        result.topics += [topic for topic in topics if topic.name in answer.made]
+        result.there |= answer.there
         refused = _about_settings(answer.failures)
-        made.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
+        result.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
         return refused
 
-    async def _without_the_hopeless(self, topics: Sequence[NewTopic], made: Made) -> list[NewTopic]:
+    async def _without_the_hopeless(self, topics: Sequence[NewTopic], result: Made) -> list[NewTopic]:
         """The topics that are accepted with their required settings alone; notes the errors of the others."""
         required = {topic.name: _with(topic, topic.required) for topic in topics}
         refused = await self._ask(list(required.values()), alone := Made())
-        made.there |= alone.there
-        made.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
+        result.there |= alone.there
+        result.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
         taken = {topic.name for topic in alone.topics}
         return [topic for topic in topics if topic.name in taken]
 
-    async def _search(self, topic: NewTopic, why: str) -> NewTopic:
+    async def _search(self, topic: NewTopic) -> NewTopic:
         """The topic with its accepted settings; the others are remembered."""
 
         async def refusal(keys: Collection[str]) -> str:
             created = await create_topics(self._cluster, [_with(topic, keys)], validate_only=True)
             return _words(created.failures.get(topic.name))
 
-        return _with(topic, await self._settle(topic.configs, topic.required, why, refusal))
+        return _with(topic, await self._settle(topic.configs, topic.required, refusal))
 
-    async def _settle(self, wanted: Change, required: Collection[str], why: str, refusal: Refusal) -> Collection[str]:
-        """The accepted settings, tried one by one, since all together were refused and the required ones were not."""
-        answers = [why, ""]
-        while isinstance(step := next_step(tuple(wanted), required, answers), Ask):
-            answers.append(await refusal(step.keys))
-        assert isinstance(step, Settled)
-        self._refused |= {(key, wanted[key]): words for key, words in step.left_out.items()}
-        return step.keys
+    async def _settle(self, wanted: Change, required: Collection[str], refusal: Refusal) -> Collection[str]:
+        """The accepted settings; the refusals of the others are remembered."""
+        kept, refused = await search(wanted, required, refusal)
+        self._refused |= {(key, wanted[key]): words for key, words in refused.items()}
+        return kept
 
     async def change(self, changes: Mapping[str, Change]) -> Changed:
         """Change the settings of topics, as far as the cluster accepts them."""
@@ -155,7 +172,7 @@ class ConfigFilter:
             waiting = {name: asked[name] for name in refused}
             if waiting:
                 name, change = waiting.popitem()
-                kept = await self._search_change(name, change, refused[name].words)
+                kept = await self._search_change(name, change)
                 changed.failures |= await self._alter({name: kept} if kept else {}, changed)
         for name, change in changes.items():
             if left_out := self._left_out(change, changed.made.get(name, {})):
@@ -170,12 +187,12 @@ class ConfigFilter:
         changed.failures |= {name: error for name, error in failures.items() if name not in refused}
         return refused
 
-    async def _search_change(self, name: str, change: Change, why: str) -> Change:
+    async def _search_change(self, name: str, change: Change) -> Change:
         async def refusal(keys: Collection[str]) -> str:
             asked = {name: {key: change[key] for key in keys}}
             return _words((await alter_configs(self._cluster, asked, validate_only=True)).get(name))
 
-        return {key: change[key] for key in await self._settle(change, (), why, refusal)}
+        return {key: change[key] for key in await self._settle(change, (), refusal)}
 
     async def _kept_in_sync(self, topics: Sequence[NewTopic]) -> list[NewTopic]:
         """The topics; those with three replicas need two in sync: the loss of one broker loses nothing."""

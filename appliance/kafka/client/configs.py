@@ -12,7 +12,7 @@ from kio.static.primitive import i8
 
 from appliance.errors import ApplianceError, PeerError, raise_first
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.answer import Answers, failure
 from appliance.kafka.protocol.versions import offers
 
 LARGEST_BATCH = "max.message.bytes"
@@ -49,9 +49,7 @@ class WriteLimits:
     keeps_times: bool = True
 
 
-async def write_limits(
-    cluster: Cluster, topics: Collection[str]
-) -> tuple[dict[str, WriteLimits], dict[str, ApplianceError]]:
+async def write_limits(cluster: Cluster, topics: Collection[str]) -> Answers[str, WriteLimits]:
     """Read the limits of each topic, its own or by default; with the errors of the others."""
     described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC, TIMES))
     limits = {}
@@ -63,7 +61,7 @@ async def write_limits(
             limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times)
         except (KeyError, ValueError) as error:
             raise PeerError(f"the limits of {name} are no numbers: {error}") from error
-    return limits, failures
+    return Answers(limits, failures)
 
 
 async def configs(cluster: Cluster, topics: Collection[str]) -> dict[str, dict[str, str]]:
@@ -87,18 +85,16 @@ async def cleanup_policy(cluster: Cluster, topic: str) -> str:
 
 async def try_describe(
     cluster: Cluster, topics: Collection[str], keys: tuple[str, ...] | None = None
-) -> tuple[dict[str, dict[str, Setting]], dict[str, ApplianceError]]:
+) -> Answers[str, dict[str, Setting]]:
     """The settings of each topic (of these names, or all), and the errors of the others.
 
     Brokers that describe no topic give none.
     """
-    described: dict[str, dict[str, Setting]] = {}
-    failures: dict[str, ApplianceError] = {}
-    names = list(topics)
+    answers, names = Answers[str, dict[str, Setting]]({}, {}), list(topics)
     for first in range(0, len(names), _TOPICS_AT_ONCE):
         connection = await cluster.any_broker()
         if not offers(connection.offered, DescribeConfigsRequest):
-            return {name: {} for name in names}, {}
+            return Answers({name: {} for name in names}, {})
         request = DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=keys)
@@ -107,15 +103,13 @@ async def try_describe(
         )
         answer = await connection.call(request, DescribeConfigsResponse)
         for result in answer.results:
-            if result.error_code is ErrorCode.none:
-                described[result.resource_name] = {
-                    entry.name: Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
-                    for entry in result.configs
-                }
-            else:
-                doing = f"describe the configuration of {result.resource_name}"
-                failures[result.resource_name] = failure(result.error_code, doing)
-    return described, failures
+            name, doing = result.resource_name, f"describe the configuration of {result.resource_name}"
+            settings = {
+                entry.name: Setting(entry.value, entry.config_source == _SET_ON_TOPIC, entry.read_only)
+                for entry in result.configs
+            }
+            answers.take(name, settings, result.error_code, doing)
+    return answers
 
 
 async def alter_configs(

@@ -15,8 +15,8 @@ from typing import Any, Generic, cast
 
 from kio.static.protocol import RequestPayload
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, CertificateRefused, PeerError, Unreachable
-from appliance.kafka.client.clock import loop_seconds
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
 from appliance.kafka.client.silence import Sending, give_up_after, keep_alive
 from appliance.kafka.protocol.older import exchange
@@ -129,11 +129,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Let the requests of this task alone pass in the block; a broker takes no others while a login is repeated.
-
-        Raises:
-            Unreachable: the connection is broken, or the broker read nothing before.
-        """
+        """Let the requests of this task alone pass in the block; a broker takes no others while a login is repeated."""
         if not await self._sending.until_free(self.timeouts.answer):
             self._break(Unreachable(f"{self.target} did not read what it was sent"))
         self._alone = asyncio.current_task()

@@ -34,8 +34,6 @@ async def connect(
         BrokerNotAllowed, NameUnresolved, TargetRefused: ``accept`` refuses it, or the resolver has no address.
         IdentityRefused: the certificate is not the target's, or no trusted authority signed it.
         CertificateRefused: the target does not accept our certificate; with TLS 1.3, an answer may raise it later.
-        PeerError: the peer does not speak TLS.
-        Unreachable: no address answers.
     """
     loop = asyncio.get_running_loop()
     failure: Exception | None = None

@@ -17,15 +17,17 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from appliance.errors import BatchCorrupt, PeerError
+from appliance.errors import BatchCorrupt, BrokerBusy, PeerError
 from appliance.grouping import grouped
-from appliance.kafka.client.interface import Connection
+from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_text, skip_tags, tags, text
-from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Partition
+from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.protocol.wire import SIZE, check_correlation
-from appliance.kafka.records.batch import Batch, Converter, split
-from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.batch import Batch, Converter, split, verify
+from appliance.kafka.records.committed import Aborted, visible
+from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES
+from appliance.kafka.records.records import Record, unpack
 from appliance.kafka.records.varint import read_unsigned
 
 API_KEY = 1
@@ -37,6 +39,7 @@ _AT_LEAST_ONE_BYTE = 1
 _DIVERGING_EPOCH_TAG = 0
 # A smaller share of a frame than this is copied, so that a few records never keep megabytes alive.
 _SHARE_MIN = 4
+_THROTTLED_MAX = 10
 
 _REQUEST = struct.Struct(">iiiibii")
 _ASKED = struct.Struct(">iiqiqi")
@@ -108,7 +111,7 @@ class Fetched:
     diverges: EpochEnd | None
 
     def batches(self, convert: Converter | None = None) -> Iterator[Batch]:
-        """Its whole batches, in ascending order; raises as ``split``."""
+        """Its whole batches, in ascending order."""
         return split(self.records, convert, self.stable_end)
 
 
@@ -185,12 +188,7 @@ class FetchExchange:
             yield NO_TAGS
 
     def answer(self, frame: bytearray, correlation: int) -> FetchAnswer:
-        """The records are views of the frame.
-
-        Raises:
-            PeerError: the bytes are not that response, or answer another request.
-            BrokerBusy, BrokerRefused: the broker refuses the whole.
-        """
+        """The records are views of the frame."""
         try:
             check_correlation(frame, correlation)
             at = skip_tags(frame, SIZE.size)
@@ -239,8 +237,42 @@ def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
 
 def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
     count, at = read_unsigned(view, at)
-    found = []
+    transactions = []
     for _ in range(count - 1):
-        found.append(Aborted(*_ABORTED.unpack_from(view, at)))
+        transactions.append(Aborted(*_ABORTED.unpack_from(view, at)))
         at = skip_tags(view, at + _ABORTED.size)
-    return tuple(found), at
+    return tuple(transactions), at
+
+
+async def fetch_partition(
+    cluster: Cluster, metadata: Metadata, partition: Partition, offset: int, purpose: str, limits: FetchLimits
+) -> Fetched:
+    """One Fetch from the leader that ``metadata`` name, by the topic's id and that leader's epoch.
+
+    So neither a recreated topic nor a former leader is mistaken for the right one.
+    """
+    topic, epoch = metadata.topics.get(partition.topic), metadata.leader_epoch(*partition)
+    connection = await cluster.broker(metadata.leader(*partition), purpose)
+    topic_id = topic.id if topic else NOWHERE
+    wanted = Wanted(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
+    doing = f"fetch {partition} from offset {offset}"
+    # A throttling broker names no partition (KIP-219); the connection waits for the announced time.
+    for _ in range(_THROTTLED_MAX):
+        for fetched in await fetch(connection, [wanted], limits):
+            check(fetched.error, doing)
+            return fetched
+    raise BrokerBusy(f"{doing}: the broker throttles, and answers nothing", "THROTTLING_QUOTA_EXCEEDED")
+
+
+def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
+    """The committed records from ``offset`` on, as far as memory allows, and the offset to continue from."""
+    batches, following = visible(fetched.records, fetched.aborted, offset, fetched.stable_end)
+    records, room = list[Record](), LIMIT
+    for data in batches:
+        verify(data)
+        some = unpack(data, offset)
+        room -= sum(len(each.body) + RECORD_BYTES for each in some)
+        if records and room < 0:
+            return records, data.header.base_offset
+        records += some
+    return records, following

@@ -22,7 +22,7 @@ class FetchSession:
 
     def __init__(self) -> None:
         self._wanted: dict[Partition, Wanted] = {}
-        self._believed: dict[Partition, Wanted] = {}
+        self._at_broker: dict[Partition, Wanted] = {}
         self._changed: dict[Partition, None] = {}
         self._names: dict[bytes, str] = {}
         self._without_id: set[Partition] = set()
@@ -81,24 +81,24 @@ class FetchSession:
         self._id = session_id
 
     def _is_of_another_topic(self, partition: Partition) -> bool:
-        wanted, believed = self._wanted.get(partition), self._believed.get(partition)
-        return wanted is not None and believed is not None and wanted.topic_id != believed.topic_id
+        wanted, at_broker = self._wanted.get(partition), self._at_broker.get(partition)
+        return wanted is not None and at_broker is not None and wanted.topic_id != at_broker.topic_id
 
     def _everything(self) -> tuple[list[Wanted], list[Wanted]]:
         named = list(self._wanted.values())
-        self._believed = dict(self._wanted)
+        self._at_broker = dict(self._wanted)
         self._names = topic_names(named)
         return named, []
 
     def _difference(self) -> tuple[list[Wanted], list[Wanted]]:
         named, forgotten = [], []
         for partition in self._changed:
-            wanted, believed = self._wanted.get(partition), self._believed.get(partition)
-            if wanted is not None and wanted != believed:
+            wanted, at_broker = self._wanted.get(partition), self._at_broker.get(partition)
+            if wanted is not None and wanted != at_broker:
                 named.append(wanted)
-                self._believed[partition] = wanted
-            elif wanted is None and believed is not None:
-                forgotten.append(believed)
-                del self._believed[partition]
+                self._at_broker[partition] = wanted
+            elif wanted is None and at_broker is not None:
+                forgotten.append(at_broker)
+                del self._at_broker[partition]
         self._names.update(topic_names(named))
         return named, forgotten

@@ -20,15 +20,16 @@ from kio.schema.offset_fetch.v8.request import OffsetFetchRequestGroup
 from kio.schema.offset_fetch.v8.response import OffsetFetchResponseTopics
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
+from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.grouping import grouped, pieces
 from appliance.kafka.client.groups import PURPOSE, Group
 from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.client.requests import pipelined
 from appliance.kafka.protocol import versions
-from appliance.kafka.protocol.answer import failure
+from appliance.kafka.protocol.answer import Answers, failure
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.protocol.older import exchange
 
 _GROUPS_AT_ONCE = 50
 """Groups in one request: an answer must not block the event loop for long."""
@@ -45,6 +46,7 @@ _MEMBERS_THERE = frozenset(
 )
 
 Sized = TypeVar("Sized")
+Asked = TypeVar("Asked")
 MaySend = Callable[[], bool]
 """Asked right before a request that changes offsets is sent, however long its connection was waited for."""
 
@@ -58,7 +60,7 @@ class Commit(NamedTuple):
 
 
 Commits = Mapping[Partition, Commit]
-GroupOffsets = tuple[dict[str, Commits], dict[str, ApplianceError]]
+GroupOffsets = Answers[str, Commits]
 """The offsets of each group by its name, and the errors of the others."""
 
 
@@ -90,56 +92,33 @@ async def by_coordinator(
         try:
             return await ask(await cluster.broker(node, purpose), own)
         except ApplianceError as error:
-            return {}, {group.name: error for group in own}
+            return GroupOffsets({}, {group.name: error for group in own})
 
-    known: dict[str, Commits] = {}
-    failures: dict[str, ApplianceError] = {}
-    for found, failed in await asyncio.gather(*(asked(*where, own) for where, own in led.items())):
-        known |= found
-        failures |= failed
-    return known, failures
+    every = Answers[str, Commits]({}, {})
+    for answers in await asyncio.gather(*(asked(*where, own) for where, own in led.items())):
+        every.values.update(answers.values)
+        every.failures.update(answers.failures)
+    return every
 
 
 async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
+    offsets = Answers[str, Commits]({}, {})
     if not versions.offers(coordinator.offered, OffsetFetchRequest):
-        return await _fetched_one_by_one(coordinator, groups)
-    asked = [
-        await coordinator.send(exchange(coordinator.offered, _of_groups(some), OffsetFetchResponse))
-        for some in pieces(((group, 1) for group in groups), _GROUPS_AT_ONCE)
-    ]
-    known: dict[str, Commits] = {}
-    failures: dict[str, ApplianceError] = {}
-    for answering in asked:
-        for group in (await answering).groups:
-            if group.error_code is ErrorCode.none:
-                known[str(group.group_id)] = dict(_committed(group.topics))
-            else:
-                failures[str(group.group_id)] = _unread(group.error_code, str(group.group_id))
-    return known, failures
+        single = ((group.name, OffsetFetchOfOne(group_id=GroupId(group.name), topics=None)) for group in groups)
+        async for name, answer in pipelined(coordinator, single, OffsetsOfOne):
+            offsets.take(name, dict(_committed(answer.topics)), answer.error_code, f"read the offsets of group {name}")
+        return offsets
+    asked = [OffsetFetchRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
+    async for _, several in pipelined(coordinator, in_pieces(asked, OffsetFetchRequest), OffsetFetchResponse):
+        for group in several.groups:
+            name = str(group.group_id)
+            offsets.take(name, dict(_committed(group.topics)), group.error_code, f"read the offsets of group {name}")
+    return offsets
 
 
-async def _fetched_one_by_one(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
-    asked = {
-        group.name: await coordinator.send(
-            exchange(coordinator.offered, OffsetFetchOfOne(group_id=GroupId(group.name), topics=None), OffsetsOfOne)
-        )
-        for group in groups
-    }
-    known: dict[str, Commits] = {}
-    failures: dict[str, ApplianceError] = {}
-    for name, answering in asked.items():
-        answer = await answering
-        if answer.error_code is ErrorCode.none:
-            known[name] = dict(_committed(answer.topics))
-        else:
-            failures[name] = _unread(answer.error_code, name)
-    return known, failures
-
-
-def _of_groups(groups: Iterable[Group]) -> OffsetFetchRequest:
-    return OffsetFetchRequest(
-        groups=tuple(OffsetFetchRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups)
-    )
+def in_pieces(groups: Iterable[Asked], request: Callable[..., RequestPayload]) -> Iterator[tuple[None, RequestPayload]]:
+    """Requests about groups, each about some of them."""
+    return ((None, request(groups=tuple(some))) for some in pieces(((each, 1) for each in groups), _GROUPS_AT_ONCE))
 
 
 def _committed(
@@ -147,14 +126,10 @@ def _committed(
 ) -> Iterator[tuple[Partition, Commit]]:
     for topic in topics:
         name = str(topic.name)
-        for found in topic.partitions:
-            if found.error_code is ErrorCode.none and found.committed_offset >= 0:
-                commit = Commit(int(found.committed_offset), found.metadata or "", int(found.committed_leader_epoch))
-                yield Partition(name, int(found.partition_index)), commit
-
-
-def _unread(code: ErrorCode, group: str) -> ApplianceError:
-    return failure(code, f"read the offsets of group {group}")
+        for each in topic.partitions:
+            if each.error_code is ErrorCode.none and each.committed_offset >= 0:
+                commit = Commit(int(each.committed_offset), each.metadata or "", int(each.committed_leader_epoch))
+                yield Partition(name, int(each.partition_index)), commit
 
 
 def always() -> bool:
@@ -162,9 +137,16 @@ def always() -> bool:
     return True
 
 
-def too_late(group: str) -> BrokerBusy:
-    """The failure of a group whose offsets were not sent."""
-    return BrokerBusy(f"what was read of group {group} was too old when its turn came: it is read anew", "TOO_LATE")
+def in_time(
+    requests: Iterable[tuple[str, RequestPayload]], may: MaySend, failures: dict[str, ApplianceError]
+) -> Iterator[tuple[str, RequestPayload]]:
+    """The requests that may be sent when their turn comes; the groups of the others fail."""
+    for group, request in requests:
+        if may():
+            yield group, request
+        else:
+            text = f"what was read of group {group} was too old when its turn came: it is read anew"
+            failures[group] = BrokerBusy(text, "TOO_LATE")
 
 
 async def commit_offsets(
@@ -177,28 +159,21 @@ async def commit_offsets(
     """
 
     async def committed(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
-        return {}, await _commit(coordinator, {group: commits[group] for group in groups}, may)
+        failures: dict[str, ApplianceError] = {}
+        requests = (
+            (group.name, _commit_of(group, piece))
+            for group in groups
+            for piece in pieces(((each, _size(each)) for each in commits[group].items()), _COMMIT_BYTES)
+        )
+        async for name, answer in pipelined(coordinator, in_time(requests, may, failures), OffsetCommitResponse):
+            for topic in answer.topics:
+                for found in topic.partitions:
+                    if found.error_code is not ErrorCode.none:
+                        doing = f"commit {topic.name}-{found.partition_index} for group {name}"
+                        failures.setdefault(name, failure(found.error_code, doing))
+        return GroupOffsets({}, failures)
 
-    return (await by_coordinator(cluster, commits, committed, COMMITTING))[1]
-
-
-async def _commit(coordinator: Connection, commits: Mapping[Group, Commits], may: MaySend) -> dict[str, ApplianceError]:
-    asked: list[tuple[Group, asyncio.Future[OffsetCommitResponse]]] = []
-    failures: dict[str, ApplianceError] = {}
-    for group, offsets in commits.items():
-        for piece in pieces(((each, _size(each)) for each in offsets.items()), _COMMIT_BYTES):
-            if may():
-                request = exchange(coordinator.offered, _commit_of(group, piece), OffsetCommitResponse)
-                asked.append((group, await coordinator.send(request)))
-            else:
-                failures[group.name] = too_late(group.name)
-    for group, answering in asked:
-        for topic in (await answering).topics:
-            for found in topic.partitions:
-                if found.error_code is not ErrorCode.none:
-                    doing = f"commit {topic.name}-{found.partition_index} for group {group.name}"
-                    failures.setdefault(group.name, failure(found.error_code, doing))
-    return failures
+    return (await by_coordinator(cluster, commits, committed, COMMITTING)).failures
 
 
 def _size(entry: tuple[Partition, Commit]) -> int:

@@ -8,17 +8,15 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.list_groups.v5 import ListGroupsRequest, ListGroupsResponse
 from kio.static.primitive import i8
 
 from appliance.errors import ApplianceError, BrokerUnsupported
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.requests import pipelined
 from appliance.kafka.protocol import versions
-from appliance.kafka.protocol.answer import check, failure
-from appliance.kafka.protocol.older import exchange
-from appliance.kafka.protocol.wire import Typed
+from appliance.kafka.protocol.answer import Answers, check
 
 PURPOSE = "groups"
 """The purpose of the connections: many groups' offsets must not delay other questions."""
@@ -58,11 +56,7 @@ class ListedGroups:
 
 
 async def list_groups(cluster: Cluster) -> ListedGroups:
-    """All groups that the API key may describe.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """All groups that the API key may describe."""
     nodes = list((await cluster.metadata([])).brokers)
     answers = await asyncio.gather(*(_listed_by(cluster, node) for node in nodes))
     groups: dict[str, Group] = {}
@@ -85,31 +79,15 @@ async def _listed_by(cluster: Cluster, node: int) -> list[Group] | ApplianceErro
     except ApplianceError as error:
         return error
     return [
-        Group(str(found.group_id), node, found.group_state, (found.group_type or _CLASSIC).lower())
-        for found in answer.groups
+        Group(str(group.group_id), node, group.group_state, (group.group_type or _CLASSIC).lower())
+        for group in answer.groups
     ]
 
 
-async def find_coordinators(
-    cluster: Cluster, names: Collection[str]
-) -> tuple[dict[str, int], dict[str, ApplianceError]]:
-    """The coordinator of each group, existing or not; and the errors of the others.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
-    coordinators: dict[str, int] = {}
-    failures: dict[str, ApplianceError] = {}
-    connection = await cluster.any_broker()
-    asked = {name: await connection.send(_question(connection.offered, name)) for name in names}
-    for name, answering in asked.items():
-        answer = await answering
-        if answer.error_code is ErrorCode.none:
-            coordinators[name] = int(answer.node_id)
-        else:
-            failures[name] = failure(answer.error_code, f"find the coordinator of group {name}")
-    return coordinators, failures
-
-
-def _question(offered: versions.Offered, name: str) -> Typed[FindCoordinatorResponse]:
-    return exchange(offered, FindCoordinatorRequest(key=name, key_type=_GROUP_KEY), FindCoordinatorResponse)
+async def find_coordinators(cluster: Cluster, names: Collection[str]) -> Answers[str, int]:
+    """The coordinator of each group, existing or not; and the errors of the others."""
+    coordinators = Answers[str, int]({}, {})
+    requests = ((name, FindCoordinatorRequest(key=name, key_type=_GROUP_KEY)) for name in names)
+    async for name, answer in pipelined(await cluster.any_broker(), requests, FindCoordinatorResponse):
+        coordinators.take(name, int(answer.node_id), answer.error_code, f"find the coordinator of group {name}")
+    return coordinators

@@ -47,43 +47,29 @@ class Connection(Protocol):
     @property
     def timeouts(self) -> Timeouts:
         """The timeouts of the broker."""
-        ...
 
     @property
     def offered(self) -> Mapping[int, tuple[int, int]]:
         """The lowest and highest version of each API by its key."""
-        ...
 
     @property
     def newest(self) -> Transfer:
         """The newest answer's times and size."""
-        ...
 
     async def call(
         self, request: RequestPayload, response_type: type[Response], timeout: float | None = None
     ) -> Response:
-        """Send a request, and wait for its answer; raises as ``ask``."""
-        ...
+        """Send a request, and wait for its answer."""
 
     async def ask(self, exchange: Exchange[Answer], timeout: float | None = None) -> Answer:
-        """Send a request and wait for its answer.
-
-        Raises:
-            Unreachable: the connection broke, or the answer did not come within ``timeout`` seconds.
-            PeerError: the answer is unreadable.
-        """
-        ...
+        """Send a request and wait for its answer."""
 
     async def send(self, exchange: Exchange[Answer], timeout: float | None = None) -> "asyncio.Future[Answer]":
         """Send a request, in order with the ones before it, and give the future of its answer.
 
         The future fails, and the connection breaks, when the answer does not come within ``timeout`` seconds; without
         one, within those of the connection's own ``timeouts``.
-
-        Raises:
-            Unreachable: the connection is broken, or the broker read nothing for that time.
         """
-        ...
 
 
 class Cluster(Protocol):
@@ -96,49 +82,21 @@ class Cluster(Protocol):
     @property
     def side(self) -> Side:
         """The side of the link's cluster."""
-        ...
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
-        """Live metadata of the named topics (None: all) from any broker that answers.
-
-        Raises:
-            Unreachable: no broker answers; the text names the variable with the bootstrap list.
-        """
-        ...
+        """Live metadata of the named topics (None: all) from any broker that answers."""
 
     async def broker(self, node: int, purpose: str = "control") -> Connection:
-        """A connection to a broker by its node id.
-
-        Raises:
-            BrokerBusy: the id stands for a partition's missing leader.
-            Unreachable: no such broker is known, or it does not answer.
-        """
-        ...
+        """A connection to a broker by its node id."""
 
     async def any_broker(self) -> Connection:
-        """A connection to whichever broker answers first.
-
-        Raises:
-            Unreachable: none does.
-        """
-        ...
+        """A connection to whichever broker answers first."""
 
     async def controller(self) -> Connection:
-        """A connection to the broker that takes administrative requests.
-
-        Raises:
-            Unreachable: no broker answers.
-        """
-        ...
+        """A connection to the broker that takes administrative requests."""
 
     async def coordinator(self, transactional_id: str) -> Connection:
-        """A connection to the transaction coordinator of an id, which is remembered until ``forget_coordinator``.
-
-        Raises:
-            BrokerBusy: it is unknown yet.
-        """
-        ...
+        """A connection to the transaction coordinator of an id, which is remembered until ``forget_coordinator``."""
 
     def forget_coordinator(self, transactional_id: str) -> None:
         """Look it up again the next time: the coordinator may have moved."""
-        ...

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v2 import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1 import SaslHandshakeRequest, SaslHandshakeResponse
 
+from appliance.clock import loop_seconds
 from appliance.errors import (
     ApplianceError,
     BrokerUnsupported,
@@ -98,7 +99,7 @@ class Login:
             try:
                 return await self._conversation(seconds)
             except ApplianceError as error:
-                if not error.retriable or asyncio.get_running_loop().time() + _RETRY > ends:
+                if not error.retriable or loop_seconds() + _RETRY > ends:
                     raise
                 if not said:
                     log.warning("no token for the next login", extra={"fields": {"cause": str(error)}})
@@ -164,9 +165,7 @@ async def open_session(
     """A connection to one broker of the cluster, logged in.
 
     Raises:
-        Unreachable: it does not answer, or ``accept`` refuses it.
         IdentityRefused: its certificate is not accepted, or it does not accept ours.
-        PeerError: the peer is not secured as the settings require.
         CredentialsRefused: it does not accept the API key, or the token.
         TokenUnavailable: there is no token to log in with.
         BrokerUnsupported: it is too old.

@@ -7,7 +7,6 @@ not know yet that it leads, refuses it.
 import enum
 from collections.abc import Collection, Mapping
 
-from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsetsTopic
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -15,11 +14,11 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
-from appliance.errors import ApplianceError, BrokerBusy, PeerError, raise_first
+from appliance.errors import BrokerBusy, PeerError, raise_first
 from appliance.grouping import grouped
-from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.protocol.answer import failure
+from appliance.kafka.client.requests import ask_leaders
+from appliance.kafka.protocol.answer import Answers
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.versions import offers
 
@@ -40,11 +39,7 @@ class Bound(enum.Enum):
 async def list_offsets(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
 ) -> dict[Partition, int]:
-    """The offset of each partition at ``bound``; ``metadata`` says who leads them.
-
-    Raises:
-        BrokerBusy: a leader has moved; fetch metadata and ask again.
-    """
+    """The offset of each partition at ``bound``; ``metadata`` says who leads them."""
     offsets, failures = await try_offsets(cluster, metadata, partitions, bound)
     raise_first(failures.values())
     return offsets
@@ -52,7 +47,7 @@ async def list_offsets(
 
 async def try_offsets(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], bound: Bound
-) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+) -> Answers[Partition, int]:
     """The offset of each partition at ``bound`` that is known, and the errors of the others.
 
     A partition without a leader, or with a silent one, does not affect others.
@@ -62,29 +57,25 @@ async def try_offsets(
 
 async def _ask(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], timestamp: int, isolation: int
-) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
-    offsets: dict[Partition, int] = {}
-    refused: dict[Partition, ApplianceError] = {}
+) -> Answers[Partition, int]:
+    answers = Answers[Partition, int]({}, {})
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
         response = await leader.call(_request(metadata, led, timestamp, isolation), ListOffsetsResponse)
         for topic in response.topics:
             for answer in topic.partitions:
                 key = Partition(str(topic.name), int(answer.partition_index))
-                if answer.error_code is ErrorCode.none:
-                    offsets[key] = int(answer.offset)
-                else:
-                    refused[key] = failure(answer.error_code, f"list offsets of {key}")
-        unsaid = [key for key in led if key not in offsets and key not in refused]
-        refused.update({key: PeerError(f"the leader of {key} leaves out its offset") for key in unsaid})
+                answers.take(key, int(answer.offset), answer.error_code, f"list offsets of {key}")
+        for key in led:
+            if key not in answers.values:
+                answers.failures.setdefault(key, PeerError(f"the leader of {key} leaves out its offset"))
 
-    return offsets, await ask_leaders(cluster, metadata, partitions, ask) | refused
+    return Answers(answers.values, await ask_leaders(cluster, metadata, partitions, ask) | answers.failures)
 
 
 def undecided(partition: Partition, offset: int) -> BrokerBusy:
     """The error for a partition in which a transaction is open below an offset."""
-    name = f"{partition}"
-    text = f"{name} has an open transaction below offset {offset}: see `kafka-transactions.sh find-hanging`"
+    text = f"{partition} has an open transaction below offset {offset}: see `kafka-transactions.sh find-hanging`"
     return BrokerBusy(text, "CONCURRENT_TRANSACTIONS")
 
 
@@ -94,9 +85,6 @@ async def offsets_at(
     """The offset of the first committed record that is not older than ``timestamp``, in milliseconds and not negative.
 
     None for a partition without such a record.
-
-    Raises:
-        BrokerBusy: a leader has moved; fetch metadata and ask again.
     """
     offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
     raise_first(failures.values())
@@ -123,16 +111,13 @@ def _request(
     return ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=i8(isolation), topics=topics)
 
 
-async def epoch_ends(
-    cluster: Cluster, metadata: Metadata, epochs: Mapping[Partition, int]
-) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
+async def epoch_ends(cluster: Cluster, metadata: Metadata, epochs: Mapping[Partition, int]) -> Answers[Partition, int]:
     """Find the end of each partition's log up to a leader epoch; with the errors of the others.
 
     That is the log's end, its last markers included, when no later leader has written anything. It is -1 if the log
     knows no epoch as old as that. A broker without this request gives no answer.
     """
-    ends: dict[Partition, int] = {}
-    refused: dict[Partition, ApplianceError] = {}
+    ends = Answers[Partition, int]({}, {})
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
         if not offers(leader.offered, OffsetForLeaderEpochRequest):
@@ -142,13 +127,10 @@ async def epoch_ends(
         for topic in answer.topics:
             for result in topic.partitions:
                 partition = Partition(str(topic.topic), int(result.partition))
-                if result.error_code is ErrorCode.none:
-                    ends[partition] = int(result.end_offset)
-                else:
-                    doing = f"look up the end of a leader epoch of {partition}"
-                    refused[partition] = failure(result.error_code, doing)
+                doing = f"look up the end of a leader epoch of {partition}"
+                ends.take(partition, int(result.end_offset), result.error_code, doing)
 
-    return ends, await ask_leaders(cluster, metadata, epochs, ask) | refused
+    return Answers(ends.values, await ask_leaders(cluster, metadata, epochs, ask) | ends.failures)
 
 
 def _epochs_request(metadata: Metadata, epochs: Mapping[Partition, int]) -> OffsetForLeaderEpochRequest:

@@ -18,9 +18,9 @@ from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError, BrokerUnsupported, raise_first
 from appliance.grouping import grouped
-from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.protocol.answer import check
+from appliance.kafka.client.requests import ask_leaders
+from appliance.kafka.protocol.answer import Answers, check
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.versions import offers
 
@@ -42,11 +42,7 @@ class OpenTransaction:
 async def open_transactions(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
 ) -> dict[Partition, OpenTransaction]:
-    """The oldest open transaction of each partition with one, named as far as the brokers know it.
-
-    Raises:
-        Unreachable, BrokerBusy: a leader does not answer.
-    """
+    """The oldest open transaction of each partition with one, named as far as the brokers know it."""
     oldest: dict[Partition, OpenTransaction] = {}
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
@@ -64,32 +60,27 @@ async def open_transactions(
     return {partition: _with_name(found, names) for partition, found in oldest.items()}
 
 
-def _with_name(found: OpenTransaction, names: Mapping[int, OpenTransaction]) -> OpenTransaction:
-    name = names.get(found.producer_id)
-    return replace(found, transactional_id=name.transactional_id, began=name.began) if name else found
+def _with_name(transaction: OpenTransaction, names: Mapping[int, OpenTransaction]) -> OpenTransaction:
+    name = names.get(transaction.producer_id)
+    return replace(transaction, transactional_id=name.transactional_id, began=name.began) if name else transaction
 
 
 async def open_since(
     cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]
-) -> tuple[dict[Partition, dict[int, int]], dict[Partition, ApplianceError]]:
+) -> Answers[Partition, dict[int, int]]:
     """The first offset of each producer's open transaction, by partition and producer id; and what is not known."""
-    found: dict[Partition, dict[int, int]] = {}
-    unknown: dict[Partition, ApplianceError] = {}
+    answers = Answers[Partition, dict[int, int]]({}, {})
 
     async def ask(leader: Connection, led: Collection[Partition]) -> None:
         if not offers(leader.offered, DescribeProducersRequest):
             raise BrokerUnsupported("the brokers do not tell whose transactions are open: this needs Kafka 2.8")
         response = await leader.call(_describe(led), DescribeProducersResponse)
         for partition, code, transactions in _open_in_each(response):
-            try:
-                check(code, f"describe the producers of {partition}")
-            except ApplianceError as error:
-                unknown[partition] = error
-            else:
-                found[partition] = {producer_id: first for first, producer_id in transactions}
+            firsts = {producer_id: first for first, producer_id in transactions}
+            answers.take(partition, firsts, code, f"describe the producers of {partition}")
 
-    unanswered = await ask_leaders(cluster, metadata, partitions, ask)
-    return found, {**unknown, **unanswered}
+    answers.failures.update(await ask_leaders(cluster, metadata, partitions, ask))
+    return answers
 
 
 def _describe(partitions: Collection[Partition]) -> DescribeProducersRequest:
@@ -104,29 +95,25 @@ def _open_in_each(response: DescribeProducersResponse) -> Iterator[tuple[Partiti
     """Each partition, its error, and the first offset and producer id of each open transaction."""
     for topic in response.topics:
         for partition in topic.partitions:
-            found = [
+            transactions = [
                 (int(producer.current_txn_start_offset), int(producer.producer_id))
                 for producer in partition.active_producers
                 if producer.current_txn_start_offset >= 0
             ]
-            yield Partition(str(topic.name), int(partition.partition_index)), partition.error_code, found
+            yield Partition(str(topic.name), int(partition.partition_index)), partition.error_code, transactions
 
 
 async def transactional_ids(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, str]:
-    """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates.
-
-    Raises:
-        Unreachable, BrokerBusy, BrokerRefused: a broker that can be asked does not answer.
-    """
+    """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates."""
     wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
-    found: dict[int, str] = {}
+    ids: dict[int, str] = {}
     for node in (await cluster.metadata([])).brokers if producer_ids else ():
         broker = await cluster.broker(node)
         if offers(broker.offered, ListTransactionsRequest):
             listed = await broker.call(wanted, ListTransactionsResponse)
             check(listed.error_code, "list transactions")
-            found |= {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
-    return found
+            ids |= {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
+    return ids
 
 
 async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:

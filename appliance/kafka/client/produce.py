@@ -82,9 +82,6 @@ async def produce(
     """Send one batch for each partition, in order after this connection's earlier requests.
 
     Pass the answer to ``check_produced``.
-
-    Raises:
-        Unreachable: by the future too, when no answer comes in time.
     """
     version = versions.version(leader.offered, ProduceRequest)
     return await leader.send(ProduceExchange(producer, copies, _SOONER * leader.timeouts.answer, version))
@@ -135,11 +132,7 @@ class ProduceExchange:
         return FLEXIBLE if self.version >= _FLEXIBLE_FROM else PLAIN
 
     def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
-        """The response, for ``check_produced``.
-
-        Raises:
-            PeerError: the bytes are not that response, answer another request, or leave out a partition.
-        """
+        """The response, for ``check_produced``."""
         asked = {copy.partition for copy in self.copies}
         if self.version == VERSION:
             return _complete(decode(ProduceResponse, frame, correlation), asked)

@@ -23,7 +23,6 @@ from kio.static.primitive import i32, i64
 from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerUnsupported
-from appliance.grouping import pieces
 from appliance.kafka.client.group_offsets import (
     COMMITTING,
     Commit,
@@ -33,16 +32,16 @@ from appliance.kafka.client.group_offsets import (
     always,
     by_coordinator,
     by_topic,
-    too_late,
+    in_pieces,
+    in_time,
 )
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.interface import Cluster, Connection
+from appliance.kafka.client.requests import pipelined
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.protocol.older import exchange
 
-_GROUPS_AT_ONCE = 50
 _TOO_OLD = "the brokers know no offsets of share groups (Kafka 4.2)"
 
 
@@ -53,20 +52,15 @@ async def fetch_starts(cluster: Cluster, groups: Collection[Group]) -> GroupOffs
 
 async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
     _require(coordinator, DescribeShareGroupOffsetsRequest)
-    asked = [
-        await coordinator.send(exchange(coordinator.offered, _of_groups(some), DescribeShareGroupOffsetsResponse))
-        for some in pieces(((group, 1) for group in groups), _GROUPS_AT_ONCE)
-    ]
-    known: dict[str, Commits] = {}
-    failures: dict[str, ApplianceError] = {}
-    for answering in asked:
-        for group in (await answering).groups:
-            name = str(group.group_id)
-            if group.error_code in (ErrorCode.none, ErrorCode.group_id_not_found):
-                known[name] = dict(_starts(group.topics))
-            else:
-                failures[name] = failure(group.error_code, f"read the offsets of share group {name}")
-    return known, failures
+    starts: GroupOffsets = GroupOffsets({}, {})
+    asked = [DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
+    requests = in_pieces(asked, DescribeShareGroupOffsetsRequest)
+    async for _, answer in pipelined(coordinator, requests, DescribeShareGroupOffsetsResponse):
+        for group in answer.groups:
+            name, missing = str(group.group_id), group.error_code is ErrorCode.group_id_not_found
+            code = ErrorCode.none if missing else group.error_code
+            starts.take(name, dict(_starts(group.topics)), code, f"read the offsets of share group {name}")
+    return starts
 
 
 def _require(coordinator: Connection, request: type[RequestPayload]) -> None:
@@ -74,19 +68,14 @@ def _require(coordinator: Connection, request: type[RequestPayload]) -> None:
         raise BrokerUnsupported(_TOO_OLD)
 
 
-def _of_groups(groups: Sequence[Group]) -> DescribeShareGroupOffsetsRequest:
-    return DescribeShareGroupOffsetsRequest(
-        groups=tuple(
-            DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups
-        )
-    )
-
-
 def _starts(topics: Sequence[DescribeShareGroupOffsetsResponseTopic]) -> Iterator[tuple[Partition, Commit]]:
     for topic in topics:
-        for found in topic.partitions:
-            if found.error_code is ErrorCode.none and found.start_offset >= 0:
-                yield Partition(str(topic.topic_name), int(found.partition_index)), Commit(int(found.start_offset))
+        for each in topic.partitions:
+            if each.error_code is ErrorCode.none and each.start_offset >= 0:
+                yield (
+                    Partition(str(topic.topic_name), int(each.partition_index)),
+                    Commit(int(each.start_offset)),
+                )
 
 
 async def alter_starts(
@@ -95,32 +84,21 @@ async def alter_starts(
     """Alter the start offsets of share groups; the first error of each group, as in ``commit_offsets``."""
 
     async def altered(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
-        return {}, await _alter(coordinator, {group: starts[group] for group in groups}, may)
+        _require(coordinator, AlterShareGroupOffsetsRequest)
+        failures: dict[str, ApplianceError] = {}
+        requests = in_time(((group.name, _altered(group, starts[group])) for group in groups), may, failures)
+        async for name, answer in pipelined(coordinator, requests, AlterShareGroupOffsetsResponse):
+            doing = f"alter the offsets of share group {name}"
+            if answer.error_code is not ErrorCode.none:
+                failures[name] = failure(answer.error_code, doing, answer.error_message)
+            for topic in answer.responses:
+                for found in topic.partitions:
+                    if found.error_code is not ErrorCode.none:
+                        text = f"{doing} to {topic.topic_name}-{found.partition_index}"
+                        failures.setdefault(name, failure(found.error_code, text, found.error_message))
+        return GroupOffsets({}, failures)
 
-    return (await by_coordinator(cluster, starts, altered, COMMITTING))[1]
-
-
-async def _alter(coordinator: Connection, starts: Mapping[Group, Commits], may: MaySend) -> dict[str, ApplianceError]:
-    _require(coordinator, AlterShareGroupOffsetsRequest)
-    asked = {}
-    failures: dict[str, ApplianceError] = {}
-    for group, offsets in starts.items():
-        if may():
-            request = exchange(coordinator.offered, _altered(group, offsets), AlterShareGroupOffsetsResponse)
-            asked[group.name] = await coordinator.send(request)
-        else:
-            failures[group.name] = too_late(group.name)
-    for name, answering in asked.items():
-        answer = await answering
-        doing = f"alter the offsets of share group {name}"
-        if answer.error_code is not ErrorCode.none:
-            failures[name] = failure(answer.error_code, doing, answer.error_message)
-        for topic in answer.responses:
-            for found in topic.partitions:
-                if found.error_code is not ErrorCode.none:
-                    text = f"{doing} to {topic.topic_name}-{found.partition_index}"
-                    failures.setdefault(name, failure(found.error_code, text, found.error_message))
-    return failures
+    return (await by_coordinator(cluster, starts, altered, COMMITTING)).failures
 
 
 def _altered(group: Group, offsets: Commits) -> AlterShareGroupOffsetsRequest:

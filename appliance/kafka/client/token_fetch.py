@@ -9,11 +9,11 @@ import contextlib
 import json
 import os
 import signal
-import time
 import urllib.parse
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
+from appliance.clock import epoch_seconds
 from appliance.errors import CredentialsRefused, TokenUnavailable
 from appliance.kafka.client.client_tls import trusting
 from appliance.kafka.client.tokens import Token, token_of
@@ -157,7 +157,7 @@ async def _signed(cluster: ClusterSettings) -> Token:
             text, expires = await asyncio.to_thread(_sign, cluster)
     except TimeoutError as error:
         raise TokenUnavailable(f"{cluster.login}: AWS gave no credentials within {_SECONDS:g} s") from error
-    return token_of(text, expires / 1000 - time.time())
+    return token_of(text, expires / 1000 - epoch_seconds())
 
 
 def _sign(cluster: ClusterSettings) -> tuple[str, int]:
@@ -177,11 +177,11 @@ def _sign(cluster: ClusterSettings) -> tuple[str, int]:
         def load(self) -> Any:
             if cluster.api_key:
                 return Credentials(cluster.api_key, cluster.api_secret.reveal())
-            found = Session().get_credentials()
-            if found is None:
+            credentials = Session().get_credentials()
+            if credentials is None:
                 names = f"{cluster.variable('API_KEY')} and {cluster.variable('API_SECRET')}"
                 raise TokenUnavailable(f"{cluster.login}: no AWS credentials are found here: set {names}, or AWS's own")
-            return found
+            return credentials
 
     try:
         text, expires = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(cluster.region, Found())

@@ -4,10 +4,10 @@ import asyncio
 import base64
 import json
 import math
-import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from appliance.clock import epoch_seconds, loop_seconds
 from appliance.settings.secret import Secret
 
 _RENEWED_AFTER = 0.7
@@ -40,7 +40,7 @@ class TokenSource:
             TokenUnavailable: there is none now.
             CredentialsRefused: the token endpoint does not accept our key.
         """
-        now = asyncio.get_running_loop().time()
+        now = loop_seconds()
         if not self._token or now >= self._renew_at or now + at_least > self._expires_at:
             if self._fetching is None:
                 self._fetching = asyncio.create_task(self._renew(), name="token")
@@ -59,7 +59,7 @@ class TokenSource:
             await asyncio.gather(self._fetching, return_exceptions=True)
 
     async def _renew(self) -> None:
-        began = asyncio.get_running_loop().time()
+        began = loop_seconds()
         token = await self._fetch()
         self._token = token.text
         self._renew_at, self._expires_at = began + _RENEWED_AFTER * token.life, began + token.life
@@ -88,4 +88,4 @@ def _life(text: str) -> float:
         expires = float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
     except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return _UNKNOWN_LIFE
-    return expires - time.time() if math.isfinite(expires) else _UNKNOWN_LIFE
+    return expires - epoch_seconds() if math.isfinite(expires) else _UNKNOWN_LIFE

@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.grouping import pieces
 from appliance.kafka.client.interface import Cluster
@@ -110,19 +111,15 @@ async def require_led(cluster: Cluster, partitions: Mapping[str, int]) -> Metada
 
     Metadata names a leader before that broker has made the partition. A transaction that ends in between may occupy its
     transactional id for half a minute: brokers lose the answer to a WriteTxnMarkers with such a partition among others.
-
-    Raises:
-        BrokerBusy: not yet.
-        ApplianceError: as everywhere.
     """
-    found = await cluster.metadata(list(partitions))
+    metadata = await cluster.metadata(list(partitions))
     for name, least in partitions.items():
-        topic = found.topics.get(name)
+        topic = metadata.topics.get(name)
         if topic is None or len(topic.leaders) < max(least, 1) or NOBODY in topic.leaders:
             raise BrokerBusy(f"{name} has not all its leaders yet", "LEADER_NOT_AVAILABLE")
-    every = [partition for name in partitions for partition in found.topics[name].partitions]
-    await list_offsets(cluster, found, every, Bound.END)
-    return found
+    every = [partition for name in partitions for partition in metadata.topics[name].partitions]
+    await list_offsets(cluster, metadata, every, Bound.END)
+    return metadata
 
 
 async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
@@ -159,13 +156,13 @@ def _deletable(topic: tuple[str, uuid.UUID]) -> DeleteTopicState:
 
 
 async def _until_gone(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None:
-    deadline = asyncio.get_running_loop().time() + _TIMEOUT
+    deadline = loop_seconds() + _TIMEOUT
     while True:
-        known = (await cluster.metadata(list(topics))).topics
-        shown = sorted(name for name, topic_id in topics.items() if name in known and known[name].id == topic_id)
+        present = (await cluster.metadata(list(topics))).topics
+        shown = sorted(name for name, topic_id in topics.items() if name in present and present[name].id == topic_id)
         if not shown:
             return
-        if asyncio.get_running_loop().time() > deadline:
+        if loop_seconds() > deadline:
             raise BrokerBusy(f"{', '.join(shown)}: deleted, and still shown", "REQUEST_TIMED_OUT")
         await asyncio.sleep(_GONE_PAUSE)
 
@@ -182,5 +179,5 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 async def hidden_topics(cluster: Cluster, names: Collection[str]) -> set[str]:
     """The topics, existing or not, that the API key may not Describe."""
-    known = (await cluster.metadata(list(names))).topics if names else {}
-    return {name for name, topic in known.items() if topic.error is ErrorCode.topic_authorization_failed}
+    topics = (await cluster.metadata(list(names))).topics if names else {}
+    return {name for name, topic in topics.items() if topic.error is ErrorCode.topic_authorization_failed}

@@ -6,5 +6,4 @@
 - ``sasl``: log-in mechanisms as generators of tokens.
 - ``metadata``: brokers, topics and leaders.
 - ``answer``: error codes as our errors.
-- ``config_search``: the search for the topic settings that a cluster accepts.
 """

@@ -1,15 +1,16 @@
-"""A broker's error code as one of our errors."""
+"""Brokers' error codes as our errors, and the answers to a request about many subjects."""
+
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, Fenced
 
-_FENCED = frozenset(
-    {
-        ErrorCode.producer_fenced,
-        ErrorCode.invalid_producer_epoch,
-    }
-)
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+_FENCED = frozenset({ErrorCode.producer_fenced, ErrorCode.invalid_producer_epoch})
 
 _OF_THE_BROKER = frozenset({ErrorCode.unknown_server_error, ErrorCode.broker_not_available})
 """Failures inside a broker, for example of its tiered storage: they pass, though the protocol does not say so."""
@@ -45,10 +46,20 @@ def failure(code: ErrorCode, doing: str, words: str | None = None) -> ApplianceE
 
 
 def check(code: ErrorCode, doing: str) -> None:
-    """Raise the error of a code other than ``none``.
-
-    Raises:
-        Fenced, BrokerBusy, BrokerRefused: see ``failure``.
-    """
+    """Raise the error of a code other than ``none``."""
     if code is not ErrorCode.none:
         raise failure(code, doing)
+
+
+class Answers(NamedTuple, Generic[Key, Value]):
+    """The values of the subjects of a request, and the errors of the others."""
+
+    values: dict[Key, Value]
+    failures: dict[Key, ApplianceError]
+
+    def take(self, key: Key, value: Value, code: ErrorCode, doing: str, words: str | None = None) -> None:
+        """Add a subject's value, or its error, as in ``failure``."""
+        if code is ErrorCode.none:
+            self.values[key] = value
+        else:
+            self.failures.setdefault(key, failure(code, doing, words))

@@ -68,27 +68,19 @@ def read_text(data: memoryview, at: int) -> tuple[str, int]:
 
 
 def tags(data: memoryview, at: int) -> tuple[Mapping[int, memoryview], int]:
-    """The tagged fields at ``at`` by their tag, and the index behind them.
-
-    Raises:
-        IndexError, BatchCorrupt: as above.
-    """
+    """The tagged fields at ``at`` by their tag, and the index behind them."""
     count, at = read_unsigned(data, at)
-    found = {}
+    fields = {}
     for _ in range(count):
         tag, at = read_unsigned(data, at)
         size, at = read_unsigned(data, at)
-        found[tag] = data[at : at + size]
+        fields[tag] = data[at : at + size]
         at += size
-    return found, at
+    return fields, at
 
 
 def skip_tags(data: Buffer, at: int) -> int:
-    """The index behind the tagged fields at ``at``.
-
-    Raises:
-        IndexError, BatchCorrupt: as above.
-    """
+    """The index behind the tagged fields at ``at``."""
     if data[at] == 0:
         return at + 1
     return tags(memoryview(data), at)[1]

@@ -64,12 +64,12 @@ def kinds(hint: Any) -> tuple[Any, ...]:
     return tuple(kind for argument in arguments for kind in kinds(argument)) if arguments else (hint,)
 
 
-def _over_tags(known: dict[int | None, Walk], data: Buffer, at: int) -> int:
+def _over_tags(tagged: dict[int | None, Walk], data: Buffer, at: int) -> int:
     count, at = read_unsigned(data, at)
     for _ in range(count):
         tag, at = read_unsigned(data, at)
         size, at = read_unsigned(data, at)
-        if tag in known and known[tag](memoryview(data)[: at + size], at) != at + size:
+        if tag in tagged and tagged[tag](memoryview(data)[: at + size], at) != at + size:
             raise ValueError(f"a tagged field is not of its {size} bytes")
         at += size
     return at

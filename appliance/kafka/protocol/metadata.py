@@ -78,17 +78,17 @@ class Metadata:
 
     def leader(self, topic: str, partition: int) -> int:
         """The node that leads a partition; ``NOBODY`` if unknown."""
-        known = self.topics.get(topic)
-        if known is None or not 0 <= partition < len(known.leaders):
+        entry = self.topics.get(topic)
+        if entry is None or not 0 <= partition < len(entry.leaders):
             return NOBODY
-        return known.leaders[partition]
+        return entry.leaders[partition]
 
     def leader_epoch(self, topic: str, partition: int) -> int:
         """The epoch of that leader; ``UNKNOWN_EPOCH`` if unknown."""
-        known = self.topics.get(topic)
-        if known is None or not 0 <= partition < len(known.epochs):
+        entry = self.topics.get(topic)
+        if entry is None or not 0 <= partition < len(entry.epochs):
             return UNKNOWN_EPOCH
-        return known.epochs[partition]
+        return entry.epochs[partition]
 
 
 def is_another(one: uuid.UUID, other: uuid.UUID) -> bool:
@@ -149,11 +149,11 @@ def parse(response: MetadataResponse) -> Metadata:
 
 
 def _topic(topic: MetadataResponseTopic) -> Topic:
-    told = {
+    partitions = {
         int(p.partition_index): (int(p.leader_id), int(p.leader_epoch), len(p.isr_nodes), len(p.replica_nodes))
         for p in topic.partitions
     }
-    by_partition = [told.get(index, (NOBODY, UNKNOWN_EPOCH, 0, 0)) for index in range(len(told))]
+    by_partition = [partitions.get(index, (NOBODY, UNKNOWN_EPOCH, 0, 0)) for index in range(len(partitions))]
     return Topic(
         name=str(topic.name),
         id=topic.topic_id or NOWHERE,

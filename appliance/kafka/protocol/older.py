@@ -46,11 +46,7 @@ def exchange(offered: versions.Offered, request: RequestPayload, response_type: 
 
 
 def decode_older(response_type: type[Response], version: int, frame: bytearray, correlation: int) -> Response:
-    """A response of that version in a frame's content (without its size), as one of the newer type.
-
-    Raises:
-        PeerError: the bytes are not that response, or answer another request.
-    """
+    """A response of that version in a frame's content (without its size), as one of the newer type."""
     response: Response = as_type(decode(of_version(response_type, version), frame, correlation), response_type)
     return response
 
@@ -62,8 +58,8 @@ def of_version(message: type[Any], version: int) -> type[Any]:
 
 @functools.cache
 def _named(module: str, name: str) -> type[Any]:
-    found: type[Any] = getattr(importlib.import_module(module), name)
-    return found
+    kind: type[Any] = getattr(importlib.import_module(module), name)
+    return kind
 
 
 def as_type(message: Any, target: type[Any]) -> Any:

@@ -33,7 +33,6 @@ def tokens(mechanism: SaslMechanism, user: str, password: Secret) -> Tokens:
     """The conversation of a mechanism with a password.
 
     Raises:
-        PeerError: the broker's answer breaks the mechanism, or does not prove that it knows the password.
         CredentialsRefused: SCRAM says that the user or password is wrong.
     """
     if mechanism is SaslMechanism.PLAIN:

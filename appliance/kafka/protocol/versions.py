@@ -79,8 +79,8 @@ def missing(offered: Offered, side: Side) -> list[str]:
     for request in NEEDED[side]:
         if not offers(offered, request):
             name, has = request.__name__.removesuffix("Request"), offered.get(int(request.__api_key__))
-            told = f"it has {_range(*has)}" if has else "it has none"
-            lacking.append(f"{name} {_range(OLDEST[request], int(request.__version__))} ({told})")
+            offered_range = f"it has {_range(*has)}" if has else "it has none"
+            lacking.append(f"{name} {_range(OLDEST[request], int(request.__version__))} ({offered_range})")
     return lacking
 
 

@@ -38,19 +38,12 @@ class Exchange(Protocol[Answer]):
     @property
     def name(self) -> str:
         """The request's name, for people."""
-        ...
 
     def frame(self, correlation: int, client_id: str) -> bytes | bytearray:
         """The request's whole frame, size first."""
-        ...
 
     def answer(self, frame: bytearray, correlation: int) -> Answer:
-        """The response in a frame's content (without its size).
-
-        Raises:
-            PeerError: the bytes are not that response, or answer another request.
-        """
-        ...
+        """The response in a frame's content (without its size)."""
 
 
 def throttle_seconds(answer: object) -> float:
@@ -102,11 +95,7 @@ def encode(request: RequestPayload, correlation: int, client_id: str) -> bytes:
 
 
 def decode(response_type: type[Response], frame: bytearray, correlation: int) -> Response:
-    """The response in a frame's content (without its size).
-
-    Raises:
-        PeerError: the bytes are not that response, or answer another request.
-    """
+    """The response in a frame's content (without its size)."""
     content = memoryview(frame).toreadonly()
     try:
         check_correlation(frame, correlation)
@@ -123,7 +112,6 @@ def check_correlation(frame: bytearray, correlation: int) -> None:
     """Check that a response's frame answers the request with that correlation id.
 
     Raises:
-        PeerError: it answers another one.
         struct.error: it is cut short.
     """
     (answered,) = SIZE.unpack_from(frame)

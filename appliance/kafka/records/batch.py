@@ -93,9 +93,6 @@ def split(records: bytes | memoryview, convert: Converter | None = None, stable_
     """The whole batches in a Fetch response. A broker may cut the last one short (KIP-74); that one is left out.
 
     ``convert`` makes a batch of a message of magic 0 or 1. ``stable_end`` is the log's last stable offset.
-
-    Raises:
-        BatchCorrupt: a length, a magic or an offset is impossible, or unexpected.
     """
     view = memoryview(records)
     at, end, least = 0, len(view), 0
@@ -137,9 +134,6 @@ def split_data(records: bytes | memoryview, position: int, stable_end: int = NO_
 
     That is ``position`` if there is none. Control batches are skipped unparsed: a compacted log of small transactions
     is little else, and this takes a fifteenth of the time.
-
-    Raises:
-        BatchCorrupt: as ``split``.
     """
     view = memoryview(records)
     batches: list[Batch] = []
@@ -159,11 +153,7 @@ def split_data(records: bytes | memoryview, position: int, stable_end: int = NO_
 
 
 def verify(batch: Batch) -> None:
-    """Check the checksum: a damaged batch must never get a new, valid one.
-
-    Raises:
-        BatchCorrupt: the CRC does not match the bytes.
-    """
+    """Check the checksum: a damaged batch must never get a new, valid one."""
     if crc32c.crc32c(batch.data[_CHECKED_FROM:]) != batch.header.crc:
         raise BatchCorrupt(f"the CRC of the batch at offset {batch.header.base_offset} does not fit its bytes")
 

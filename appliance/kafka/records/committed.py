@@ -6,10 +6,11 @@ producer id and first offset: a producer's batches are dropped from there until 
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from appliance.errors import BatchCorrupt
-from appliance.kafka.records.batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, Batch, split, split_data
+from appliance.kafka.records.batch import CONTROL, DELETE_HORIZON, HEADER_SIZE, TRANSACTIONAL, Batch, split, split_data
 from appliance.kafka.records.varint import read_varint
 
 ABORT = 0
@@ -26,11 +27,7 @@ class Aborted(NamedTuple):
 
 
 def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[Batch]:
-    """The batches that hold committed records; markers and aborted batches are left out, by design.
-
-    Raises:
-        BatchCorrupt: a control batch without a readable marker.
-    """
+    """The batches that hold committed records; markers and aborted batches are left out, by design."""
     waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     dropping: set[int] = set()
     for batch in batches:
@@ -48,9 +45,6 @@ def visible(records: memoryview, aborted: Sequence[Aborted], position: int, stab
     """The batches with committed records in a Fetch from ``position``, and the offset to continue from.
 
     Markers only matter as ends of aborted transactions: without these, none of them is parsed.
-
-    Raises:
-        BatchCorrupt: as ``split`` and ``committed``.
     """
     if not aborted:
         return split_data(records, position, stable_end)
@@ -80,3 +74,48 @@ def marker(batch: Batch) -> int | None:
     except (IndexError, struct.error) as error:
         raise BatchCorrupt(f"the control record at offset {batch.header.base_offset} is cut short") from error
     return int(kind)
+
+
+class EndedTransaction(NamedTuple):
+    """The records of a committed transaction in one partition, from offset ``first`` to ``last``.
+
+    ``began`` is the earliest time of its batches, by the producer's clock, and ``ended`` that of its marker, by the
+    broker's; both in milliseconds.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first: int
+    last: int
+    marker: int
+    began: int
+    ended: int
+
+
+@dataclass(slots=True)
+class EndedTransactions:
+    """Takes the batches of a partition in order; ``found`` are the transactions with records among them."""
+
+    found: list[EndedTransaction] = field(default_factory=list)
+    _open: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+
+    def take(self, batches: Iterable[Batch]) -> None:
+        """Add the following batches."""
+        for batch in batches:
+            header = batch.header
+            if header.attributes & CONTROL:
+                span = self._open.pop(header.producer_id, None)
+                # Compaction empties a marker after its aborted records.
+                if span is not None and marker(batch) != ABORT:
+                    ids = header.producer_id, header.producer_epoch
+                    first, last, began = span
+                    self.found.append(EndedTransaction(*ids, first, last, header.base_offset, began, _time(batch)))
+            elif header.attributes & TRANSACTIONAL and header.records:
+                first, _, began = self._open.get(header.producer_id, (header.base_offset, 0, _time(batch)))
+                self._open[header.producer_id] = first, header.last_offset, min(began, _time(batch))
+
+
+def _time(batch: Batch) -> int:
+    """The time of its first record; of a compacted batch that of its newest one."""
+    header = batch.header
+    return header.max_timestamp if header.attributes & DELETE_HORIZON else header.base_timestamp

@@ -24,11 +24,7 @@ _XERIAL = b"\x82SNAPPY\0"
 
 
 def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
-    """The bytes of a batch's records, uncompressed; at most ``limit`` with RECORD_BYTES for each record.
-
-    Raises:
-        BatchCorrupt: they do not decompress, or are too many.
-    """
+    """The bytes of a batch's records, uncompressed; at most ``limit`` with RECORD_BYTES for each record."""
     header = batch.header
     room = limit - RECORD_BYTES * abs(header.records)
     try:
@@ -40,7 +36,7 @@ def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
 
 
 def within_memory(batches: list[Batch], following: int) -> tuple[list[Batch], int]:
-    """The first batches, one at least, that take up to 64 MiB, and the next offset; raises as ``decompressed``."""
+    """The first batches, one at least, that take up to 64 MiB, and the next offset."""
     room = LIMIT
     for number, batch in enumerate(batches):
         room -= len(decompressed(batch)) + RECORD_BYTES * batch.header.records
@@ -72,19 +68,19 @@ def _too_large(limit: int) -> ValueError:
 
 
 def inflate(data: bytes, limit: int = LIMIT) -> bytes:
-    """The bytes of a stream of zlib's; raises as ``decompress``."""
+    """The bytes of a stream of zlib's."""
     stream = zlib.decompressobj()
-    found = stream.decompress(data, limit)
+    plain = stream.decompress(data, limit)
     if not stream.eof:
         raise _too_large(limit)
-    return found
+    return plain
 
 
 def _gzip(data: memoryview, limit: int) -> bytes:
-    found = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
-    if len(found) > limit:
+    plain = gzip.GzipFile(fileobj=io.BytesIO(data)).read(limit + 1)
+    if len(plain) > limit:
         raise _too_large(limit)
-    return found
+    return plain
 
 
 def _snappy(data: memoryview, limit: int) -> bytes:

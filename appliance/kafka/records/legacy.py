@@ -26,11 +26,7 @@ _FRAME_HAS_SIZE = 0x08
 
 
 def convert(data: memoryview, offset: int, magic: int) -> Batch:
-    """One entry as a batch; ``offset`` is the entry's own, the last one inside when it is compressed.
-
-    Raises:
-        BatchCorrupt: the CRC does not fit, or the messages cannot be read.
-    """
+    """One entry as a batch; ``offset`` is the entry's own, the last one inside when it is compressed."""
     try:
         return placed(_messages(data, offset, magic), data[_ATTRIBUTES_AT] & CODEC_MASK)
     except Exception as error:  # each codec has errors of its own
@@ -48,10 +44,10 @@ def _messages(data: memoryview, offset: int, magic: int) -> list[Record]:
         return [Record(offset, timestamp, body(key, value))]
     packed = memoryview(value or b"")
     inside = _without_lz4(packed) if (magic, codec_bits) == (0, _LZ4) else decompress(codec_bits, packed, LIMIT // 4)
-    found = [*_inside(memoryview(inside), magic)]
+    messages = [*_inside(memoryview(inside), magic)]
     # In magic 1, offsets inside count from any number (KIP-31), and times may be the broker's (KIP-32).
-    shift, appended = (offset - found[-1].offset, attributes & LOG_APPEND_TIME) if magic else (0, 0)
-    return [Record(each.offset + shift, timestamp if appended else each.timestamp, each.body) for each in found]
+    shift, appended = (offset - messages[-1].offset, attributes & LOG_APPEND_TIME) if magic else (0, 0)
+    return [Record(each.offset + shift, timestamp if appended else each.timestamp, each.body) for each in messages]
 
 
 def _nullable(data: memoryview, at: int) -> tuple[bytes | None, int]:

@@ -57,16 +57,12 @@ class Outgoing:
 
     def refused(self, number: int | None) -> range:
         """The source offset of its record of this number; without one, from its first to its last record."""
-        found = self.offsets[slice(number, None if number is None else number + 1)] or self.offsets
-        return range(found[0], found[-1] + 1)
+        offsets = self.offsets[slice(number, None if number is None else number + 1)] or self.offsets
+        return range(offsets[0], offsets[-1] + 1)
 
 
 def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:
-    """The records of a batch with these source offsets.
-
-    Raises:
-        BatchCorrupt: the records do not decompress, or do not fit their lengths or their count.
-    """
+    """The records of a batch with these source offsets."""
     (whole,) = split(batch.data)
     records = zip(batch.offsets, unpack(whole, 0), strict=True)
     return [record._replace(offset=at) for at, record in records if at in wanted]
@@ -82,9 +78,6 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED, en
     """Turn the committed batches of one partition, offsets ``position`` to ``end``, into those to write, in order.
 
     ``limit`` is the destination topic's max.message.bytes.
-
-    Raises:
-        BatchCorrupt: a checksum or a record is wrong; the batches yielded before are correct.
     """
     wanted = range(position, end)
     run: list[Batch] = []

@@ -47,11 +47,7 @@ class Rebuilt(NamedTuple):
 
 
 def rebuild(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
-    """The records of the batches at the ``wanted`` offsets, with the codec of the first; None when there are none.
-
-    Raises:
-        BatchCorrupt: the records do not decompress within ``limit`` bytes, or do not fit their lengths or counts.
-    """
+    """The records of the batches at the ``wanted`` offsets, with the codec of the first; None when there are none."""
     with contextlib.suppress(Exception):  # the library has a dozen ways to say that it will not read something
         return _compiled(batches, wanted, limit)
     return _plain(batches, wanted, limit)
@@ -155,9 +151,6 @@ def within(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Rebu
     """The same records as ``rebuild``, in batches of at most ``limit`` bytes.
 
     A record that is too large by itself is returned anyway: the broker decides.
-
-    Raises:
-        BatchCorrupt: as ``rebuild``.
     """
     return _split(_records(batches, wanted, LIMIT), _codec(batches), limit)
 
@@ -175,8 +168,8 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
 
 
 def _records(batches: Sequence[Batch], wanted: range, limit: int) -> list[Record]:
-    found = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
-    return [record for records in found for record in records if record.offset < wanted.stop]
+    unpacked = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
+    return [record for records in unpacked for record in records if record.offset < wanted.stop]
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:

@@ -41,9 +41,6 @@ def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
     """The batch's records from offset ``position`` on.
 
     With LogAppendTime the batch's maxTimestamp is the time of every record; otherwise the record's own.
-
-    Raises:
-        BatchCorrupt: the records do not decompress, or do not fit their lengths or the header's count.
     """
     header = batch.header
     payload = decompressed(batch, limit)
@@ -154,11 +151,7 @@ def body_of(key: bytes | None, value: bytes | None, with_headers: Sequence[tuple
 
 
 def key_and_value(record_body: bytes) -> tuple[bytes | None, bytes | None]:
-    """The key and the value in a record's bytes.
-
-    Raises:
-        BatchCorrupt: the bytes end in them.
-    """
+    """The key and the value in a record's bytes."""
     try:
         key, at = _read_nullable(record_body, 0)
         value, _ = _read_nullable(record_body, at)
@@ -168,21 +161,13 @@ def key_and_value(record_body: bytes) -> tuple[bytes | None, bytes | None]:
 
 
 def headers(record_body: bytes) -> dict[str, bytes | None]:
-    """The headers in a record's bytes; the last of those with the same name.
-
-    Raises:
-        BatchCorrupt: the bytes end in them.
-    """
+    """The headers in a record's bytes; the last of those with the same name."""
     return {name.decode(errors="replace"): content for name, content in fields_of(record_body)[2]}
 
 
 def fields_of(record_body: bytes) -> tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]:
-    """The key, the value and the headers in a record's bytes.
-
-    Raises:
-        BatchCorrupt: the bytes end in them.
-    """
-    found: list[tuple[bytes, bytes | None]] = []
+    """The key, the value and the headers in a record's bytes."""
+    headers: list[tuple[bytes, bytes | None]] = []
     try:
         key, at = _read_nullable(record_body, 0)
         value, at = _read_nullable(record_body, at)
@@ -190,10 +175,10 @@ def fields_of(record_body: bytes) -> tuple[bytes | None, bytes | None, list[tupl
         for _ in range(count):
             name, at = _read_nullable(record_body, at)
             content, at = _read_nullable(record_body, at)
-            found.append((name or b"", content))
+            headers.append((name or b"", content))
     except IndexError as error:
         raise BatchCorrupt("a record ends within its headers") from error
-    return key, value, found
+    return key, value, headers
 
 
 def _nullable(data: bytes | None) -> bytes:

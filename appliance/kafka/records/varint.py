@@ -17,7 +17,6 @@ def read_varint(data: Buffer, at: int) -> tuple[int, int]:
 
     Raises:
         IndexError: the data end in it.
-        BatchCorrupt: it is longer than any 64-bit number.
     """
     byte = data[at]
     if byte < 0x80:
@@ -27,11 +26,7 @@ def read_varint(data: Buffer, at: int) -> tuple[int, int]:
 
 
 def read_unsigned(data: Buffer, at: int) -> tuple[int, int]:
-    """The unsigned number at ``at``, and the index behind it.
-
-    Raises:
-        IndexError, BatchCorrupt: as above.
-    """
+    """The unsigned number at ``at``, and the index behind it."""
     if data[at] < 0x80:
         return data[at], at + 1
     value = shift = 0

@@ -5,10 +5,9 @@ from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionStopped, Unreachable
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, committed_records, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.partition_reader import committed_records, fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.retry import retry_while_busy

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.fetch import Fetched, FetchLimits
+from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import committed

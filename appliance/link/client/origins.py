@@ -5,13 +5,12 @@ import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, BrokerRefused, ProducersLost
-from appliance.kafka.client.clock import loop_seconds
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.open_transactions import transactional_ids
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records import batch

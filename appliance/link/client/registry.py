@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from appliance.clock import now_ms
 from appliance.errors import (
     ApplianceError,
     BrokerBusy,
@@ -26,7 +27,6 @@ from appliance.errors import (
     raise_first,
 )
 from appliance.kafka.client.acls import AccessControlEntry
-from appliance.kafka.client.clock import now_ms
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets

@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError, BrokerBusy, Fenced
 
 Answer = TypeVar("Answer")
@@ -51,13 +52,13 @@ async def retry_while_busy(
     Raises:
         ApplianceError: another error, or one that lasts three quarters of a minute.
     """
-    deadline = asyncio.get_running_loop().time() + _PATIENCE
+    deadline = loop_seconds() + _PATIENCE
     pause = _PAUSE
     while True:
         try:
             return await ask()
         except ApplianceError as error:
-            if not passing(error) or asyncio.get_running_loop().time() > deadline:
+            if not passing(error) or loop_seconds() > deadline:
                 raise
         await asyncio.sleep(pause * random.uniform(0.5, 1))  # two links that fence each other must not stay in step
         pause = min(_GROWTH * pause, longest_pause)

@@ -12,11 +12,11 @@ from typing import NamedTuple
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.errors import BrokerRefused, CopyLost, CopyRefused, PartitionsUnavailable
-from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.open_transactions import open_since
 from appliance.kafka.client.produce import Copy, check_produced, produce
+from appliance.kafka.client.requests import ask_leaders
 from appliance.kafka.client.transactions import Producer, add_partitions, end_transaction
 from appliance.kafka.protocol.metadata import Metadata, Partition, is_another
 from appliance.kafka.records import batch

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from appliance.errors import SettingsError
 from appliance.migrate.model.clients import CONSUMER, PRODUCER, TUNING, client_rules, left_of_a_client
-from appliance.migrate.model.expressions import expression, names
-from appliance.migrate.model.ledger import Ledger, Outcome
 from appliance.migrate.model.link import ImportedLink, LinkBuilder
+from appliance.migrate.model.properties import expression, names
 from appliance.migrate.model.verdict import (
+    Ledger,
+    Outcome,
     Rule,
     Translation,
     Verdict,
@@ -116,11 +117,7 @@ BEGINNINGS = {
 def replicator_link(
     name: str, values: Mapping[str, str], source: str, destination: str
 ) -> tuple[ImportedLink, tuple[Outcome, ...]]:
-    """The link, and the outcome for each key of the file ``name``; ``source`` "" chooses the cluster's name.
-
-    Raises:
-        SettingsError: it is no connector of Replicator.
-    """
+    """The link, and the outcome for each key of the file ``name``; ``source`` "" chooses the cluster's name."""
     if "src.kafka.bootstrap.servers" not in values:
         raise SettingsError([f"{name}: src.kafka.bootstrap.servers: missing: is it a connector of Replicator?"])
     ledger = Ledger()

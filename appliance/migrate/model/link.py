@@ -38,11 +38,7 @@ class ImportedLink:
 
 
 class LinkBuilder:
-    """Collects the variables of one link from the rules.
-
-    Raises:
-        SettingsError: a cluster has a name that is none with us, and can be no part of a folder's.
-    """
+    """Collects the variables of one link from the rules."""
 
     def __init__(self, source: str, destination: str) -> None:
         for name in (source, destination):
@@ -79,11 +75,7 @@ def _has_addresses(servers: str) -> bool:
 
 
 def setenv_text(link: ImportedLink, origin: str, missing: Collection[str]) -> str:
-    """The text of the link's setenv.sh; ``missing`` are the variables that somebody has to fill in.
-
-    Raises:
-        SettingsError: a value cannot stand in such a file.
-    """
+    """The text of the link's setenv.sh; ``missing`` are the variables that somebody has to fill in."""
     head = (
         f"# The link from {link.source} to {link.destination}, imported from {origin}.\n"
         "# setenv.sh.template explains all variables; those that are not here have their defaults.\n"

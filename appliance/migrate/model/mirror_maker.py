@@ -22,7 +22,6 @@ from itertools import permutations
 
 from appliance.errors import SettingsError
 from appliance.migrate.model.clients import CONSUMER, PRODUCER, client_rules, left_of_a_client
-from appliance.migrate.model.ledger import Ledger, Outcome
 from appliance.migrate.model.link import ImportedLink, LinkBuilder
 from appliance.migrate.model.mirror_maker_keys import (
     ACLS,
@@ -35,7 +34,7 @@ from appliance.migrate.model.mirror_maker_keys import (
     OLD_NAMES,
     WORKER,
 )
-from appliance.migrate.model.verdict import Rule, Translation, Verdict, by_value, carried, left
+from appliance.migrate.model.verdict import Ledger, Outcome, Rule, Translation, Verdict, by_value, carried, left
 from appliance.settings.role import Side
 from appliance.settings.values import TopicNaming
 
@@ -61,11 +60,7 @@ class _Direction:
 
 
 def mirror_maker_links(name: str, values: Mapping[str, str]) -> tuple[tuple[ImportedLink, ...], tuple[Outcome, ...]]:
-    """The links, and the outcome for each key of the file ``name``.
-
-    Raises:
-        SettingsError: it has no enabled direction.
-    """
+    """The links, and the outcome for each key of the file ``name``."""
     clusters = [cluster for cluster in re.split(r"\s*,\s*", values.get(CLUSTERS, "").strip()) if cluster]
     if not clusters:
         raise SettingsError([f"{name}: clusters: missing: expected clusters = A, B, or a MirrorSourceConnector"])
@@ -132,14 +127,14 @@ class _Reading:
     def _connector_keys(self, key: str) -> list[str]:
         """The keys of the file for a key of the connectors, the most important first; old names count last."""
         names = [key, *(old for old, new in OLD_NAMES.items() if new == key)]
-        found = [prefix + name for name in names for prefix in (self._direction.prefix, "")]
+        keys = [prefix + name for name in names for prefix in (self._direction.prefix, "")]
         ends = {"source.cluster.alias": self._direction.source, "target.cluster.alias": self._direction.target}
-        return [found[0], f"{ends[key]}.alias", *found[1:]] if key in ends else found
+        return [keys[0], f"{ends[key]}.alias", *keys[1:]] if key in ends else keys
 
     def _any_true(self, *keys: str) -> bool:
-        found = (next((k for k in self._connector_keys(key) if k in self._values), None) for key in keys)
-        given = zip(keys, found, strict=True)
-        return any(_is_true(DEFAULTS.get(key, "") if name is None else self._values[name]) for key, name in given)
+        names = (next((k for k in self._connector_keys(key) if k in self._values), None) for key in keys)
+        pairs = zip(keys, names, strict=True)
+        return any(_is_true(DEFAULTS.get(key, "") if name is None else self._values[name]) for key, name in pairs)
 
     def _apply(self, name: str, rule: Rule, keys: Sequence[str], default: str | None = None) -> None:
         """Apply a rule to the first of these keys in the file, else to the default of the one that is called so."""
@@ -199,3 +194,24 @@ def _left_over(key: str, *, of_a_client: bool = False) -> Translation:
     if of_a_client or without_end != key or key.startswith(("ssl.", "sasl.")):
         return left_of_a_client(without_end, "client")
     return Translation(Verdict.LEFT, "not known as a key of MirrorMaker 2")
+
+
+_COPIES = "MirrorSourceConnector"
+_CLASS = "connector.class"
+_OTHERS = {"emit.heartbeats.enabled": "false", "emit.checkpoints.enabled": "false"}
+"""Heartbeats and checkpoints are the work of other connectors."""
+
+
+def links_of_either(name: str, values: Mapping[str, str]) -> tuple[tuple[ImportedLink, ...], tuple[Outcome, ...]]:
+    """The links, and the outcome for each key of the file ``name``, of a connector or of dedicated mode."""
+    if CLUSTERS in values or not {_CLASS, "source.cluster.alias"} & values.keys():
+        return mirror_maker_links(name, values)
+    if (kind := values.get(_CLASS, _COPIES).strip()).rpartition(".")[2] != _COPIES:
+        raise SettingsError([f"{name}: {_CLASS}={kind}: expected the connector that copies records, {_COPIES}"])
+    source, target = (values.get(f"{end}.cluster.alias", "").strip() or end for end in ("source", "target"))
+    before = f"{source}->{target}."
+    added = {CLUSTERS: f"{source}, {target}", f"{before}enabled": "true", **_OTHERS}
+    prefixed = {before + key: value for key, value in values.items()}
+    links, outcomes = mirror_maker_links(name, added | prefixed)
+    used = [outcome for outcome in outcomes if outcome.key in prefixed or outcome.key not in added]
+    return links, tuple(replace(outcome, key=outcome.key.removeprefix(before)) for outcome in used)

@@ -5,7 +5,7 @@ They are those of Kafka 2.4 to 4.3. ``MirrorMakerConfig`` of Kafka says which of
 
 from collections.abc import Mapping
 
-from appliance.migrate.model.expressions import alternation
+from appliance.migrate.model.properties import alternation
 from appliance.migrate.model.verdict import Rule, Translation, always, by_value, carried, left, needless, yes_or_no
 
 _TOPICS = "REPLICA_TOPICS_SOURCE_REGEX"

@@ -6,6 +6,7 @@ Law: of a key that is given twice, the last value counts, as in Java. The earlie
 import codecs
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,11 +27,7 @@ class Properties:
 
 
 def read_properties(name: str, content: bytes) -> Properties:
-    """The properties in ``content``, in the grammar and the encoding of java.util.Properties.
-
-    Raises:
-        SettingsError: Java would not read it either.
-    """
+    """The properties in ``content``, in the grammar and the encoding of java.util.Properties."""
     try:
         pairs = javaproperties.loads(content, object_pairs_hook=list)
     except javaproperties.InvalidUEscapeError as error:
@@ -39,11 +36,7 @@ def read_properties(name: str, content: bytes) -> Properties:
 
 
 def read_connector(name: str, content: bytes) -> Properties:
-    """The configuration of a connector: JSON, with or without the connector's name around it, or properties.
-
-    Raises:
-        SettingsError: it is neither.
-    """
+    """The configuration of a connector: JSON, with or without the connector's name around it, or properties."""
     if _STRIMZI.search(content):
         how = "give what its Connect answers to GET /connectors/A->B.MirrorSourceConnector (docs/migrating.md)"
         raise SettingsError([f"{name}: a KafkaMirrorMaker2 of Strimzi, which is not read: {how}"])
@@ -76,3 +69,47 @@ def _properties(name: str, pairs: list[tuple[str, str]]) -> Properties:
         raise SettingsError([f"{name}: {halves[0]!a}: expected text, got half of a pair of \\u escapes"])
     counts = Counter(key for key, _ in pairs)
     return Properties(dict(pairs), tuple(key for key, count in counts.items() if count > 1))
+
+
+NOTHING = "(?!)"
+"""An expression that matches no name. An empty variable would mean its default instead."""
+
+
+def alternation(value: str) -> str:
+    """A comma separated list of regular expressions as one.
+
+    MirrorMaker 2 splits at every comma, also in brackets, and joins the parts by ``|``; so does this.
+
+    Raises:
+        ValueError: Python would not read it as Java does.
+    """
+    text = value.strip()
+    return _same_in_python("|".join(re.split(r"\s*,\s*", text))) if text else NOTHING
+
+
+def expression(value: str) -> str:
+    """One regular expression, which may hold commas.
+
+    Raises:
+        ValueError: Python would not read it as Java does.
+    """
+    return _same_in_python(value.strip())
+
+
+def names(value: str) -> str:
+    """A comma separated list of names as an expression; empty for none."""
+    listed = (name.strip() for name in value.split(","))
+    return "|".join(re.escape(name) for name in listed if name)
+
+
+def _same_in_python(text: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            # Python warns of sets within sets, which Java has and Python does not.
+            warnings.simplefilter("error", FutureWarning)
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"Python does not read this expression: {error}") from error
+    except FutureWarning as error:
+        raise ValueError(f"Python reads this expression in another way than Java: {error}") from error
+    return text

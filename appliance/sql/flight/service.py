@@ -7,12 +7,12 @@ fails on a record.
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from appliance.clock import monotonic
 from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.engine.problem_log import Notice
 from appliance.errors import ApplianceError, PeerError, ProcessFailed
@@ -71,7 +71,7 @@ class TransformService:
         self._driver: asyncio.StreamWriter | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
-        self.silence, self.clock = SILENCE_SECONDS, time.monotonic
+        self.silence, self.clock = SILENCE_SECONDS, monotonic
         self._looked = 0.0
         self._progress: float | None = None
         """The time of the last progress of the job that has ranges; None if none has."""

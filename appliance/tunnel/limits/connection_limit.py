@@ -38,11 +38,7 @@ class ConnectionLimit:
 
     @contextlib.contextmanager
     def room(self) -> Iterator[None]:
-        """Count one connection, with a slot or still without, while the block runs.
-
-        Raises:
-            Unreachable: as many have a slot or are without as may be.
-        """
+        """Count one connection, with a slot or still without, while the block runs."""
         if self._present >= self._limit + WAITING_MAX:
             raise self._too_many()
         self._present += 1
@@ -57,7 +53,6 @@ class ConnectionLimit:
 
         Raises:
             TimedOut: none came free in time.
-            Unreachable: too many wait already.
         """
         await self._wait()
         self._taken += 1

@@ -3,11 +3,11 @@
 import bisect
 import contextlib
 import enum
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from appliance.clock import monotonic
 from appliance.errors import ApplianceError, IdentityRefused, NameUnresolved, PeerError, TargetRefused
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -58,9 +58,9 @@ class Histogram:
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
         """Observe the duration of the block, unless it fails."""
-        began = time.monotonic()
+        began = monotonic()
         yield
-        self.observe(time.monotonic() - began)
+        self.observe(monotonic() - began)
 
     @property
     def count(self) -> int:

@@ -15,10 +15,10 @@ The client stays far below its share: it makes ``HANDSHAKES_AT_ONCE`` handshakes
 import contextlib
 import enum
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from appliance.clock import monotonic
 from appliance.tunnel.limits.counters import Counters, Refusal
 
 log = logging.getLogger("appliance.tunnel")
@@ -95,7 +95,7 @@ class PendingHandshakes:
         counters: Counters,
         limit: int = PENDING_MAX,
         limit_of_one: int = PENDING_OF_ONE_MAX,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._named = expected
         self._proved = ""

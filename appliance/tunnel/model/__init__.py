@@ -1,6 +1,5 @@
 """The tunnel's decisions without IO.
 
-- ``connect``: HTTP/1.1 CONNECT inside the TLS.
+- ``connect``: HTTP/1.1 CONNECT inside the TLS, and the longest time of each step of a connection.
 - ``allowlist``: the targets and addresses that may be dialled.
-- ``timeouts``: the longest time of each step of a connection.
 """

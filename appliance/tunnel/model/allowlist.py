@@ -81,13 +81,12 @@ def check_endpoint(target: Target, addresses: Sequence[str], settings: TunnelSet
 
     Raises:
         BrokerNotAllowed: it isn't on the list.
-        NameUnresolved: one of its addresses is no endpoint's: the resolver is not our shim, or has other settings.
     """
     if not settings.allowed.allows(target):
         raise BrokerNotAllowed(f"{target}: {why_refused(settings.allowed, target)}: {VARIABLES}")
     network = settings.endpoint_network
-    if strange := [text for text in addresses if ipaddress.ip_address(text) not in network]:
-        raise NameUnresolved(f"{target} resolves to {strange[0]}, outside of TUNNEL_ENDPOINT_NETWORK={network}")
+    if foreign := [text for text in addresses if ipaddress.ip_address(text) not in network]:
+        raise NameUnresolved(f"{target} resolves to {foreign[0]}, outside of TUNNEL_ENDPOINT_NETWORK={network}")
 
 
 def why_refused(allowed: AllowedTargets, target: Target) -> str:

@@ -92,7 +92,6 @@ class ConnectServer:
         """The target, once all of the head is here; ``data`` is empty when the client has ended its direction.
 
         Raises:
-            PeerError: this is no CONNECT as our client sends it.
             TargetRefused: the target is an address instead of a name.
         """
         self._received += data
@@ -140,11 +139,7 @@ class ConnectClient:
         return (self._http.send(head) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
 
     def receive(self, data: bytes) -> Answer | None:
-        """The answer, once all of its head is here; ``data`` is empty when the server has ended its direction.
-
-        Raises:
-            PeerError: this is no answer to a CONNECT.
-        """
+        """The answer, once all of its head is here; ``data`` is empty when the server has ended its direction."""
         try:
             self._http.receive_data(data)
             event = self._http.next_event()
@@ -189,3 +184,29 @@ def _date(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
 def one_line(text: str) -> str:
     """``text`` as an HTTP reason phrase can hold it, and a log can show it."""
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text)[:_REASON_LENGTH_MAX]
+
+
+DRAIN_SECONDS = 5.0
+"""Longest time of connections after the stop, in seconds; Docker kills after ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Timeouts in seconds, of all steps from the dial to the end of a relay.
+
+    ``hello`` is the server's for a first flight, which comes with the connection; ``slot`` that for one of
+    TUNNEL_CONNECTIONS_MAX to come free; ``answer`` the client's for all that the server does between CONNECT and its
+    answer; ``linger`` that of a silent relay of which one direction has ended; ``last_word`` the time that a refused
+    peer has to read the reason; ``status`` the client's for a status document, from its dial on.
+    """
+
+    dial: float = 5.0
+    hello: float = 5.0
+    handshake: float = 10.0
+    head: float = 10.0
+    resolve: float = 11.0
+    slot: float = 10.0
+    answer: float = 30.0
+    linger: float = 60.0
+    last_word: float = 2.0
+    status: float = 10.0

@@ -12,8 +12,7 @@ import asyncssh
 from appliance.errors import SshUnreachable, TimedOut
 from appliance.settings.target import Target
 from appliance.settings.values import SshSettings
-from appliance.tunnel.model.connect import one_line
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts, one_line
 from appliance.tunnel.ssh.options import channel_error, client_options, connection_error
 from appliance.tunnel.ssh.transport import ChannelSession, Windows
 from appliance.tunnel.stream.tcp_channel import TcpChannel
@@ -46,7 +45,6 @@ class SshCarrier:
 
         Raises:
             SshUnreachable, NoSshServer, HostKeyDiffers, LoginRefused: as they say.
-            SettingsError: a key file is not what it has to be.
         """
         await self._connection()
 
@@ -55,8 +53,6 @@ class SshCarrier:
 
         Raises:
             ForwardRefused: the SSH server does not forward there.
-            TimedOut, Unreachable: it does not reach the tunnel server, or the SSH connection is lost.
-            ApplianceError: as ``login``.
         """
         connection = await self._connection()
         protocol, seconds = make(), self._timeouts.dial

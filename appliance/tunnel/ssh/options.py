@@ -26,8 +26,7 @@ from appliance.errors import (
 )
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
-from appliance.tunnel.model.connect import one_line
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts, one_line
 
 KEEPALIVE_SECONDS = 15
 """Silence after which a keepalive is sent, in seconds."""
@@ -65,11 +64,7 @@ _T = TypeVar("_T")
 
 
 def client_options(settings: SshSettings, timeouts: Timeouts) -> asyncssh.SSHClientConnectionOptions:
-    """The options of a login, with the keys that are in the files now.
-
-    Raises:
-        SettingsError: a file is not what it has to be.
-    """
+    """The options of a login, with the keys that are in the files now."""
     user = settings.login.user
     asyncssh.set_log_level(logging.CRITICAL)  # its errors come as exceptions, and are logged in our words
     _name_this_user(user)

@@ -127,14 +127,14 @@ class ChannelSession(asyncssh.SSHTCPSession[bytes]):
 
     def data_received(self, data: bytes, datatype: int | None) -> None:  # noqa: ARG002
         """Called by asyncssh: the bytes of a packet have arrived."""
-        left = memoryview(data)
+        rest = memoryview(data)
         try:
-            while left:
-                buffer = memoryview(self._protocol.get_buffer(len(left)))
-                count = min(len(left), len(buffer))
-                buffer[:count] = left[:count]
+            while rest:
+                buffer = memoryview(self._protocol.get_buffer(len(rest)))
+                count = min(len(rest), len(buffer))
+                buffer[:count] = rest[:count]
                 self._protocol.buffer_updated(count)
-                left = left[count:]
+                rest = rest[count:]
         except Exception:  # asyncssh would end the connection, and with it all channels
             log.exception("a channel of the SSH connection failed", extra={"fields": {"peer": str(self._peer)}})
             self._channel.abort()

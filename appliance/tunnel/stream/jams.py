@@ -54,21 +54,21 @@ async def reset_jammed() -> None:
 def jammed(before: Mapping[_Name, Held], now: Mapping[_Name, Held], seconds: float) -> dict[_Name, int]:
     """Connections to reset, with their bytes: the largest of the jammed ones, until no more than HELD_MAX is held."""
     excess = sum(held.size for held in now.values()) - HELD_MAX
-    found: dict[_Name, int] = {}
+    excessive: dict[_Name, int] = {}
     for name, held in sorted(now.items(), key=lambda item: item[1].size, reverse=True):
         if excess <= 0:
             break
         if name in before and (held.moved - before[name].moved) * _DRAINED_WITHIN < held.size * seconds:
-            found[name] = held.size
+            excessive[name] = held.size
             excess -= held.size
-    return found
+    return excessive
 
 
-def _reset(found: Mapping[TcpChannel, int]) -> None:
-    if found:
-        fields = {"connections": len(found), "bytes": sum(found.values())}
+def _reset(channels: Mapping[TcpChannel, int]) -> None:
+    if channels:
+        fields = {"connections": len(channels), "bytes": sum(channels.values())}
         log.warning("connections reset: nobody read what they hold, and memory is short", extra={"fields": fields})
-    for channel in found:
+    for channel in channels:
         channel.reset()
 
 
@@ -82,9 +82,9 @@ async def _held_by_all() -> int:
 
 
 async def _held_by_each() -> dict[TcpChannel, Held]:
-    found = {}
+    sizes = {}
     for number, channel in enumerate(list(open_channels)):
-        found[channel] = Held(channel.held, channel.moved)
+        sizes[channel] = Held(channel.held, channel.moved)
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
-    return found
+    return sizes

@@ -1,4 +1,4 @@
-"""Listen on a port and accept connections.
+"""Listen on a port, accept connections, and carry each in a task.
 
 Connections are accepted here rather than by asyncio's server, for two reasons. A connection that ``admits`` refuses is
 reset before anything is created for it, above all TLS, so a flood costs little. And when descriptors run out, the log
@@ -9,11 +9,13 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
 from appliance.tunnel.limits.connection_limit import EXHAUSTED, FD_REMEDY
+from appliance.tunnel.limits.counters import Counters
+from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.tcp_channel import reset_when_closed
 
 log = logging.getLogger("appliance.tunnel")
@@ -113,9 +115,6 @@ async def listen(
         at: the address and port.
         make: the protocol of one connection.
         admits: True if one more connection from an address may become one.
-
-    Raises:
-        SettingsError: it cannot be had.
     """
     host = at.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -126,3 +125,42 @@ async def listen(
 
 def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno else str(error)
+
+
+class Connections:
+    """The tasks that carry connections, from their start to the drain.
+
+    Args:
+        counters: count them.
+    """
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, channel: Channel, work: Coroutine[None, None, None], name: str) -> None:
+        """Run ``work`` in a task; ``channel`` is reset when it is over."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        self._counters.open += 1
+        # Not in the task: one that is cancelled before its first step would leave its channel open.
+        task.add_done_callback(lambda _task: channel.reset())
+        task.add_done_callback(self._ended)
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until all have ended, and end those that have not after ``seconds``."""
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=seconds)
+        finally:
+            remaining = list(self._tasks)
+            for task in remaining:
+                task.cancel()
+            await asyncio.gather(*remaining, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._counters.open -= 1
+        error = None if task.cancelled() else task.exception()
+        if error:
+            log.error("tunnel connection failed", exc_info=error, extra={"fields": {"task": task.get_name()}})

@@ -52,17 +52,17 @@ READ_BUDGET = ReadBudget()
 
 def memory_of(connection: socket.socket) -> int:
     """The bytes of memory that its buffers take."""
-    found = _option(connection, socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size)
-    if len(found) < _MEMINFO.size:
+    option = _option(connection, socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size)
+    if len(option) < _MEMINFO.size:
         return 0
-    sizes: tuple[int, ...] = _MEMINFO.unpack(found)
+    sizes: tuple[int, ...] = _MEMINFO.unpack(option)
     return sizes[_RECEIVED] + sizes[_FORWARD] + sizes[_TO_SEND]
 
 
 def moved_by(connection: socket.socket) -> int:
     """The bytes that the peer has acknowledged or sent since the connection began."""
-    found = _option(connection, socket.IPPROTO_TCP, getattr(socket, "TCP_INFO", 0), _MOVED_AT + _MOVED.size)
-    return sum(_MOVED.unpack_from(found, _MOVED_AT)) if len(found) >= _MOVED_AT + _MOVED.size else 0
+    info = _option(connection, socket.IPPROTO_TCP, getattr(socket, "TCP_INFO", 0), _MOVED_AT + _MOVED.size)
+    return sum(_MOVED.unpack_from(info, _MOVED_AT)) if len(info) >= _MOVED_AT + _MOVED.size else 0
 
 
 def _option(connection: socket.socket, level: int, option: int, size: int) -> bytes:

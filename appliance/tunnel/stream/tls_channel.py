@@ -2,9 +2,9 @@
 
 import asyncio
 import ssl
-import time
 from collections.abc import Callable
 
+from appliance.clock import epoch_seconds
 from appliance.errors import ApplianceError, HelloUnanswered, TimedOut, Unreachable
 from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire, Wire
@@ -45,8 +45,6 @@ class TlsChannel(TcpChannel):
         Raises:
             IdentityRefused: one end does not accept the other's certificate.
             HelloUnanswered: the other end closed without an answer.
-            PeerError: the other end does not speak TLS 1.3.
-            Unreachable: it closed, or took longer than ``seconds``.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -119,6 +117,6 @@ class TlsChannel(TcpChannel):
             super().send(ciphertext)
 
 
-def client_channel(known: Known, ahead: float = 0.0) -> TlsChannel:
-    """A client's channel, whose first flight proves the ``known`` secret, by a clock ``ahead`` seconds fast."""
-    return TlsChannel(known.context, wire=ClientWire(known.tokens, time.time() + ahead))
+def client_channel(keys: Known, ahead: float = 0.0) -> TlsChannel:
+    """A client's channel, whose first flight proves the ``keys`` secret, by a clock ``ahead`` seconds fast."""
+    return TlsChannel(keys.context, wire=ClientWire(keys.tokens, epoch_seconds() + ahead))

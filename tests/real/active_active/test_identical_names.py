@@ -18,11 +18,11 @@ from appliance.doctor.step import Verdict
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import FetchLimits
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.partition_reader import fetch_partition
 from appliance.kafka.client.transactions import Producer as LaneProducer
 from appliance.kafka.client.transactions import init_producer_id
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.client.checkpoint_log import read_records
@@ -269,7 +269,9 @@ async def test_a_registered_producer_id_on_a_batch_that_no_lane_wrote_stops_the_
     async with back.engine() as engine:
         await engine.establish()
         metadata = await engine.source.metadata([topic])
-        fetched = await fetch_partition(engine.source, metadata, (topic, 0), 0, "test", FetchLimits(10_000, 0.1))
+        fetched = await fetch_partition(
+            engine.source, metadata, Partition(topic, 0), 0, "test", FetchLimits(10_000, 0.1)
+        )
         (found,) = split(fetched.records)
         lane = encode_producer(
             metadata.cluster_id, LaneProducer("replicator-x.lane-0", found.header.producer_id, 0), back.naming, 1

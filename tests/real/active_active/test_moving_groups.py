@@ -13,6 +13,7 @@ from appliance.commands.removal import remove_topics
 from appliance.commands.run.operation import Choice
 from appliance.driver.discovery import TopicDiscovery
 from appliance.groups.shared_offsets import SharedOffsets
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import Claim
 from appliance.link.model.link_topics import LinkTopics
@@ -49,11 +50,11 @@ async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh, ro
             for engine in engines:
                 here, there = held[engine.pair.orange.plan.name], held[engine.pair.grape.plan.name]
                 translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
-                assert await translator.refresh([(topic, 0)]) == {}
+                assert await translator.refresh([Partition(topic, 0)]) == {}
                 for offset in range(end(engine.pair.orange, topic, 0) + 1):
                     read = {value for value, at in here.items() if at < offset}
                     unread = [at for value, at in there.items() if value not in read]
-                    found = translator.translate((topic, 0), offset, ids[engine.pair.orange.plan.name])
+                    found = translator.translate(Partition(topic, 0), offset, ids[engine.pair.orange.plan.name])
                     known = f"seed {seed}: {offset} of {engine.pair.link}: {found}, {sorted(unread)}"
                     if links < len(engines):
                         assert found.offset is None or found.offset <= min(unread, default=found.offset), known
@@ -79,11 +80,11 @@ async def test_case_357_a_group_is_not_moved_past_records_of_a_link_that_has_not
         await forth.copy_until(asyncio.create_task(forth.until_copied(topic, 5)))
         await until_decided(engines)
         translator = SharedOffsets(forth.source, forth.destination, forth.pair.naming)
-        assert await translator.refresh([(topic, 0), (first, 0)]) == {}
+        assert await translator.refresh([Partition(topic, 0), Partition(first, 0)]) == {}
         ids = (await forth.source.metadata([first, topic])).topics
-        unknown = translator.translate((topic, 0), 0, ids[topic].id)
-        known = translator.translate((first, 0), 0, ids[first].id)
-        other = translator.translate((first, 0), 0, uuid.uuid4())
+        unknown = translator.translate(Partition(topic, 0), 0, ids[topic].id)
+        known = translator.translate(Partition(first, 0), 0, ids[first].id)
+        other = translator.translate(Partition(first, 0), 0, uuid.uuid4())
     assert (known.offset, known.reason) == (0, "")
     assert unknown.reason == f"{next(reversed(list(two.links))).naming.replicator} has no position of {topic}-0 yet"
     assert "it was made anew" in other.reason
@@ -205,9 +206,9 @@ def discovery(engine: Engine, naming: Naming) -> TopicDiscovery:
 async def translated(engine: Engine, topic: str, offset: int) -> Translation:
     """The place of a group that moves with a link, by what the registries say now."""
     translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
-    assert await translator.refresh([(topic, 0)]) == {}
+    assert await translator.refresh([Partition(topic, 0)]) == {}
     source_id = (await engine.source.metadata([topic])).topics[topic].id
-    return translator.translate((topic, 0), offset, source_id)
+    return translator.translate(Partition(topic, 0), offset, source_id)
 
 
 def offsets(cluster: Cluster, topic: str) -> dict[bytes, int]:

@@ -13,6 +13,7 @@ from appliance.commands.adoption.model.plan import Allowed, Beginning
 from appliance.commands.run.operation import Choice
 from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused, SettingsError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
 from appliance.link.model.translation import TranslationState
@@ -52,7 +53,7 @@ def mirrored(
     pair.make_copy(topic, 1, **configs)
     send(pair.producer(), topic, source)
     send(copies(pair), pair.naming.destination(topic), copy)
-    commit_as_it_does(pair, {(topic, 0): last})
+    commit_as_it_does(pair, {Partition(topic, 0): last})
     return topic
 
 
@@ -94,9 +95,9 @@ async def test_whatever_the_crashes_the_rest_is_copied_once_and_each_double_is_n
         assert await verified(engine, topic) == (CopyState.EQUAL_IN_PART, f"equal from source offset {found.offset}")
         maps = OffsetMaps(engine.destination, pair.naming)
         await maps.refresh()
-        assert maps.translate((topic, 0), found.offset).offset == len(copy)
-        assert maps.translate((topic, 0), 5999).offset == len(copy) + 5999 - found.offset
-        assert maps.translate((topic, 0), found.offset - 1).state is TranslationState.UNKNOWN
+        assert maps.translate(Partition(topic, 0), found.offset).offset == len(copy)
+        assert maps.translate(Partition(topic, 0), 5999).offset == len(copy) + 5999 - found.offset
+        assert maps.translate(Partition(topic, 0), found.offset - 1).state is TranslationState.UNKNOWN
     again = sorted((run.copy + n, run.source + n) for run in found.doubles for n in range(run.length))
     held = {source[place].value for place in range(found.compared, 6000)}
     seen: set[bytes | None] = set()
@@ -120,7 +121,7 @@ async def test_where_there_are_no_doubles_the_map_of_older_offsets_can_be_built(
         maps = OffsetMaps(engine.destination, pair.naming)
         await maps.refresh()
         for offset in (0, 1999, 2499, 2500, 2999):
-            assert maps.translate((topic, 0), offset).offset == offset
+            assert maps.translate(Partition(topic, 0), offset).offset == offset
 
 
 async def test_case_320_doubles_far_before_the_committed_offset_are_named_by_whole(pair: Pair) -> None:
@@ -173,7 +174,7 @@ async def test_a_copy_with_the_brokers_own_times_is_compared_without_times(pair:
     pair.make_copy(topic, 1, **{"message.timestamp.type": "LogAppendTime"})
     send(pair.producer(), topic, source)
     send(copies(pair), pair.naming.destination(topic), [*source[:2500], *source[2100:2200]])
-    commit_as_it_does(pair, {(topic, 0): 1999})
+    commit_as_it_does(pair, {Partition(topic, 0): 1999})
     found = await planned(pair)
     assert (found.offset, found.doubled) == (2500, 100)
 
@@ -260,7 +261,7 @@ async def test_a_copy_with_fewer_partitions_than_its_source_is_adopted_and_then_
     for partition in range(2):
         send(pair.producer(), topic, numbered(0, 100), partition)
     send(copies(pair), pair.naming.destination(topic), numbered(0, 100)[:60])
-    commit_as_it_does(pair, {(topic, 0): 49})
+    commit_as_it_does(pair, {Partition(topic, 0): 49})
     assert [each.offset for each in (await adopted(pair)).beginnings] == [60]
     async with pair.engine() as engine:
         await engine.copy_all()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.writer import Writer
 from appliance.link.model.copy_states import CopyState
 from appliance.settings.values import TopicNaming
@@ -63,7 +64,7 @@ def mirrored(pair: Pair) -> str:
     for number in range(_PARTITIONS):
         send(pair.producer(), topic, _SOURCE, number)
         send(copies(pair), pair.naming.destination(topic), _COPY[number], number)
-    commit_as_it_does(pair, {(topic, number): 29 for number in range(_PARTITIONS)})
+    commit_as_it_does(pair, {Partition(topic, number): 29 for number in range(_PARTITIONS)})
     return topic
 
 

@@ -15,6 +15,7 @@ from appliance.commands.run.link_lanes import LinkLanes, Subjects
 from appliance.commands.run.operation import Choice, Operation
 from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from tests.real.commands.test_promotion import command, everywhere, failed_over, promoted
@@ -112,7 +113,7 @@ async def test_case_124_the_end_of_a_promoted_copy_is_not_taken_for_the_end_of_w
         await copied(engine, topic)
         (runner,) = [runner for runner in engine.runners if (topic, 0) in runner.lane.checkpoint.positions]
         older = replace(runner.lane.checkpoint.positions[topic, 0], tail=None)
-        await runner.lane.remember([encode_position((topic, 0), older, 1)])
+        await runner.lane.remember([encode_position(Partition(topic, 0), older, 1)])
         await failed_over(pair)
         produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
         await build(pair.settings(), lambda partition: partition[0] == topic, told.append)

@@ -15,6 +15,7 @@ from appliance.engine.write import lane
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.transactions import Producer as TransactionalProducer
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from appliance.sql.model.statement import Statement
 from appliance.verify.verification import Verification
@@ -72,7 +73,7 @@ async def test_what_a_promoted_copy_took_is_brought_back_once_and_the_link_goes_
         await copied(engine)
         logs.check([*common, *diverged, *taken, *new], [*common, *taken, *new])
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next) == ((topic, 0), 50, 57)
+        assert (gap.partition, gap.first, gap.next) == (Partition(topic, 0), 50, 57)
         again = await failed_back(pair)
         assert (again.returned, again.kept, again.partitions) == ((), {"": CopyState.ACTIVE}, ())
 

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from appliance.commands.failback import failback
 from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.layout import Layout
 from testbed.cluster import Cluster
@@ -67,6 +68,6 @@ async def test_case_682_a_failback_knows_what_it_wrote_after_its_producers_are_f
             (30, None),
         ]
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next) == ((topic, 0), strangers_from, strangers_from + 3)
+        assert (gap.partition, gap.first, gap.next) == (Partition(topic, 0), strangers_from, strangers_from + 3)
         assert await states(pair, topic) == {CopyState.ACTIVE}
         assert [len(rows) for rows in pair.rows(lime, topic, 2)] == [38, 35]

@@ -118,7 +118,7 @@ async def site(pair: Pair, partitions: int = 1, copied: int = 1000, filled: int 
     filling = Producer(pair.grape.client_configuration())
     for number in range(partitions):  # no offset is committed past the end of a copy
         produce_numbered(filling, pair.naming.destination(topic), filled, number)
-    translator = MadeUp({(topic, number): copied for number in range(partitions)})
+    translator = MadeUp({Partition(topic, number): copied for number in range(partitions)})
     async with (
         KafkaCluster(cluster_settings(pair.orange, Side.SOURCE), as_it_is, pair.tag) as source,
         KafkaCluster(cluster_settings(pair.grape, Side.DESTINATION), as_it_is, pair.tag) as destination,
@@ -138,7 +138,7 @@ async def test_what_is_committed_at_the_source_is_committed_at_the_destination_t
         assert await at.states() == dict.fromkeys((CLASSIC, CONSUMER), (GroupState.SYNCED, 0))
         for protocol in (CLASSIC, CONSUMER):
             found = committed(pair.grape, at.group(protocol))
-            assert found == {(at.copy, number): (110, "noon") for number in range(2)}
+            assert found == {Partition(at.copy, number): (110, "noon") for number in range(2)}
         assert not at.sync.failures
         assert at.at_destination("left-out") == {}
 
@@ -262,7 +262,7 @@ async def test_a_share_group_starts_at_the_destination_where_it_had_come_to(pair
         produce_numbered(pair.producer(), at.topic, 10)
         wait_for_coordinator(pair.orange, at.group("g"))
         (begun,), _ = await coordinated(at.source, [Group(at.group("g"), -1, kind="share")])
-        assert not await alter_starts(at.source, {begun: {(at.topic, 0): Commit(0)}})
+        assert not await alter_starts(at.source, {begun: {Partition(at.topic, 0): Commit(0)}})
         share(pair.orange, at.group("g"), at.topic, 10)
         produce_numbered(pair.producer(), at.topic, 10, first=10)
         share(pair.orange, at.group("g"), at.topic, 10)
@@ -338,7 +338,7 @@ async def test_case_104_a_commit_that_waited_long_for_its_connection_is_not_sent
             purposes.append(purpose)
             # The first reads what the group has committed, the second commits.
             if purpose != "control" and purposes.count(purpose) == 2:
-                await asyncio.to_thread(commit, pair.grape, at.group("g"), {(at.copy, 0): 150})
+                await asyncio.to_thread(commit, pair.grape, at.group("g"), {Partition(at.copy, 0): 150})
                 now[0] += 6
             return await broker(node, purpose)
 

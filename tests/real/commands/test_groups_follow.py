@@ -15,6 +15,7 @@ from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.share_offsets import alter_starts
+from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.values import Settings
 from appliance.status.model.document import document
 from appliance.status.watcher import Watcher
@@ -112,7 +113,7 @@ async def test_a_share_group_that_moves_to_the_destination_misses_nothing(pair: 
     async with following(pair) as (engine, sync):
         values = produce_in_transactions(pair, topic, 1, 20)
         (begun,), _ = await coordinated(engine.source, [Group(group, -1, kind="share")])
-        assert not await alter_starts(engine.source, {begun: {(topic, 0): Commit(0)}})
+        assert not await alter_starts(engine.source, {begun: {Partition(topic, 0): Commit(0)}})
         share(pair.orange, group, topic, 20)
         values += produce_in_transactions(pair, topic, 1, 20)
         share(pair.orange, group, topic, 20)

@@ -21,6 +21,7 @@ from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, Operation
 from appliance.engine.model import map_growth
 from appliance.errors import LinkRefused, SettingsError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps, segment_records
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import given_up
@@ -67,7 +68,7 @@ async def remembered(engine: Engine) -> set[str]:
     """The topics of which the link has positions or maps."""
     found = {topic for topic, _ in await engine.positions_now()}
     for lane in range(LANES):
-        keys = await segment_records(engine.destination, (engine.pair.naming.offsets_topic, lane))
+        keys = await segment_records(engine.destination, Partition(engine.pair.naming.offsets_topic, lane))
         found |= {topic for (topic, _), _ in keys}
     return found
 
@@ -277,7 +278,7 @@ async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counte
         await removed(pair, topic, delete_copies=True)
         maps = OffsetMaps(engine.destination, pair.naming)
         assert not await maps.refresh()
-        assert maps.translate((topic, 0), 3).offset is None
+        assert maps.translate(Partition(topic, 0), 3).offset is None
         verification = Verification(engine.source, engine.destination, pair.naming)
         assert {(each.topic, each.state.well) for each in await results_of(verification, (), 0)} == {(other, True)}
         async with command(pair) as running:

@@ -66,7 +66,7 @@ async def test_forwards_what_is_left_out_is_told_and_in_the_gap_ledger(pair: Pai
             f"{topic}: stays paused, until `appliance resume`",
         ]
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next) == ((topic, 1), 10, 17)
+        assert (gap.partition, gap.first, gap.next) == (Partition(topic, 1), 10, 17)
         assert gap.cause == "the operator went on from offset 17"
         await paused(pair, topic, CopyEvent.RESUME)
         await copied(engine, topic, 3, 2)
@@ -91,7 +91,7 @@ async def test_backwards_what_is_copied_again_is_told_and_the_map_says_where_its
     copy_of = pair.naming.destination(topic), 1
     offsets = await asyncio.to_thread(_offsets, pair, copy_of, len(copy[1]))
     for offset in range(15):
-        found = maps.translate((topic, 1), offset)
+        found = maps.translate(Partition(topic, 1), offset)
         assert (found.state, found.offset) == (TranslationState.EXACT, offsets[offset if offset < 4 else offset + 6])
     assert [maps.reverse(copy_of, offset).offset for offset in offsets] == [*range(10), *range(4, 15)]
 

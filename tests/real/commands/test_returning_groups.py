@@ -19,6 +19,7 @@ from appliance.groups.group_service import group_sync
 from appliance.groups.model.group_plan import GroupState
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import ListedGroups
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client import writer
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyState
@@ -176,13 +177,13 @@ async def test_case_173_what_was_copied_back_translates_exactly_in_both_directio
         gaps = {offset for gap in await engine.gaps() for offset in range(gap.first, gap.next)}
         copy, pairs = pair.naming.destination(topic), []
         for offset, value in offsets_of(pair.orange, topic, 47):
-            found = maps.translate((topic, 0), offset)
+            found = maps.translate(Partition(topic, 0), offset)
             if offset in gaps:
                 assert found.state is TranslationState.UNKNOWN
                 continue
             assert found.state is TranslationState.EXACT
             assert found.offset is not None
-            assert maps.reverse((copy, 0), found.offset).offset == offset
+            assert maps.reverse(Partition(copy, 0), found.offset).offset == offset
             pairs.append((found.offset, value))
         assert pairs == offsets_of(pair.grape, copy, 44)
 
@@ -209,7 +210,14 @@ async def test_case_244_a_map_that_cannot_be_read_for_a_moment_is_not_lost_for_e
         assert looked_at
         maps = OffsetMaps(engine.destination, pair.naming)
         await maps.refresh()
-        assert [maps.translate((topic, 0), offset).offset for offset in range(10, 16)] == [11, 12, 13, 14, 15, 16]
+        assert [maps.translate(Partition(topic, 0), offset).offset for offset in range(10, 16)] == [
+            11,
+            12,
+            13,
+            14,
+            15,
+            16,
+        ]
 
 
 async def test_case_245_groups_that_a_broker_does_not_tell_are_not_left_where_they_were_in_silence(

@@ -9,12 +9,11 @@ from dnslib import RCODE, DNSRecord
 
 from appliance.dns.invented import known_names, labels
 from appliance.dns.stub import StubResolver
-from appliance.doctor.made_up_names import examine_here, examine_through
 from appliance.doctor.step import Verdict
-from appliance.doctor.tunnel import TunnelChecks
+from appliance.doctor.tunnel import TunnelChecks, examine_here, examine_through
 from appliance.settings.target import AllowedTargets, Target, TargetPattern
 from appliance.settings.values import Side
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.probe import TlsProbe
 from deploy.prepare.checks import made_up_name_warnings
 from tests.support.dns import answer, scripted_server, silence

@@ -17,8 +17,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from appliance.doctor import trial_write
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Verdict
-from appliance.kafka.client.fetch import Fetched
-from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.fetch import Fetched, fetch_partition
 from appliance.link.client import retry
 from appliance.link.model.naming import PRODUCERS, REGISTRY
 from appliance.settings.secret import Secret

@@ -16,7 +16,7 @@ from appliance.settings.values import Side
 from appliance.tls.certificates import authority_key
 from appliance.tls.first_flight import TokenKeys
 from appliance.tls.identity import Identity
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.certificates import CertificateAuthority
 from tests.support.authority import DAY, Authority, write_files

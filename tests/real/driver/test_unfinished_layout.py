@@ -7,6 +7,7 @@ import pytest
 from appliance.driver.layout_writer import LanesWriter
 from appliance.engine.model import map_growth
 from appliance.errors import LayoutChanging
+from appliance.kafka.protocol.metadata import Partition
 from tests.real.commands.test_promotion import Killed, command
 from tests.real.engine.test_lanes import (
     PARTITIONS,
@@ -26,7 +27,7 @@ async def killed_placing(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch
     """All partitions of the topic were to go to one lane."""
     async with command(pair) as running:
         with killed_after(monkeypatch, steps), pytest.raises(Killed):
-            await place_as_an_older_release(running, {(topic, number): 2 for number in range(PARTITIONS)})
+            await place_as_an_older_release(running, {Partition(topic, number): 2 for number in range(PARTITIONS)})
 
 
 async def test_a_change_that_a_replicator_of_an_older_release_was_killed_in_is_ended_by_the_next_start(

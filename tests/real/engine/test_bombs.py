@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from appliance.kafka.client.fetch import FetchLimits
-from appliance.kafka.client.partition_reader import fetch_partition
+from appliance.kafka.client.fetch import FetchLimits, fetch_partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import HEADER_SIZE
 from appliance.kafka.records.committed import visible
 from appliance.link.model.stops import FOLLOWING
@@ -49,7 +49,7 @@ async def payloads(engine: Engine, topic: str, *, of_copy: bool = False) -> list
     """The compressed records of each batch of a topic."""
     cluster = engine.destination if of_copy else engine.source
     metadata = await cluster.metadata([topic])
-    fetched = await fetch_partition(cluster, metadata, (topic, 0), 0, "bombs", FetchLimits(2**25, 1.0))
+    fetched = await fetch_partition(cluster, metadata, Partition(topic, 0), 0, "bombs", FetchLimits(2**25, 1.0))
     batches, _ = visible(fetched.records, fetched.aborted, 0, fetched.stable_end)
     return [bytes(each.data[HEADER_SIZE:]) for each in batches]
 

@@ -8,6 +8,7 @@ import pytest
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import CopyRefused
 from appliance.kafka.client.produce import append
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 from appliance.settings.values import OnGap
 from tests.support.administration import configure, delete_before
@@ -125,7 +126,7 @@ async def test_a_second_engine_goes_on_where_the_first_one_stopped(pair: Pair) -
             await engine.copy_all()
             positions = await engine.positions()
             assert {key: held.next_offset for key, held in positions.items()} == {
-                (topic, partition): end(pair.orange, topic, partition) for partition in range(3)
+                Partition(topic, partition): end(pair.orange, topic, partition) for partition in range(3)
             }
     assert [len(rows) for rows in pair.compare(topic, 3)] == [303, 303, 303]
 
@@ -165,7 +166,7 @@ async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: P
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next) == ((topic, 0), 10, -1)
+        assert (gap.partition, gap.first, gap.next) == (Partition(topic, 0), 10, -1)
     assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 30
 
 
@@ -203,7 +204,7 @@ async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next, gap.cause) == ((topic, 0), 10, 15, "deleted at the source")
+        assert (gap.partition, gap.first, gap.next, gap.cause) == (Partition(topic, 0), 10, 15, "deleted at the source")
         assert (await engine.positions())[topic, 0].stopped == ""
     assert [len(rows) for rows in pair.rows(pair.grape, copy, 2)] == [15, 20]
 
@@ -286,7 +287,7 @@ async def test_case_1020_times_at_both_ends_of_64_bits_are_copied_as_they_are(pa
     async with pair.engine() as engine:
         metadata = await engine.source.metadata([topic])
         for time in times:
-            await append(engine.source, metadata, (topic, 0), [Record(0, time, body(b"k", b"v"))])
+            await append(engine.source, metadata, Partition(topic, 0), [Record(0, time, body(b"k", b"v"))])
         async with asyncio.timeout(PATIENCE):
             await engine.copy_all()
     assert len(pair.compare(topic)[0]) == len(times)

@@ -63,7 +63,10 @@ async def in_their_lanes(engine: Engine) -> dict[Partition, Position]:
         assert not found.keys() & checkpoint.positions.keys()
         found |= checkpoint.positions
         lies = {*checkpoint.positions, *(gap.partition for gap in checkpoint.gaps.values())}
-        lies |= {key[0] for key in await segment_records(engine.destination, (engine.pair.naming.offsets_topic, lane))}
+        lies |= {
+            key[0]
+            for key in await segment_records(engine.destination, Partition(engine.pair.naming.offsets_topic, lane))
+        }
         assert {link.layout.lane_of(*partition) for partition in lies} <= {lane}
         assert checkpoint.allows(link.number)
     return found

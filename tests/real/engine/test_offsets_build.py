@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewTopic
 from appliance.commands.resumption import Choice, resume
 from appliance.driver.offsets_build import Missing, _Building, build, tell_what_is_missing
 from appliance.engine.model import map_growth
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.offset_records import encode_dropped
@@ -48,8 +49,8 @@ async def translations(engine: Engine, pair: Pair, topic: str) -> tuple[Translat
     assert await maps.refresh() == {}
     copy = pair.naming.destination(topic)
     last = max(position.next_offset for key, position in maps.positions() if key[0] == topic)
-    forth = [maps.translate((topic, 0), offset) for offset in range(last + 1)]
-    return forth, [maps.reverse((copy, 0), offset) for offset in range(end(pair.grape, copy, 0) + 1)]
+    forth = [maps.translate(Partition(topic, 0), offset) for offset in range(last + 1)]
+    return forth, [maps.reverse(Partition(copy, 0), offset) for offset in range(end(pair.grape, copy, 0) + 1)]
 
 
 def unheard(_: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.values import OnGap
 from tests.support.administration import configuration, configure, grow, partitions
 from tests.support.engine import Engine, Pair
@@ -147,5 +148,5 @@ def _write_everywhere(pair: Pair, topic: str, partitions: int) -> None:
 
 async def _copied(engine: Engine, topic: str, records: int) -> None:
     """Wait until this total number of records of partition 0 has been copied."""
-    while (held := (await engine.positions()).get((topic, 0))) is None or held.records < records:
+    while (held := (await engine.positions()).get(Partition(topic, 0))) is None or held.records < records:
         await asyncio.sleep(0.05)

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from appliance.engine.write.lane import Lane
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
@@ -41,7 +42,7 @@ async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_positio
         await engine.establish()
         lane = Lane(Layout(LANES).lane_of(topic, 0), engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
         await lane.start()
-        await lane.remember([encode_position((topic, 0), first, 1)])
+        await lane.remember([encode_position(Partition(topic, 0), first, 1)])
         await engine.assign()
         fault = str(await engine.until_stopped(topic))
     assert "holds records from offset 0 on that no position accounts for" in fault

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.errors import BrokerNotAllowed, NameUnresolved, Unreachable
 from appliance.gateway.destination_side import _source_cluster as gateways_cluster

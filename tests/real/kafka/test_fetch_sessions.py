@@ -32,7 +32,7 @@ async def answered(connection: BrokerConnection, session: FetchSession) -> list[
 
 
 def wanted(found: Topic, partition: int, position: int = 0) -> Wanted:
-    return Wanted((found.name, partition), found.id, position, 65_536)
+    return Wanted(Partition(found.name, partition), found.id, position, 65_536)
 
 
 async def opened(engine: Engine, topic: str) -> tuple[Topic, BrokerConnection, FetchSession]:
@@ -68,7 +68,7 @@ async def test_a_partition_that_was_dropped_is_not_sent_until_it_is_wanted_again
     topic = pair.topic("dropped", 2)
     async with pair.engine() as engine:
         found, connection, session = await opened(engine, topic)
-        session.drop((topic, 0))
+        session.drop(Partition(topic, 0))
         produce(pair.producer(), topic, 1, 0)
         assert await answered(connection, session) == []
         session.want(wanted(found, 0))

@@ -9,6 +9,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.group_offsets import Commit, Commits, commit_offsets, fetch_offsets, has_members
 from appliance.kafka.client.groups import Group, find_coordinators, list_groups
 from appliance.kafka.client.share_offsets import alter_starts, fetch_starts
+from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from tests.support.engine import Pair, as_it_is, cluster_settings
@@ -81,7 +82,7 @@ async def test_offsets_that_a_consumer_has_committed_are_read_with_metadata_and_
         group = (await groups_of(kafka))[name]
         offsets = await offsets_of(kafka, group)
     # librdkafka also sends the zero byte of the C string.
-    assert offsets == {(topic, n): Commit(20, "as of noon\0", 0) for n in range(2)}
+    assert offsets == {Partition(topic, n): Commit(20, "as of noon\0", 0) for n in range(2)}
 
 
 async def test_the_offsets_of_more_groups_than_fit_into_a_request_are_read_at_once(pair: Pair) -> None:
@@ -93,7 +94,7 @@ async def test_the_offsets_of_more_groups_than_fit_into_a_request_are_read_at_on
         known = await groups_of(kafka)
         offsets, failures = await fetch_offsets(kafka, [known[name] for name in names])
     assert not failures
-    assert offsets == {name: {(topic, 0): Commit(number)} for number, name in enumerate(names)}
+    assert offsets == {name: {Partition(topic, 0): Commit(number)} for number, name in enumerate(names)}
 
 
 async def test_brokers_before_3_0_are_asked_for_one_group_at_a_time(pair: Pair) -> None:
@@ -106,8 +107,8 @@ async def test_brokers_before_3_0_are_asked_for_one_group_at_a_time(pair: Pair) 
         assert {known[name].kind for name in names} == {CLASSIC}
         offsets, failures = await fetch_offsets(kafka, [known[name] for name in names])
         assert not failures
-        assert not await commit_offsets(kafka, {known[name]: {(topic, 0): Commit(7)} for name in names})
-    assert offsets == {name: {(topic, 0): Commit(number)} for number, name in enumerate(names)}
+        assert not await commit_offsets(kafka, {known[name]: {Partition(topic, 0): Commit(7)} for name in names})
+    assert offsets == {name: {Partition(topic, 0): Commit(number)} for number, name in enumerate(names)}
     assert {number for name in names for number, _ in committed(pair.orange, name).values()} == {7}
     assert seeming.beyond == set()
 
@@ -119,8 +120,8 @@ async def test_a_consumer_begins_where_was_committed_for_a_group_that_was_not_th
     async with connected(pair) as kafka:
         group = await absent(pair, kafka, name)
         assert await offsets_of(kafka, group) == {}
-        assert not await commit_offsets(kafka, {group: {(topic, 0): Commit(12, "translated")}})
-        assert await offsets_of(kafka, group) == {(topic, 0): Commit(12, "translated")}
+        assert not await commit_offsets(kafka, {group: {Partition(topic, 0): Commit(12, "translated")}})
+        assert await offsets_of(kafka, group) == {Partition(topic, 0): Commit(12, "translated")}
     assert committed(pair.orange, name) == {(topic, 0): (12, "translated")}
     assert consume(pair.orange, name, topic, 18, protocol) == values[12:]
 
@@ -133,7 +134,9 @@ async def test_nothing_is_committed_for_a_group_that_has_a_member_even_if_it_was
     async with connected(pair) as kafka:
         group = await absent(pair, kafka, name)
         with member(pair.orange, name, topic, protocol):
-            failures = await commit_offsets(kafka, {group: {(topic, 0): Commit(12), (topic, 1): Commit(3)}})
+            failures = await commit_offsets(
+                kafka, {group: {Partition(topic, 0): Commit(12), Partition(topic, 1): Commit(3)}}
+            )
         assert has_members(failures[name])
         assert await offsets_of(kafka, group) == {}
 
@@ -144,7 +147,7 @@ async def test_a_commit_that_a_broker_refuses_names_the_group_and_the_partition_
     topic = pair.topic("refused")
     async with connected(pair) as kafka:
         good, bad = await absent(pair, kafka, f"good-{pair.tag}"), await absent(pair, kafka, f"bad-{pair.tag}")
-        commits = {bad: {(topic, 0): Commit(1, "m" * 5000)}, good: {(topic, 0): Commit(1)}}
+        commits = {bad: {Partition(topic, 0): Commit(1, "m" * 5000)}, good: {Partition(topic, 0): Commit(1)}}
         failures = await commit_offsets(kafka, commits)
     assert failures.keys() == {bad.name}
     assert f"{topic}-0 for group {bad.name}: OFFSET_METADATA_TOO_LARGE" in str(failures[bad.name])
@@ -153,7 +156,7 @@ async def test_a_commit_that_a_broker_refuses_names_the_group_and_the_partition_
 
 async def test_a_group_with_more_partitions_than_one_batch_holds_is_committed(pair: Pair) -> None:
     topic = pair.topic("wide", 2000)
-    offsets = {(topic, number): Commit(number, "m" * 600) for number in range(2000)}
+    offsets = {Partition(topic, number): Commit(number, "m" * 600) for number in range(2000)}
     async with connected(pair) as kafka:
         group = await absent(pair, kafka, f"wide-{pair.tag}")
         assert not await commit_offsets(kafka, {group: offsets})
@@ -166,10 +169,10 @@ async def test_a_share_group_starts_where_its_offsets_were_altered_to(pair: Pair
     values = produce_numbered(pair.producer(), topic, 30)
     async with connected(pair) as kafka:
         group = await absent(pair, kafka, name, "share")
-        assert not await alter_starts(kafka, {group: {(topic, 0): Commit(12)}})
+        assert not await alter_starts(kafka, {group: {Partition(topic, 0): Commit(12)}})
         listed = (await groups_of(kafka))[name]
         assert (listed.kind, listed.shares, listed.has_members) == ("share", True, False)
-        assert await offsets_of(kafka, listed) == {(topic, 0): Commit(12)}
+        assert await offsets_of(kafka, listed) == {Partition(topic, 0): Commit(12)}
         assert sorted(share(pair.orange, name, topic, 18)) == sorted(values[12:])
         produce_numbered(pair.producer(), topic, 5)
         assert len(share(pair.orange, name, topic, 5)) == 5
@@ -187,7 +190,7 @@ async def test_a_broker_without_share_groups_is_told_so(pair: Pair) -> None:
     async with seeming_broker(pair.orange.home_targets[0], seeming) as at, connected(pair, at) as kafka:
         group = await absent(pair, kafka, f"share-{pair.tag}", "share")
         _, failures = await fetch_starts(kafka, [group])
-        altered = await alter_starts(kafka, {group: {("orders", 0): Commit(1)}})
+        altered = await alter_starts(kafka, {group: {Partition("orders", 0): Commit(1)}})
     assert "Kafka 4.2" in str(failures[group.name])
     assert "Kafka 4.2" in str(altered[group.name])
     assert seeming.beyond == set()

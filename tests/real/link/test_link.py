@@ -16,7 +16,7 @@ from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
@@ -220,7 +220,7 @@ async def test_a_position_in_another_lanes_partition_is_refused_and_forgotten_wh
         held = (await engine.positions())[topic, 0]
         lane = Lane(wrong, engine.destination, pair.naming, Owner("r", "w", "h", 0, 1), 30.0)
         await lane.start()
-        await lane.remember([encode_position((topic, 0), dataclasses.replace(held, next_offset=3), 1)])
+        await lane.remember([encode_position(Partition(topic, 0), dataclasses.replace(held, next_offset=3), 1)])
         with pytest.raises(LinkRefused, match=f"-{wrong} holds the position of {topic}-0, which belongs into"):
             await engine.establish()
     assert await adopt_positions(pair.settings(), lambda _: None) > 0

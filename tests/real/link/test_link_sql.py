@@ -10,6 +10,7 @@ from appliance.commands.resumption import Choice, resume
 from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.model.checkpoint import LaneCheckpoint, Owner
 from appliance.link.model.link_sql import LinkSql, SqlChange, history
@@ -40,7 +41,7 @@ async def test_a_change_is_written_down_with_the_offset_from_which_on_it_holds(p
         produce(pair.producer(), topic, 10)
         written.append(await copied(pair, statement))
     assert [len(changes) for changes in written] == [0, 1, 1, 2, 3]
-    assert [(first, sql.text) for first, sql in history(written[-1], (topic, 0))] == [
+    assert [(first, sql.text) for first, sql in history(written[-1], Partition(topic, 0))] == [
         (0, ""),
         (10, A.text),
         (30, B.text),
@@ -67,7 +68,7 @@ async def test_a_run_with_other_sql_ends_the_one_before_it_and_is_not_ended_by_i
         produce(pair.producer(), topic, 10)
         await newer.copy_all()
         changes = [change for each in await newer._checkpoints() for change in each.sql.values()]
-    assert [(first, sql.text) for first, sql in history(changes, (topic, 0))] == [(0, A.text), (10, B.text)]
+    assert [(first, sql.text) for first, sql in history(changes, Partition(topic, 0))] == [(0, A.text), (10, B.text)]
 
 
 async def test_case_420_a_lane_that_saw_no_change_between_two_to_the_same_sql_writes_the_second_down(
@@ -93,7 +94,7 @@ async def test_case_471_what_is_copied_again_was_copied_by_the_sql_of_that_time(
         await copied(pair, statement)
     assert await resume(pair.settings(), Choice(topic, 0, "5"), lambda _: None) == 1
     changes = await copied(pair, B)
-    assert [(first, sql.text) for first, sql in history(changes, (topic, 0))] == [(0, ""), (5, B.text)]
+    assert [(first, sql.text) for first, sql in history(changes, Partition(topic, 0))] == [(0, ""), (5, B.text)]
 
 
 class Killed:
@@ -133,10 +134,10 @@ async def test_a_change_that_is_killed_in_any_call_is_made_by_the_next_start(pai
             ended = await _agreed(lane, sql)
             known = LaneCheckpoint()
             await peek_checkpoint(engine.destination, pair.naming.positions_topic, index, known)
-            assert history(known.sql.values(), (topic, 0))[-1][1] in (before, sql)
+            assert history(known.sql.values(), Partition(topic, 0))[-1][1] in (before, sql)
             again = Lane(index, engine.destination, pair.naming, Owner("again", "w", "h", 0, 2 * calls + 1), 60.0)
             assert await asyncio.wait_for(_agreed(again, sql), PATIENCE)
-            (first, raw), (offset, newest) = history(again.checkpoint.sql.values(), (topic, 0))
+            (first, raw), (offset, newest) = history(again.checkpoint.sql.values(), Partition(topic, 0))
             assert (first, raw, offset, newest) == (0, LinkSql(), 10, sql)
             before, calls = sql, calls + 1
         assert calls > 4

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from appliance.engine.model import map_growth
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.translation import TranslationState
 from testbed.cluster import Cluster
@@ -71,17 +72,17 @@ async def assert_translated(pair: Pair, engine: Engine, topic: str) -> int:
     source, copied = places(pair.orange, topic), places(pair.grape, copy)
     last = max(position.next_offset for key, position in maps.positions() if key[0] == topic)
     for offset in range(last + 1):
-        found = maps.translate((topic, 0), offset)
+        found = maps.translate(Partition(topic, 0), offset)
         assert found.state is TranslationState.EXACT, (offset, found)
         assert found.offset is not None
         assert following(source, offset)[:1] == following(copied, found.offset)[:1], (offset, found)
-    assert maps.translate((topic, 0), last + 5).behind == 5
+    assert maps.translate(Partition(topic, 0), last + 5).behind == 5
     for offset in range(end(pair.grape, copy, 0) + 1):
-        found = maps.reverse((copy, 0), offset)
+        found = maps.reverse(Partition(copy, 0), offset)
         assert found.offset is not None, (offset, found)
         assert following(source, found.offset)[:1] == following(copied, offset)[:1], (offset, found)
     for offset in CHANCE.sample(range(last), 10):
-        sought = maps.translate((topic, 0), offset).offset
+        sought = maps.translate(Partition(topic, 0), offset).offset
         assert sought is not None
         read = await asyncio.to_thread(places, pair.grape, copy, sought, 3)
         assert following(read, 0) == following(source, offset)[: len(read)]

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from appliance.settings.target import Target
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from tests.support.tls import ask_connect, connect_request, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server
 

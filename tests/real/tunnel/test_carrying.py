@@ -9,9 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from appliance.tunnel.model.timeouts import Timeouts
-from appliance.tunnel.stream.dial import dial
-from appliance.tunnel.stream.tcp_channel import TcpChannel
+from appliance.tunnel.model.connect import Timeouts
+from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 from tests.support.carrying import exchange
 from tests.support.tunnel import echo, target_server
 

@@ -231,9 +231,9 @@ async def test_a_previous_secret_has_had_its_day_once_the_source_has_the_new_one
     caplog.set_level("INFO")
     destination = end_with(Side.DESTINATION, NEW, OLD)
     assert await carried_by(OLD, destination)
-    assert destination.believes_previous
+    assert destination.accepts_previous
     assert await carried_by(NEW, destination)
-    assert not destination.believes_previous
+    assert not destination.accepts_previous
     assert not await carried_by(OLD, destination)
     assert any(message.endswith("remove SHARED_SECRET_PREVIOUS") for message in caplog.messages)
 

@@ -5,7 +5,7 @@ import contextlib
 import ipaddress
 import socket
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from bench.lib.procfs import memory
 from bench.lib.running import OWN_ADDRESS, free_port
 from deploy.render.limits import tunnel_memory

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from tests.support.carrying import echoed, until_echoed
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import HOST, echo, target_server

@@ -12,7 +12,7 @@ from appliance.errors import HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.certificates import Credentials, make_credentials
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support.carrying import refused
 from tests.support.tls import (

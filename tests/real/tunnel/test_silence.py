@@ -16,7 +16,7 @@ from appliance.tunnel.first_flight_reader import READS_MAX
 from appliance.tunnel.limits import pending_handshakes
 from appliance.tunnel.limits.counters import Refusal
 from appliance.tunnel.limits.pending_handshakes import PENDING_MAX, PENDING_OF_ONE_MAX
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.outage_log import LINES_A_MINUTE
 from bench.lib.tunnel_strangers import flood, hello
 from tests.support.patience import PATIENCE

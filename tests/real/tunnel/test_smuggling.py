@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from appliance.settings.target import Target
-from appliance.tunnel.model.connect import HEAD_SIZE_MAX
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import HEAD_SIZE_MAX, Timeouts
 from tests.support.patience import PATIENCE
 from tests.support.tls import ask_connect, connect_request, running_server
 from tests.support.tunnel import HOST, Resolver, echo, target_server

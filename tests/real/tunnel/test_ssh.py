@@ -8,7 +8,7 @@ import pytest
 
 from appliance.settings.target import Target
 from appliance.settings.values import KeyFiles, Side
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.ssh import options
 from tests.support.carrying import echoed, exchange, refused, until_echoed
 from tests.support.patience import PATIENCE

@@ -16,8 +16,7 @@ from appliance.tls.certificates import make_credentials
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.limits import breaker
 from appliance.tunnel.limits.counters import Counters, Refusal
-from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Timeouts
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.stream.tcp_channel import open_channels
 from appliance.tunnel.stream.tls_channel import TlsChannel

@@ -20,7 +20,7 @@ from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire
 from appliance.tunnel.limits import pending_handshakes
 from appliance.tunnel.limits.pending_handshakes import PENDING_OF_ONE_MAX
-from appliance.tunnel.model.timeouts import Timeouts
+from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support import flood
 from tests.support.authority import DAY, Authority
@@ -116,7 +116,7 @@ async def test_the_client_refuses_a_server_whose_certificate_has_a_fault(fault, 
         reader, _ = await asyncio.open_connection("127.0.0.1", endpoint)
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)
-    assert any(message.startswith("tunnel refused, the two VMs do not believe") for message in caplog.messages)
+    assert any(message.startswith("tunnel refused, the two VMs do not accept") for message in caplog.messages)
 
 
 async def test_the_log_says_of_an_expired_certificate_that_it_has_expired(caplog):

@@ -13,7 +13,7 @@ from appliance.audit.model.state import AuditState
 from appliance.audit.model.taking import take
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 
 TOPIC = Topic("positions", uuid.UUID(int=3), False, (1,), epochs=(5,))
 
@@ -43,7 +43,7 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
     async def fetch(_: Any, wanted: list[Wanted], __: Any) -> list[Fetched]:
         asked.extend(wanted)
         diverges = EpochEnd(4, 60)
-        return [Fetched(("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
+        return [Fetched(Partition("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
 
     monkeypatch.setattr(lanes, "list_offsets", list_offsets)
     monkeypatch.setattr(lanes, "fetch", fetch)

@@ -15,6 +15,7 @@ from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.audit.model.taking import take
 from appliance.errors import PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Mark, Owner
 from appliance.link.model.checkpoint_records import (
@@ -29,7 +30,7 @@ from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
 
 SOURCE, COPY, TOPIC = (uuid.UUID(int=number) for number in (1, 2, 3))
-PARTITION = ("orders", 0)
+PARTITION = Partition("orders", 0)
 START = Position(SOURCE, COPY, 100, 0, copy_end=CopyEnd(0, 0, 7, 0))
 AT = 20_000 * DAY_MS
 

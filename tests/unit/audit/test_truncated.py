@@ -28,7 +28,7 @@ from appliance.link.model.position import CopyEnd, Position
 from tests.unit.audit.test_rows import AT, PARTITION, START, TOPIC, Log, copied, rows, rows_of_lanes
 
 LOST = "the positions topic lost records: what was copied up to here has no rows, or not all"
-PARTITIONS = (("orders", 0), ("orders", 1))
+PARTITIONS = (Partition("orders", 0), Partition("orders", 1))
 NOTICED = AT + 3_600_000
 
 

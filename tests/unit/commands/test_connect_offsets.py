@@ -5,6 +5,7 @@ import json
 import pytest
 
 from appliance.commands.adoption.model.connect_offsets import ConnectOffsets
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 
 
@@ -24,7 +25,7 @@ def test_the_newest_of_each_partition_counts_and_none_of_another_cluster() -> No
         record("MirrorSourceConnector", "lime", "orders", 2, 99),
     ):
         offsets.add(each)
-    assert offsets.following == {("orders", 0): 58}
+    assert offsets.following == {Partition("orders", 0): 58}
 
 
 def test_of_several_connectors_the_lowest_counts_or_that_of_the_chosen_one() -> None:
@@ -32,8 +33,8 @@ def test_of_several_connectors_the_lowest_counts_or_that_of_the_chosen_one() -> 
     for each in (record("old", "orange", "orders", 0, 41), record("new", "orange", "orders", 0, 57)):
         both.add(each)
         one.add(each)
-    assert both.following == {("orders", 0): 42}
-    assert one.following == {("orders", 0): 58}
+    assert both.following == {Partition("orders", 0): 42}
+    assert one.following == {Partition("orders", 0): 58}
 
 
 def test_records_of_other_connectors_are_ignored() -> None:

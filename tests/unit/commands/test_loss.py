@@ -3,14 +3,15 @@ from dataclasses import replace
 
 from appliance.commands.model.loss import BothLogs, losses, total
 from appliance.commands.model.report import Report
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.agreement import CopyLog, SourceLog
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position, SourcePlace
 
-KEY = ("orders", 0)
+KEY = Partition("orders", 0)
 POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 100, 0)
-COPIES = {("orders", n): CopyLog(("orders.copy", n), uuid.UUID(int=2)) for n in range(2)}
+COPIES = {Partition("orders", n): CopyLog(Partition("orders.copy", n), uuid.UUID(int=2)) for n in range(2)}
 LOG = SourceLog(uuid.UUID(int=1), 130)
 SOURCE = BothLogs({"orders": uuid.UUID(int=1)}, {KEY: 40}, {KEY: LOG}, copies=COPIES)
 SILENT = BothLogs(copies=COPIES, answers=False)
@@ -32,7 +33,7 @@ def test_of_a_partition_that_was_never_copied_all_is_lost_that_the_source_holds(
 
 def test_what_nobody_tells_is_unknown() -> None:
     silent = losses({KEY: POSITION}, SILENT, takes)
-    half = losses({KEY: POSITION, ("orders", 1): POSITION}, SOURCE, takes)
+    half = losses({KEY: POSITION, Partition("orders", 1): POSITION}, SOURCE, takes)
     assert [loss.behind for loss in silent] == [None]
     assert [loss.behind for loss in half] == [30, None]
     assert total(silent) is None
@@ -90,7 +91,7 @@ def test_case_602_what_a_source_has_no_copy_of_is_counted_from_where_the_logs_di
 
 def test_case_603_of_a_copy_that_is_gone_or_not_whole_the_loss_is_unknown_and_the_fault_named() -> None:
     # "promoted; behind 0" was said of copies that were deleted, or made anew and empty.
-    shortened = CopyLog(("orders.copy", 0), uuid.UUID(int=2), 8, 4, held_to=8)
+    shortened = CopyLog(Partition("orders.copy", 0), uuid.UUID(int=2), 8, 4, held_to=8)
     for copy, fault in (
         (replace(COPIES[KEY], topic_id=None), "destination topic orders.copy is not there any more"),
         (replace(COPIES[KEY], topic_id=uuid.UUID(int=9)), "destination topic orders.copy was deleted and made anew"),

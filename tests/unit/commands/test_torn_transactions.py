@@ -7,9 +7,10 @@ from appliance.commands.model.torn_transactions import (
     torn_transactions,
     uncopied_producers,
 )
-from appliance.kafka.records.ended_transactions import EndedTransaction
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.committed import EndedTransaction
 
-A, B, C = (("a", 0), ("b", 0), ("c", 0))
+A, B, C = (Partition("a", 0), Partition("b", 0), Partition("c", 0))
 POSITIONS = {A: 100, B: 100, C: 100}
 
 

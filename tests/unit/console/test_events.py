@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from appliance.console.model.events import EVENTS_MAX, Event, changes, merged, written_down
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState, StateRecord
 from tests.support.facts import DESTINATION, NOW, RUN, SILENT, SOURCE_ID, snapshot, with_position
@@ -19,8 +20,8 @@ def test_the_run_that_took_the_lanes_is_one_event() -> None:
 
 
 def test_stops_and_gaps_have_their_own_times() -> None:
-    gap = Gap(("payments", 1), SOURCE_ID, 5, 9, "retention", NOW - 30)
-    stopped = replace(with_position(stopped="a gap", stopped_at=NOW - 20), gaps={("payments", 1): (gap,)})
+    gap = Gap(Partition("payments", 1), SOURCE_ID, 5, 9, "retention", NOW - 30)
+    stopped = replace(with_position(stopped="a gap", stopped_at=NOW - 20), gaps={Partition("payments", 1): (gap,)})
     found = list(written_down(snapshot(destination=stopped)))
     assert Event(NOW - 20, "payments-0", "stopped: a gap") in found
     assert Event(NOW - 30, "payments-1", "gap from offset 5 on: retention") in found

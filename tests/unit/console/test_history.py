@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from appliance.console.model.history import HOUR_MS, History
+from appliance.kafka.protocol.metadata import Partition
 from appliance.status.model.facts import Log
 from tests.support.facts import NOW, SILENT, snapshot, with_logs, with_position
 
@@ -21,7 +22,7 @@ def test_what_a_silent_cluster_hides_is_a_hole_and_no_zero() -> None:
     history.add(snapshot(SILENT, previous=snapshot()))
     assert history.newest is not None
     assert (history.newest.lag_records, history.newest.lag_seconds) == (None, None)
-    history.add(snapshot(with_logs({("payments", 0): Log(-1, 130, 130)}), previous=snapshot(now=NOW - 2000)))
+    history.add(snapshot(with_logs({Partition("payments", 0): Log(-1, 130, 130)}), previous=snapshot(now=NOW - 2000)))
     assert (history.newest.lag_records, history.newest.lag_seconds) == (30, 0)
     assert history.columns()["lag_records"] == [None, 30]
 
@@ -36,7 +37,9 @@ def test_what_is_older_than_an_hour_is_forgotten() -> None:
 def test_latency_is_the_median_of_the_partitions_that_copied_something() -> None:
     history, before = History(), snapshot()
     copied = with_position(records=91, timestamp=NOW + 1000)
-    history.add(snapshot(destination=replace(copied, committed_at={("payments", 0): NOW + 1040}), previous=before))
+    history.add(
+        snapshot(destination=replace(copied, committed_at={Partition("payments", 0): NOW + 1040}), previous=before)
+    )
     assert history.newest is not None
     assert history.newest.latency_ms == 40
 

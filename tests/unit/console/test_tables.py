@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.console.model.tables import PAGE_SIZE, Query, partitions_page, topics_page
+from appliance.kafka.protocol.metadata import Partition
 from appliance.status.model.facts import Log
 from appliance.status.model.snapshot import TopicStatus
 from tests.support.facts import first, snapshot, with_logs, with_position
@@ -31,7 +32,7 @@ def test_the_states_of_all_rows_with_the_text_are_counted_and_one_can_be_chosen(
 
 @pytest.mark.parametrize("down", [False, True])
 def test_what_is_unknown_comes_last_in_either_direction(down: bool) -> None:
-    behind = snapshot(with_logs({("payments", 0): Log(-1, 130, 130)})).topics[0]
+    behind = snapshot(with_logs({Partition("payments", 0): Log(-1, 130, 130)})).topics[0]
     unknown = snapshot(source="silent", previous=snapshot()).topics[0]
     topics = [replace(unknown, name="unknown"), named("even"), replace(behind, name="behind")]
     found = names(topics_page(topics, Query(sort="lag", down=down)))

@@ -1,8 +1,8 @@
 import asyncio
 from dataclasses import replace
 
+from appliance.clock import now_ms
 from appliance.console.watch import LinkWatch
-from appliance.kafka.client.clock import now_ms
 from appliance.status.model.document import STALE_SECONDS
 from appliance.status.model.running import Running
 from appliance.status.model.snapshot import Snapshot

@@ -1,6 +1,8 @@
+import ipaddress
+
 import pytest
 
-from appliance.dns.binding import check
+from appliance.dns.binding import AddressBook, check
 from appliance.errors import SettingsError
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
@@ -41,3 +43,47 @@ def test_all_faults_are_reported_at_once():
     with pytest.raises(SettingsError) as refusal:
         check(DnsSettings(Target("0.0.0.0", 53), Target("dns.orange", 53)))
     assert len(refusal.value.faults) == 2
+
+
+DEFAULT = ipaddress.IPv4Network("127.64.0.0/10")
+
+
+def test_a_name_has_the_same_address_in_another_process_whatever_was_asked_before():
+    book = AddressBook(DEFAULT)
+    for index in range(100):
+        book.address_of(f"b{index}.grape")
+    assert book.address_of("b0.orange") == AddressBook(DEFAULT).address_of("b0.orange")
+
+
+def test_the_address_is_pinned_across_releases():
+    assert str(AddressBook(DEFAULT).address_of("b0.orange")) == "127.102.41.126"
+
+
+def test_a_name_is_one_name_however_it_is_spelled():
+    book = AddressBook(DEFAULT)
+    assert book.address_of("B0.Orange.") == book.address_of("b0.orange")
+
+
+def test_names_never_share_an_address_even_when_they_fill_the_network():
+    network = ipaddress.IPv4Network("127.64.0.0/24")
+    book = AddressBook(network)
+    given = {book.address_of(f"b{index}.orange") for index in range(254)}
+    assert given == set(network.hosts())
+
+
+def test_colliding_names_get_the_same_addresses_every_time():
+    network = ipaddress.IPv4Network("127.64.0.0/29")
+    names = ["b0.orange", "b1.orange", "b2.orange", "b3.orange"]
+    books = AddressBook(network), AddressBook(network)
+    first, second = ([book.address_of(name) for name in names] for book in books)
+    assert first == second
+    assert len(set(first)) == len(names)
+
+
+@pytest.mark.parametrize(("network", "places"), [("127.64.0.0/30", 2), ("127.64.0.0/31", 0), ("127.64.0.0/32", 0)])
+def test_a_full_network_is_named_in_the_refusal(network, places):
+    book = AddressBook(ipaddress.IPv4Network(network))
+    for index in range(places):
+        book.address_of(f"b{index}.orange")
+    with pytest.raises(SettingsError, match=f"b9.orange.*{network}"):
+        book.address_of("b9.orange")

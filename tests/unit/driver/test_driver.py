@@ -23,6 +23,7 @@ from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused, ProcessFailed
 from appliance.groups.model.newest_groups import NewestGroups
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import LinkSql
@@ -142,7 +143,7 @@ def test_a_lane_of_another_layout_has_the_driver_read_the_link_again() -> None:
 
 
 def established(*owners: Owner) -> Established:
-    copied = {("orders", number): 100 + number for number in range(LANES)}
+    copied = {Partition("orders", number): 100 + number for number in range(LANES)}
     return Established(Layout(2, 1), 9, owners=owners, copied=copied)
 
 
@@ -150,7 +151,7 @@ async def test_a_driver_takes_the_new_layout_and_stays_the_run_that_it_was(monke
     running = Driver(2)
     own, operator = Owner(running._run, "worker", "host", 0, 1), Owner(OPERATOR, "c", "host", 0, 1)
     monkeypatch.setattr(driver, "Establishing", functools.partial(Making, made=established(own, operator)))
-    running._link = replace(running._link, copied={("orders", 1): 101})
+    running._link = replace(running._link, copied={Partition("orders", 1): 101})
     running._reports.layout_changed.set()
     assert await running._lay_out()
     assert (running._link.layout, running._link.generation) == (Layout(2, 1), 1)

@@ -4,6 +4,7 @@ import pytest
 
 from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.driver.model.lane_balance import balanced, lane_loads, tasks_by_load
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import PLACED_MAX, Layout
 
 SEEDS = range(100)
@@ -11,7 +12,7 @@ SEEDS = range(100)
 
 def test_four_hot_partitions_of_sixteen_in_one_lane_get_a_lane_each() -> None:
     layout = Layout(4)
-    partitions = [("orders", number) for number in range(16)]
+    partitions = [Partition("orders", number) for number in range(16)]
     hot = [each for each in partitions if layout.lane_of(*each) == 2]
     loads = {each: 1000.0 if each in hot else 1.0 for each in partitions}
     found = balanced(layout, loads)
@@ -20,7 +21,7 @@ def test_four_hot_partitions_of_sixteen_in_one_lane_get_a_lane_each() -> None:
 
 
 def test_the_other_lanes_are_balanced_where_one_partition_is_more_than_a_lanes_share() -> None:
-    loads = {("huge", 0): 100.0, **{("orders", number): 1.0 for number in range(12)}}
+    loads = {Partition("huge", 0): 100.0, **{Partition("orders", number): 1.0 for number in range(12)}}
     layout = Layout(3, placed={each: 0 if each[0] == "huge" else 1 for each in loads})
     small, large, huge = sorted(lane_loads(balanced(layout, loads), loads))
     assert (small + large, huge) == (12.0, 100.0)
@@ -31,9 +32,9 @@ def test_the_other_lanes_are_balanced_where_one_partition_is_more_than_a_lanes_s
 def test_balancing_makes_the_busiest_lane_no_busier_and_again_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     lanes = chance.choice((1, 2, 4, 8, 16))
-    loads = {(f"topic-{n % 9}", n): chance.paretovariate(1.1) for n in range(chance.choice((0, 1, 16, 300)))}
+    loads = {Partition(f"topic-{n % 9}", n): chance.paretovariate(1.1) for n in range(chance.choice((0, 1, 16, 300)))}
     placed = {each: chance.randrange(lanes) for each in chance.sample(sorted(loads), len(loads) // 10)}
-    layout = Layout(lanes, 7, {**placed, ("gone", 1): 0})
+    layout = Layout(lanes, 7, {**placed, Partition("gone", 1): 0})
     found = balanced(layout, loads)
     before, after = lane_loads(layout, loads), lane_loads(found, loads)
     assert max(after) <= max(before)
@@ -47,7 +48,7 @@ def test_balancing_makes_the_busiest_lane_no_busier_and_again_changes_nothing(se
 
 def test_the_link_record_never_names_more_partitions_than_fit() -> None:
     layout = Layout(2)
-    partitions = [("orders", number) for number in range(8 * PLACED_MAX)]
+    partitions = [Partition("orders", number) for number in range(8 * PLACED_MAX)]
     loads = {each: 1.0 if layout.lane_of(*each) == 0 else 0.0 for each in partitions}
     assert len(balanced(layout, loads).placed) == PLACED_MAX
 
@@ -74,7 +75,7 @@ def report(loads: Loads, before: Layout, after: Layout | None = None) -> LanesRe
 
 def test_lanes_are_shown_with_their_share_and_balancing_is_proposed_where_it_is_worth_it() -> None:
     layout = Layout(2)
-    loads = {("orders", number): 30.0 if layout.lane_of("orders", number) else 10.0 for number in range(4)}
+    loads = {Partition("orders", number): 30.0 if layout.lane_of("orders", number) else 10.0 for number in range(4)}
     lines = list(report(Loads(loads, 5.0), layout).lines())
     assert lines == [
         "lane 0: 2 partitions, 25% of what was due within 5 s",
@@ -90,7 +91,7 @@ def test_lanes_are_shown_with_their_share_and_balancing_is_proposed_where_it_is_
 
 
 def test_a_plan_says_what_would_move_and_where() -> None:
-    loads = Loads({("orders", number): 1.0 for number in range(4)})
+    loads = Loads({Partition("orders", number): 1.0 for number in range(4)})
     planned = report(loads, Layout(2), Layout(3, 1))
     moved = [each for each in sorted(loads.partitions) if Layout(2).lane_of(*each) != Layout(3).lane_of(*each)]
     assert list(planned.lines())[-1] == f"would change 2 lanes to 3, and move {len(moved)} of 4 partitions"

@@ -8,6 +8,7 @@ from appliance.engine.control.assignment import STOP, Assignment, Copied, Hello,
 from appliance.engine.control.connection import REPORT_MAX
 from appliance.engine.model.chunk import Ledger
 from appliance.errors import ApplianceError, BrokerRefused, PartitionStopped, PeerError, ProcessFailed, Unreachable
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import NO_PLACE, SourcePlace
@@ -81,5 +82,5 @@ def test_nonsense_is_the_peers_fault(line: bytes) -> None:
 
 
 def test_copied_records_are_reported_in_sums() -> None:
-    ledger = Ledger(20, 1800, 4, 2, {("orders", 0), ("orders", 4)})
+    ledger = Ledger(20, 1800, 4, 2, {Partition("orders", 0), Partition("orders", 4)})
     assert Copied.of(ledger) == Copied(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)

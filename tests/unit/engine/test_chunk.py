@@ -3,6 +3,7 @@ import uuid
 import pytest
 
 from appliance.engine.model.chunk import Chunk, Ledger, advanced, by_partition, rounds
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -56,5 +57,5 @@ def test_copied_records_are_summed_up_since_the_last_time_the_sum_was_taken() ->
     ledger = Ledger()
     ledger.add([Chunk(ZERO, (batch(10, 5), batch(15, 2, raw=False)), 20, 1), Chunk(ONE, (), 7, 1)])
     ledger.add([Chunk(ZERO, (batch(20, 1),), 21, 1)])
-    assert ledger.take() == Ledger(8, 8, 2, 1, {("orders", 0), ("orders", 1)})
+    assert ledger.take() == Ledger(8, 8, 2, 1, {Partition("orders", 0), Partition("orders", 1)})
     assert ledger.take() == Ledger()

@@ -21,7 +21,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import CopyEnd, Loss, Position
 from tests.support.batches import control, made
 
-COPY = ("orders.copy", 0)
+COPY = Partition("orders.copy", 0)
 ABORT, COMMIT = 0, 1
 TRANSACTIONAL = 0x10
 OURS = CopyEnd(offset=11, leader_epoch=3, producer_id=4000, producer_epoch=7)
@@ -34,7 +34,7 @@ def written(first: int, count: int, producer_id: int = 4000, epoch: int = 7) -> 
 
 
 def fetched(*batches: bytes, aborted: tuple[Aborted, ...] = ()) -> Fetched:
-    return Fetched(("orders.copy", 0), ErrorCode.none, memoryview(b"".join(batches)), aborted, 100, None)
+    return Fetched(Partition("orders.copy", 0), ErrorCode.none, memoryview(b"".join(batches)), aborted, 100, None)
 
 
 def test_a_copy_that_ends_with_our_last_batch_is_intact() -> None:

@@ -1,11 +1,12 @@
 import uuid
 
 from appliance.engine.model.map_growth import KnownSegments
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import encode_dropped, encode_segment
 from appliance.link.model.offset_tail import OffsetTail
 
-ORDERS = ("orders", 0)
+ORDERS = Partition("orders", 0)
 
 
 def known(*stretches: tuple[int, int]) -> KnownSegments:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.errors import NameUnresolved, SettingsError
 from appliance.gateway import endpoints as endpoints_module
 from appliance.gateway.endpoints import Endpoints

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from appliance.dns.addresses import AddressBook
+from appliance.dns.binding import AddressBook
 from appliance.errors import CredentialsRefused, NameUnresolved, SettingsError, Unreachable
 from appliance.gateway import watcher as watcher_module
 from appliance.gateway.endpoints import Endpoints

@@ -2,6 +2,7 @@ import pytest
 
 from appliance.groups.model.group_plan import GroupPlan, PartitionPlan, checkpoints
 from appliance.kafka.client.group_offsets import Commit
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.link.model.translation import Translation, TranslationState
 
@@ -9,7 +10,7 @@ from appliance.link.model.translation import Translation, TranslationState
 def group(*translations: Translation) -> GroupPlan:
     """A group with offset 50 in source partitions that have these translations."""
     partitions = (
-        PartitionPlan(("orders", n), ("orange.orders", n), Commit(50, "note", 3), translation)
+        PartitionPlan(Partition("orders", n), Partition("orange.orders", n), Commit(50, "note", 3), translation)
         for n, translation in enumerate(translations)
     )
     return GroupPlan("billing", "classic", tuple(partitions))
@@ -24,7 +25,7 @@ def group(*translations: Translation) -> GroupPlan:
 )
 def test_an_offset_that_is_known_becomes_a_checkpoint(translation: Translation, offsets: tuple[int, int]) -> None:
     assert list(checkpoints([group(translation)])) == [
-        MirrorCheckpoint("billing", ("orange.orders", 0), *offsets, "note")
+        MirrorCheckpoint("billing", Partition("orange.orders", 0), *offsets, "note")
     ]
 
 

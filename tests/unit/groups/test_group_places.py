@@ -11,10 +11,11 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import PeerError
 from appliance.groups import group_places
 from appliance.groups.group_places import GroupPlaces, _Log
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 from appliance.link.model.mirror_records import MirrorCheckpoint, encode_checkpoint
 
-COPY = ("orders.all", 0)
+COPY = Partition("orders.all", 0)
 
 
 @pytest.mark.asyncio

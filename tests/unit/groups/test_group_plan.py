@@ -12,7 +12,7 @@ from appliance.link.model.mirror_records import MirrorCheckpoint
 from appliance.link.model.translation import Translation, TranslationState
 
 UPSTREAM = Commit(50, "note", 3)
-SOURCE, COPY = ("orders", 0), ("orders.copy", 0)
+SOURCE, COPY = Partition("orders", 0), Partition("orders.copy", 0)
 EXACT = Translation(70, TranslationState.EXACT)
 AHEAD = Translation(90, TranslationState.AHEAD, 12)
 AHEAD_OF_NOTHING = Translation(None, TranslationState.AHEAD, 12)
@@ -131,10 +131,10 @@ def test_a_commit_that_the_copy_had_not_come_to_moves_on_when_the_copy_has() -> 
 
 
 def test_of_several_partitions_one_that_is_unknown_makes_the_groups_lag_unknown_and_keeps_no_other() -> None:
-    translations = {("orders", 0): EXACT, ("orders", 1): UNKNOWN, ("orders", 2): AHEAD}
+    translations = {Partition("orders", 0): EXACT, Partition("orders", 1): UNKNOWN, Partition("orders", 2): AHEAD}
     upstream: dict[Partition, Commit] = {partition: Commit(50) for partition in translations}
     found = plan(Group("g", 0), upstream, None, {}, "{}.copy".format, lambda p, _: translations[p])
-    assert found.commits == {("orders.copy", 0): Commit(70), ("orders.copy", 2): Commit(90)}
+    assert found.commits == {Partition("orders.copy", 0): Commit(70), Partition("orders.copy", 2): Commit(90)}
     assert (found.lag, found.state) == (None, GroupState.UNKNOWN)
     known = replace(found.done(), partitions=found.done().partitions[::2])
     assert (known.lag, known.state) == (12, GroupState.BEHIND)

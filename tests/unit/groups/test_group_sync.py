@@ -42,7 +42,7 @@ class Ends:
 
 def groups(epochs: Collection[int]) -> ReadGroups:
     """One group for each epoch, with a commit in each partition."""
-    commits = {f"group-{e}": {("payments", n): Commit(10, "", e) for n in range(100)} for e in epochs}
+    commits = {f"group-{e}": {Partition("payments", n): Commit(10, "", e) for n in range(100)} for e in epochs}
     return ReadGroups({name: Group(name, 1) for name in commits}, commits, {})
 
 
@@ -55,7 +55,7 @@ async def test_case_1033_epochs_that_no_leader_has_had_are_not_asked_for_and_unu
     source: Any = Source()
     sync: Any = GroupSync(source, source, Naming.of(settings()), settings().groups, source)
     held = await sync._as_held(groups([-1, 3, LEADERS_EPOCH, *range(10**6, 10**6 + 100)]))
-    assert Ends.asked == [{("payments", n): 3 for n in range(100)}]
+    assert Ends.asked == [{Partition("payments", n): 3 for n in range(100)}]
     assert {name: {commit.offset for commit in each.values()} for name, each in held.offsets.items()} == {
         name: {7 if name == "group-3" else 10} for name in held.offsets
     }

@@ -5,6 +5,7 @@ import io
 import struct
 import uuid
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -17,17 +18,27 @@ from kio.schema.fetch.v13 import response as answer_by_id
 from kio.schema.response_header.v1 import ResponseHeader
 from kio.serial import entity_reader, entity_writer
 
-from appliance.errors import ApplianceError, BrokerRefused, PeerError
-from appliance.kafka.client.fetch import Fetched, FetchExchange, FetchLimits, Session, Wanted, topic_names
+from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PeerError
+from appliance.kafka.client.fetch import (
+    FetchAnswer,
+    Fetched,
+    FetchExchange,
+    FetchLimits,
+    Session,
+    Wanted,
+    fetch_partition,
+    topic_names,
+)
 from appliance.kafka.client.transactions import milliseconds
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.committed import Aborted
 
 LIMITS = FetchLimits(8_000_000, 0.25)
 A, B = uuid.uuid4(), uuid.uuid4()
 WANTED = (
-    Wanted(("orders", 3), A, 1_000, 65_536, 7, 9),
-    Wanted(("orders", 4), A, 0, 100_000),
-    Wanted(("payments", 0), B, 2**40, 1),
+    Wanted(Partition("orders", 3), A, 1_000, 65_536, 7, 9),
+    Wanted(Partition("orders", 4), A, 0, 100_000),
+    Wanted(Partition("payments", 0), B, 2**40, 1),
 )
 
 
@@ -64,7 +75,7 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
 def test_case_35_of_a_topic_that_was_made_anew_each_partition_is_asked_for_by_its_own_id() -> None:
     # Lanes share a Fetch, and learn of the new topic one after the other. Before, a lane that still read the old topic
     # got the new one's records at the old one's offsets. Invariant G
-    wanted = (Wanted(("orders", 3), B, 0, 65_536), Wanted(("orders", 4), A, 1_000, 65_536))
+    wanted = (Wanted(Partition("orders", 3), B, 0, 65_536), Wanted(Partition("orders", 4), A, 1_000, 65_536))
     exchange = FetchExchange(wanted, LIMITS, True, topic_names(wanted), Session(5, 3), WANTED[:1])
     request = parsed(exchange.frame(77, "me"), 13)
     assert isinstance(request, v13.FetchRequest)
@@ -127,9 +138,9 @@ def test_an_answer_gives_each_partitions_records_and_aborted_transactions() -> N
         topic="payments", partitions=(partition(0, b"", error_code=ErrorCode.offset_out_of_range),)
     )
     first, second, third = answered(framed(response(orders, payments)))
-    assert (first.partition, bytes(first.records), first.stable_end) == (("orders", 3), b"x" * 300, 53)
+    assert (first.partition, bytes(first.records), first.stable_end) == (Partition("orders", 3), b"x" * 300, 53)
     assert first.aborted == (Aborted(0, 0), Aborted(1, 10), Aborted(2, 20))
-    assert (second.partition, bytes(second.records), second.aborted) == (("orders", 4), b"", ())
+    assert (second.partition, bytes(second.records), second.aborted) == (Partition("orders", 4), b"", ())
     assert (third.error, third.diverges) == (ErrorCode.offset_out_of_range, None)
 
 
@@ -202,3 +213,33 @@ def test_a_damaged_answer_raises_nothing_but_our_own_errors(data: st.DataObject)
     del frame[data.draw(st.integers(4, len(frame))) :]
     with contextlib.suppress(ApplianceError):
         answered(frame, data.draw(st.booleans()))
+
+
+class Broker:
+    """A broker, and the cluster that knows it alone; it answers each Fetch with the next of these."""
+
+    offered: ClassVar[dict[int, tuple[int, int]]] = {}
+
+    def __init__(self, *answers: Sequence[Fetched]) -> None:
+        self._answers = list(answers)
+
+    async def broker(self, *_: object) -> "Broker":
+        return self
+
+    async def ask(self, _: FetchExchange) -> FetchAnswer:
+        return FetchAnswer(0, self._answers.pop(0) if self._answers else ())
+
+    async def read(self) -> Fetched:
+        metadata = Metadata("grape", 0, {}, {"orders": Topic("orders", A, False, (0,))})
+        return await fetch_partition(self, metadata, Partition("orders", 0), 0, "read", LIMITS)  # type: ignore[arg-type]
+
+
+async def test_case_41_a_fetch_that_a_throttling_broker_answers_with_nothing_is_asked_again() -> None:
+    # Before, a destination that throttles (KIP-219) made a task fail by a ValueError, and ended a first start.
+    fetched = Fetched(Partition("orders", 0), ErrorCode.none, memoryview(b""), (), 0, None)
+    assert await Broker((), (), [fetched]).read() is fetched
+
+
+async def test_case_41_a_broker_that_goes_on_throttling_is_busy() -> None:
+    with pytest.raises(BrokerBusy, match="throttles"):
+        await Broker().read()

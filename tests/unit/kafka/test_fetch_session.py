@@ -19,7 +19,7 @@ EPOCH_MAX = 2**31 - 1
 
 
 def wanted(topic: str, number: int = 0, position: int = 0, topic_id: uuid.UUID | None = None) -> Wanted:
-    return Wanted((topic, number), topic_id or IDS[topic], position, 65_536)
+    return Wanted(Partition(topic, number), topic_id or IDS[topic], position, 65_536)
 
 
 def ask(session: FetchSession) -> FetchExchange:
@@ -38,7 +38,7 @@ def opened() -> FetchSession:
     session.want(wanted("b"))
     exchange = ask(session)
     assert exchange.session == (0, 0)
-    assert named(exchange) == [(("a", 0), 0), (("b", 0), 0)]
+    assert named(exchange) == [(Partition("a", 0), 0), (Partition("b", 0), 0)]
     session.answered(5)
     return session
 
@@ -51,18 +51,18 @@ def test_unchanged_partitions_are_not_named_again(opened: FetchSession) -> None:
 def test_moved_and_new_partitions_are_named(opened: FetchSession) -> None:
     opened.want(wanted("b", position=7))
     opened.want(wanted("c"))
-    assert named(ask(opened)) == [(("b", 0), 7), (("c", 0), 0)]
+    assert named(ask(opened)) == [(Partition("b", 0), 7), (Partition("c", 0), 0)]
 
 
 def test_partitions_that_are_wanted_as_before_are_not_named(opened: FetchSession) -> None:
-    opened.drop(("a", 0))
+    opened.drop(Partition("a", 0))
     opened.want(wanted("a"))
     exchange = ask(opened)
     assert (exchange.wanted, exchange.forgotten) == ([], [])
 
 
 def test_a_dropped_partition_is_forgotten_once(opened: FetchSession) -> None:
-    opened.drop(("a", 0))
+    opened.drop(Partition("a", 0))
     assert ask(opened).forgotten == [wanted("a")]
     opened.answered(5)
     assert ask(opened).forgotten == []
@@ -71,8 +71,8 @@ def test_a_dropped_partition_is_forgotten_once(opened: FetchSession) -> None:
 
 def test_a_partition_that_came_and_went_between_two_fetches_is_never_named(opened: FetchSession) -> None:
     opened.want(wanted("c"))
-    opened.drop(("c", 0))
-    opened.drop(("c", 1))
+    opened.drop(Partition("c", 0))
+    opened.drop(Partition("c", 1))
     exchange = ask(opened)
     assert (exchange.wanted, exchange.forgotten) == ([], [])
 
@@ -91,7 +91,7 @@ def test_a_fetch_whose_answer_was_not_heard_is_followed_by_a_full_one_in_place_o
     ask(opened)
     exchange = ask(opened)
     assert exchange.session == (5, 0)
-    assert sorted(named(exchange)) == [(("a", 0), 3), (("b", 0), 0)]
+    assert sorted(named(exchange)) == [(Partition("a", 0), 3), (Partition("b", 0), 0)]
     opened.answered(6)
     assert ask(opened).session == (6, 1)
 
@@ -124,11 +124,11 @@ def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> N
 def test_who_was_served_comes_last_in_a_full_fetch(opened: FetchSession) -> None:
     opened.want(wanted("a", position=9))
     opened.begin_anew()
-    assert named(ask(opened)) == [(("b", 0), 0), (("a", 0), 9)]
+    assert named(ask(opened)) == [(Partition("b", 0), 0), (Partition("a", 0), 9)]
 
 
 def test_a_topic_that_was_made_anew_begins_another_session(opened: FetchSession) -> None:  # invariant G
-    opened.drop(("a", 0))
+    opened.drop(Partition("a", 0))
     opened.want(wanted("a", topic_id=ANOTHER_ID))
     exchange = ask(opened)
     assert exchange.session == (5, 0)
@@ -143,7 +143,7 @@ def test_a_session_names_topics_by_id_or_by_name_but_never_both(opened: FetchSes
     exchange = ask(opened)
     assert (exchange.by_id, exchange.session, len(exchange.wanted)) == (False, (5, 0), 3)
     opened.answered(6)
-    opened.drop(("c", 0))
+    opened.drop(Partition("c", 0))
     exchange = ask(opened)
     assert (exchange.by_id, exchange.session, len(exchange.wanted)) == (True, (6, 0), 2)
 

@@ -12,8 +12,8 @@ from kio.schema.errors import ErrorCode
 from appliance.audit.model.entries import stretch
 from appliance.engine.model.ranges import Range
 from appliance.errors import BatchCorrupt, PeerError
-from appliance.kafka.client.fetch import Fetched
-from appliance.kafka.client.partition_reader import committed_records
+from appliance.kafka.client.fetch import Fetched, committed_records
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.arrays.columns import columns_of
 from appliance.kafka.records.batch import Batch, split
 from appliance.kafka.records.decompression import decompress, decompressed, inflate
@@ -73,7 +73,7 @@ def test_case_954_a_record_of_a_million_headers_is_too_much_for_sql(count: int) 
 def test_case_956_batches_that_are_large_together_are_read_a_few_at_a_time() -> None:
     batches = [only(large(offset)) for offset in range(20)]
     data = memoryview(b"".join(bytes(each.data) for each in batches))
-    fetched = Fetched(("t", 0), ErrorCode.none, data, (), 20, None)
+    fetched = Fetched(Partition("t", 0), ErrorCode.none, data, (), 20, None)
     with at_most(350):
         records, following = committed_records(fetched, 0)
         assert [each.offset for each in records] == [*range(following)]
@@ -125,7 +125,9 @@ def test_case_957_what_the_positions_topics_hold_is_inflated_up_to_a_limit() -> 
 def test_case_958_what_sql_makes_of_a_range_is_gathered_up_to_a_limit() -> None:
     # All of a range was kept in the codec of its first batch, often none, until its end.
     values = [bytes(1_000_000)] * 100
-    whole = Range(("orders", 0), 0, 100, outgoing_of([record(n, each) for n, each in enumerate(values)], 100, ZSTD), 0)
+    whole = Range(
+        Partition("orders", 0), 0, 100, outgoing_of([record(n, each) for n, each in enumerate(values)], 100, ZSTD), 0
+    )
     bounds = [{"start": 0, "end": 100, "codec": 0, "limit": 2**20}]
     reader = RowReader(bounds, stops=True)
     confirmed = (each for rows in rows_of([whole]) for each in reader.read(returned(rows)))

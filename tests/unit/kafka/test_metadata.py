@@ -1,4 +1,6 @@
 import io
+import json
+import pickle
 import struct
 import uuid
 
@@ -12,7 +14,7 @@ from kio.static.primitive import i32
 
 from appliance.errors import PeerError
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Everything, Metadata, Repeated, request
+from appliance.kafka.protocol.metadata import Everything, Metadata, Partition, Repeated, request
 from appliance.kafka.protocol.wire import Typed
 
 
@@ -71,3 +73,11 @@ def test_the_same_bytes_as_the_answer_to_another_request_are_the_peers_fault() -
 def test_garbage_is_the_peers_fault() -> None:
     with pytest.raises(PeerError):
         heard(Everything(), bytearray(struct.pack(">iB", 5, 0) + b"noise"), 5)
+
+
+def test_a_partition_prints_itself_and_is_a_tuple_for_all_else() -> None:
+    partition = Partition("orders", 3)
+    assert f"{partition}" == "orders-3"
+    assert {("orders", 3): 1}[partition] == 1
+    assert json.dumps(partition) == '["orders", 3]'
+    assert pickle.loads(pickle.dumps(partition)) == partition

@@ -17,7 +17,7 @@ from appliance.errors import PeerError
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.settings.values import Side
 
 METADATA = Metadata("", 0, {}, {"orders": Topic("orders", uuid.UUID(int=1), False, (1,))})
@@ -45,7 +45,7 @@ async def test_case_977_a_leader_that_leaves_out_the_offset_it_is_asked_for_brea
     # Before, whoever asked for it got KeyError.
     cluster: Any = Cluster(ListOffsetsResponse(throttle_time=milliseconds(0), topics=()))
     with pytest.raises(PeerError, match="the leader of orders-0 leaves out its offset"):
-        await list_offsets(cluster, METADATA, [("orders", 0)], Bound.END)
+        await list_offsets(cluster, METADATA, [Partition("orders", 0)], Bound.END)
 
 
 @pytest.mark.parametrize("settings", [{}, {"max.message.bytes": "q"}])

@@ -19,7 +19,7 @@ from kio.static.primitive import i32, i32Timedelta
 from appliance.errors import BrokerBusy, BrokerRefused, CopyRefused, Fenced, PartitionsUnavailable, PeerError
 from appliance.kafka.client.produce import Copy, ProduceExchange, append, check_produced
 from appliance.kafka.client.transactions import Producer, milliseconds
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.protocol.older import as_type, of_version
 from appliance.kafka.records import batch
 from appliance.kafka.records.records import Record, body, unpack
@@ -53,7 +53,7 @@ def batch_of(records: int) -> bytes:
 def test_a_frame_holds_each_copy_stamped_and_all_the_rest_untouched(
     wanted: dict[tuple[str, int], int], version: int
 ) -> None:
-    copies = [Copy(partition, batch_of(count), count * 7) for partition, count in wanted.items()]
+    copies = [Copy(Partition(*partition), batch_of(count), count * 7) for partition, count in wanted.items()]
     request = parsed(bytes(ProduceExchange(PRODUCER, copies, 2.5, version).frame(77, "me")), version)
     assert (request.transactional_id, request.acks, request.timeout) == ("link.lane-3", -1, milliseconds(2.5))
     found = {(str(t.name), int(p.index)): bytes(p.records or b"") for t in request.topic_data for p in t.partition_data}
@@ -70,14 +70,18 @@ def test_a_frame_holds_each_copy_stamped_and_all_the_rest_untouched(
 def test_fetched_bytes_stay_as_they_are() -> None:
     original = batch_of(5)
     fetched = memoryview(original)
-    ProduceExchange(PRODUCER, [Copy(("t", 0), fetched, 0)], 1).frame(1, "me")
+    ProduceExchange(PRODUCER, [Copy(Partition("t", 0), fetched, 0)], 1).frame(1, "me")
     assert bytes(fetched) == batch_of(5)
 
 
 def test_one_batch_given_for_two_partitions_is_stamped_for_each() -> None:
     data = batch_of(2)
     request = parsed(
-        bytes(ProduceExchange(PRODUCER, [Copy(("t", 0), data, 5), Copy(("t", 1), data, 6)], 1).frame(77, "me"))
+        bytes(
+            ProduceExchange(PRODUCER, [Copy(Partition("t", 0), data, 5), Copy(Partition("t", 1), data, 6)], 1).frame(
+                77, "me"
+            )
+        )
     )
     (topic,) = request.topic_data
     assert [only(bytes(p.records or b"")).header.base_sequence for p in topic.partition_data] == [5, 6]
@@ -118,11 +122,11 @@ def test_a_taken_batch_raises_no_error() -> None:
 
 def test_case_683_a_batch_that_got_the_brokers_time_is_refused_where_its_times_matter() -> None:
     retimed = response(ErrorCode.none, datetime.datetime.now(datetime.UTC))
-    assert check_produced(retimed) == {("orders.copy", 4): 0}
+    assert check_produced(retimed) == {Partition("orders.copy", 4): 0}
     with pytest.raises(CopyRefused, match=r"orders\.copy has message\.timestamp\.type=LogAppendTime") as raised:
         check_produced(retimed, keeps_times=True)
     assert raised.value.partition == ("orders.copy", 4)
-    assert check_produced(response(ErrorCode.none), keeps_times=True) == {("orders.copy", 4): 0}
+    assert check_produced(response(ErrorCode.none), keeps_times=True) == {Partition("orders.copy", 4): 0}
 
 
 class Leader:
@@ -149,7 +153,7 @@ async def appended(leader: Leader, bodies: list[bytes]) -> None:
         "c", 1, {}, {"orders.copy": Topic("orders.copy", UUID(int=1), False, (1,) * 5, epochs=(0,) * 5)}
     )
     records = [Record(0, 1, body) for body in bodies]
-    await append(SimpleNamespace(broker=broker), metadata, ("orders.copy", 4), records)  # type: ignore[arg-type]
+    await append(SimpleNamespace(broker=broker), metadata, Partition("orders.copy", 4), records)  # type: ignore[arg-type]
 
 
 @pytest.mark.asyncio
@@ -188,7 +192,7 @@ def response(code: ErrorCode, log_append_time: Any = None) -> ProduceResponse:
 def test_case_1023_an_answer_that_leaves_a_partition_out_is_refused() -> None:
     # A copy that was left out ended the lane by a KeyError; that the positions were left out was not noticed.
     frame = bytearray(framed(response(ErrorCode.none), 7)[4:])
-    answered, left_out = (Copy(("orders.copy", number), batch_of(1), 0) for number in (4, 5))
+    answered, left_out = (Copy(Partition("orders.copy", number), batch_of(1), 0) for number in (4, 5))
     assert ProduceExchange(PRODUCER, [answered], 1).answer(frame, 7).responses
     with pytest.raises(PeerError, match=r"leaves out orders\.copy-5"):
         ProduceExchange(PRODUCER, [answered, left_out], 1).answer(frame, 7)

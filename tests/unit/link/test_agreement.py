@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import BrokerBusy
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.agreement import Agreement, CopyLog, SourceLog, agree
 from appliance.link.model.position import ANYBODY, NOBODY, CopyEnd, Loss, Position
 
@@ -13,7 +14,7 @@ SOURCE, COPY, OTHER = uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=9)
 WRITTEN = CopyEnd(12, 3, 7, 1)
 HELD = Position(SOURCE, COPY, 10, leader_epoch=5, copy_end=WRITTEN)
 HERE = SourceLog(SOURCE, 10, leader_epoch=5)
-THERE = CopyLog(("T.copy", 0), COPY, 12, leader_epoch=3)
+THERE = CopyLog(Partition("T.copy", 0), COPY, 12, leader_epoch=3)
 """A position at 10, with both logs as they were at its last write."""
 
 

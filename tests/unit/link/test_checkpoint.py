@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, body, key_and_value, unpack
 from appliance.link.model.checkpoint import (
@@ -37,14 +38,20 @@ from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.position import NO_PLACE, CopyEnd, Position, SourcePlace, Trial
 
-PARTITION = ("orders", 4)
+PARTITION = Partition("orders", 4)
 POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 500, 3, 480, 9000, 1_700_000_000_000)
 GAP = Gap(PARTITION, uuid.UUID(int=1), 500, 700, "deleted at the source", 1_700_000_000_000)
 OWNER = Owner("run", "worker", "host", 1_700_000_000_000)
 LINK = LinkRecord("source-cluster", 4, 5, 1_700_000_000_000)
 STARTS = StartOffsets("orders", uuid.UUID(int=1), (SourcePlace(100, 3), NO_PLACE, SourcePlace(0, 0)))
 LAYOUT = LayoutRecord(3, 8, 1_700_000_000_000, "me@host", "more cores", changing=True)
-SQL = SqlChange(LinkSql(2, "SELECT 1", "5a17"), "run", 7, 9, {("orders", 0): 12, ("orders", 4): 0, ("a", 1): 3})
+SQL = SqlChange(
+    LinkSql(2, "SELECT 1", "5a17"),
+    "run",
+    7,
+    9,
+    {Partition("orders", 0): 12, Partition("orders", 4): 0, Partition("a", 1): 3},
+)
 STATE = StateRecord("orders", CopyState.PROMOTED, 9, "me@host", "the source is on fire", "c1", {"ends": [1, 2]})
 
 
@@ -125,8 +132,8 @@ def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
         encode_gap(later, 3),
         encode_position(PARTITION, POSITION.stop("why", 9), 4),
         encode_owner(3, OWNER, 5),
-        encode_position(("payments", 0), POSITION, 6),
-        encode_forgotten(("payments", 0), 7),
+        encode_position(Partition("payments", 0), POSITION, 6),
+        encode_forgotten(Partition("payments", 0), 7),
         encode_link(LINK, 8),
         encode_starts(STARTS, 9),
         encode_mark(Mark(3, 4000, 2), 10),
@@ -157,7 +164,7 @@ def test_a_foreign_record_is_not_taken_for_ours(value: bytes | None) -> None:
 
 def test_a_reason_of_any_text_comes_back_as_it_was() -> None:
     stopped = POSITION.stop('a "quoted" reason, a \\ and an ä', 9)
-    assert decode(encode_position(("töpic\n", 4), stopped, 1)) == (("töpic\n", 4), stopped)
+    assert decode(encode_position(Partition("töpic\n", 4), stopped, 1)) == (Partition("töpic\n", 4), stopped)
 
 
 def test_of_many_records_only_the_newest_of_each_key_is_decoded() -> None:
@@ -166,7 +173,7 @@ def test_of_many_records_only_the_newest_of_each_key_is_decoded() -> None:
 
 
 def test_thousands_of_positions_are_written_as_batches_that_any_broker_takes() -> None:
-    records = [encode_position(("orders", number), POSITION.stop("why" * 50, 9), 1) for number in range(5_000)]
+    records = [encode_position(Partition("orders", number), POSITION.stop("why" * 50, 9), 1) for number in range(5_000)]
     batches = [(next(split(bytes(data))), count) for data, count in packed(records)]
     assert sum(count for _, count in batches) == len(records)
     assert all(batch.header.records == count for batch, count in batches)

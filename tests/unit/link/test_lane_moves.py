@@ -31,7 +31,7 @@ from tests.support.settings import REQUIRED
 
 SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
 OWNER = Owner(OPERATOR, "change", "host", 5, 3)
-PARTITIONS = [(f"topic-{number % 7}", number) for number in range(60)]
+PARTITIONS = [Partition(f"topic-{number % 7}", number) for number in range(60)]
 SEEDS = range(200)
 
 

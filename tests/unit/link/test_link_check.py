@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.kafka.protocol.metadata import NOWHERE
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import PositionsTopic, link_fault
@@ -14,7 +14,7 @@ from appliance.settings.values import TopicNaming
 
 LINK = LinkRecord("orange", 4, 4, 1)
 POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10, 0)
-PARTITIONS = [("orders", number) for number in range(8)]
+PARTITIONS = [Partition("orders", number) for number in range(8)]
 COPY = "orders.copy", POSITION.destination_id
 NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""), target="grape")
 
@@ -65,7 +65,7 @@ def test_another_source_cluster_is_refused_unless_one_of_them_has_no_id() -> Non
 
 def test_a_position_in_another_lanes_partition_is_refused() -> None:  # invariant H
     misplaced = topic()
-    misplaced.checkpoints[Layout(4).lane_of("orders", 3) - 1].positions["orders", 3] = POSITION
+    misplaced.checkpoints[Layout(4).lane_of("orders", 3) - 1].positions[Partition("orders", 3)] = POSITION
     assert "holds the position of orders-3, which belongs into partition" in link_fault(misplaced, "orange", [], NAMING)
 
 

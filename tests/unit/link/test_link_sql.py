@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import decode, encode_sql
@@ -11,12 +12,12 @@ from appliance.link.model.link_sql import LinkSql, SqlChange, history, link_sql,
 from appliance.link.model.position import UNKNOWN, Position
 
 A, B, RAW = LinkSql(1, "A"), LinkSql(2, "B"), LinkSql(3)
-ORDERS = ("orders", 0)
+ORDERS = Partition("orders", 0)
 HELD = Position(uuid.UUID(int=1), uuid.UUID(int=2), 50, 0)
 
 
 def change(sql: LinkSql, run: str = "run", generation: int = 1, **offsets: int) -> SqlChange:
-    return SqlChange(sql, run, generation, 0, {(topic, 0): offset for topic, offset in offsets.items()})
+    return SqlChange(sql, run, generation, 0, {Partition(topic, 0): offset for topic, offset in offsets.items()})
 
 
 def test_a_change_is_numbered_and_the_same_sql_is_none() -> None:

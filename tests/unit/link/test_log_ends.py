@@ -13,7 +13,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.client import log_ends
 from appliance.link.client.log_ends import EpochEnds
 
-KEYS = [("orders", n) for n in range(3)]
+KEYS = [Partition("orders", n) for n in range(3)]
 TOPIC = Topic("orders", uuid.UUID(int=1), False, (1, 1, 1), epochs=(4, 5, 5))
 
 

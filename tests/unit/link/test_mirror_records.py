@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 from appliance.link.model.mirror_records import (
     Heartbeat,
@@ -17,12 +18,12 @@ from appliance.link.model.mirror_records import (
 
 CHECKPOINTS = [
     (
-        MirrorCheckpoint("billing-äö", ("orange.orders", 7), 4_300_000_017, 4_299_999_990, "host-1/2026 ✓"),
+        MirrorCheckpoint("billing-äö", Partition("orange.orders", 7), 4_300_000_017, 4_299_999_990, "host-1/2026 ✓"),
         "000c62696c6c696e672dc3a4c3b6000d6f72616e67652e6f726465727300000007",
         "000000000001004ccb1100000001004ccaf6000f686f73742d312f3230323620e29c93",
     ),
     (
-        MirrorCheckpoint("g", ("t", 0), 0, 0),
+        MirrorCheckpoint("g", Partition("t", 0), 0, 0),
         "00016700017400000000",
         "0000000000000000000000000000000000000000",
     ),
@@ -65,12 +66,12 @@ def test_case_1062_how_long_a_heartbeat_took_is_unknown_where_the_header_is_no_n
 def test_a_checkpoint_comes_back_as_it_was(
     group: str, topic: str, partition: int, upstream: int, downstream: int, metadata: str
 ) -> None:
-    checkpoint = MirrorCheckpoint(group, (topic, partition), upstream, downstream, metadata)
+    checkpoint = MirrorCheckpoint(group, Partition(topic, partition), upstream, downstream, metadata)
     assert decode_checkpoint(encode_checkpoint(checkpoint, 1)) == checkpoint
 
 
 def test_metadata_for_which_the_format_has_no_room_are_left_out() -> None:
-    fits, does_not = (MirrorCheckpoint("g", ("t", 0), 1, 2, "é" * count) for count in (2**14 - 1, 2**14))
+    fits, does_not = (MirrorCheckpoint("g", Partition("t", 0), 1, 2, "é" * count) for count in (2**14 - 1, 2**14))
     assert decode_checkpoint(encode_checkpoint(fits, 1)) == fits
     assert decode_checkpoint(encode_checkpoint(does_not, 1)).metadata == ""
 

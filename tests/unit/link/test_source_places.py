@@ -11,7 +11,7 @@ from appliance.link.client import source_places
 from appliance.link.client.source_places import places, try_places
 from appliance.link.model.position import SourcePlace
 
-KNOWN, OLD_FORMAT, UNANSWERED, WITHOUT = (("orders", number) for number in range(4))
+KNOWN, OLD_FORMAT, UNANSWERED, WITHOUT = (Partition("orders", number) for number in range(4))
 METADATA = Metadata("orange", 0, {}, {"orders": Topic("orders", uuid.UUID(int=1), False, (1,) * 4, epochs=(7, 7, 7))})
 MOVED = BrokerBusy("another leads", "FENCED_LEADER_EPOCH")
 

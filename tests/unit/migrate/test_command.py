@@ -8,7 +8,7 @@ import pytest
 
 from appliance import cli
 from appliance.errors import SettingsError
-from appliance.migrate.folders import write_folders
+from appliance.migrate.command import write_folders
 from appliance.settings.env_file import load, read_settings
 from appliance.settings.role import EVERY_ROLE
 from tests.support.imports import MIRROR_MAKER, REPLICATOR

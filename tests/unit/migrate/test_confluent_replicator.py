@@ -7,10 +7,9 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.migrate.model.confluent_replicator import replicator_link
-from appliance.migrate.model.ledger import Outcome
 from appliance.migrate.model.link import ImportedLink
 from appliance.migrate.model.properties import read_connector
-from appliance.migrate.model.verdict import Verdict
+from appliance.migrate.model.verdict import Outcome, Verdict
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
 from tests.support.imports import REPLICATOR

@@ -7,11 +7,10 @@ import pytest
 
 from appliance.errors import SettingsError
 from appliance.link.model.naming import Naming
-from appliance.migrate.model.ledger import Outcome
 from appliance.migrate.model.link import ImportedLink
-from appliance.migrate.model.mirror_maker_connector import links_of_either
+from appliance.migrate.model.mirror_maker import links_of_either
 from appliance.migrate.model.properties import read_connector, read_properties
-from appliance.migrate.model.verdict import Verdict
+from appliance.migrate.model.verdict import Outcome, Verdict
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import TopicNaming

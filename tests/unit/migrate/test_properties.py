@@ -1,7 +1,7 @@
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.migrate.model.properties import read_connector, read_properties
+from appliance.migrate.model.properties import NOTHING, alternation, expression, names, read_connector, read_properties
 
 
 def test_a_properties_file_is_read_as_java_reads_it() -> None:
@@ -83,3 +83,32 @@ def test_a_connector_may_be_a_properties_file() -> None:
 def test_other_json_is_refused(content: bytes, fault: str) -> None:
     with pytest.raises(SettingsError, match=fault):
         read_connector("f", content)
+
+
+@pytest.mark.parametrize(
+    ("listed", "joined"),
+    [
+        (".*", ".*"),
+        (r"a\..*, b ,c", r"a\..*|b|c"),
+        ("", NOTHING),
+        ("  ", NOTHING),
+    ],
+)
+def test_a_list_becomes_one_expression_as_mirror_maker_joins_it(listed: str, joined: str) -> None:
+    assert alternation(listed) == joined
+
+
+def test_a_list_is_split_at_commas_in_brackets_too_as_mirror_maker_does() -> None:
+    assert alternation("[a,b]") == "[a|b]"
+    with pytest.raises(ValueError, match="Python does not read"):
+        alternation("(a,b")
+
+
+@pytest.mark.parametrize("java", [r"\p{Alnum}+", r"\Qa.b\E", "(?<name>a)", "[a-z&&[^b]]", "[[a-c]x]"])
+def test_an_expression_that_python_reads_in_another_way_than_java_is_refused(java: str) -> None:
+    with pytest.raises(ValueError, match="Python"):
+        expression(java)
+
+
+def test_names_are_names_and_no_expressions() -> None:
+    assert names("audit.log, payments,") == r"audit\.log|payments"

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from appliance.engine.model.ranges import Failure, Outcome, Range
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.sql.flight.rounds import Pending, Rounds
 
@@ -33,7 +34,7 @@ def copied(outcome: Outcome) -> list[int]:
     return [one.first_offset for one in outcome.batches]
 
 
-ORDERS = Range(("orders", 0), 10, 30, (batch(8, ((8, 8),)), batch(16, ((16, 4), (22, 10)))), 1000)
+ORDERS = Range(Partition("orders", 0), 10, 30, (batch(8, ((8, 8),)), batch(16, ((16, 4), (22, 10)))), 1000)
 
 
 def test_a_range_counts_and_halves_its_records_and_not_its_offsets() -> None:
@@ -54,7 +55,7 @@ def test_whatever_jobs_do_each_record_is_copied_filtered_or_failed_once(seed: in
     for number in range(chance.randint(1, 4)):
         first, length = chance.randint(0, 5), chance.randint(1, 40)
         held = ((first, length), (first + length + 3, chance.randint(1, 10)))
-        every.append(Range(("orders", number), first, held[-1][0] + held[-1][1], (batch(first, held),), 1000))
+        every.append(Range(Partition("orders", number), first, held[-1][0] + held[-1][1], (batch(first, held),), 1000))
     kept = {each.partition: [at for at in offsets(each) if chance.random() < 0.7] for each in every}
     bad = {each.partition: [at for at in offsets(each) if chance.random() < 0.05] for each in every}
     rounds, attempt = Rounds(), 0
@@ -190,7 +191,7 @@ def test_nobody_waits_for_a_range_that_is_forgotten() -> None:
 @pytest.mark.parametrize("stops", [True, False], ids=["stop", "dead letters"])
 def test_case_963_a_record_behind_a_hole_fails_at_its_own_offset(*, stops: bool) -> None:
     # Its range's first offset was blamed, then the next one: as dead letters, more records failed than there are.
-    behind = Range(("orders", 0), 5, 12, (batch(8, ((8, 1),)),), 1000)
+    behind = Range(Partition("orders", 0), 5, 12, (batch(8, ((8, 1),)),), 1000)
     rounds, pending = Rounds(), Pending(behind, stops)
     rounds.add([pending])
     rounds.take(1)

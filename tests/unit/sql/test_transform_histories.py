@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.engine.model.ranges import Range
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.arrays import encoding
 from appliance.kafka.records.batch import HEADER_SIZE
 from appliance.kafka.records.outgoing import Outgoing
@@ -88,7 +89,7 @@ def range_of(part: Part) -> tuple[Range, list[tuple[Record, int | None]]]:
         for batch in outgoing_of(records[at : at + part.many], ends[min(at + part.many, len(records))])
     ]
     outcomes = [each.outcome for each in part.records]
-    whole = Range(("orders", 0), ends[first] if records else 0, ends[last], tuple(batches), _LIMIT)
+    whole = Range(Partition("orders", 0), ends[first] if records else 0, ends[last], tuple(batches), _LIMIT)
     return whole, [*zip(records, outcomes, strict=True)][first:last]
 
 

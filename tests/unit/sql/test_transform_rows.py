@@ -8,6 +8,7 @@ import pytest
 
 from appliance.engine.model.ranges import WEIGHT_MAX, Range
 from appliance.errors import PeerError
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body_of, fields_of
 from appliance.spark.configuration import ROWS_AT_ONCE
 from appliance.sql.flight.messages import LEAD, decode, decode_batches, encode_done
@@ -24,7 +25,7 @@ _BOUND = 6 * 2**20
 def range_of(values: Sequence[bytes | None], headers: Headers = (), first: int = 0) -> Range:
     end = first + len(values)
     records = [record(first + at, value, headers=headers) for at, value in enumerate(values)]
-    return Range(("orders", 0), first, end, outgoing_of(records, end), 2**20)
+    return Range(Partition("orders", 0), first, end, outgoing_of(records, end), 2**20)
 
 
 def rows_of(ranges: Sequence[Range], weight: int = 1) -> Iterator[pa.RecordBatch]:
@@ -106,7 +107,7 @@ def test_rows_of_another_range_or_in_another_order_are_refused(column: str) -> N
 
 def test_an_end_mark_that_is_changed_is_refused() -> None:
     ranges = [range_of([b"a"])]
-    (rows,) = rows_of([Range(("orders", 0), 0, 2, ranges[0].batches, 2**20)])
+    (rows,) = rows_of([Range(Partition("orders", 0), 0, 2, ranges[0].batches, 2**20)])
     with pytest.raises(PeerError, match="changed an end mark"):
         read(ranges, [returned(rows)])
 
@@ -154,6 +155,6 @@ def test_case_571_a_length_of_too_many_bytes_among_many_headers_is_damage_of_its
     body = body_of(None, b"x", [(b"h", b"1")] * 40)
     damaged = body[:-4] + b"\xff" * 11 + body[-4 + 1 :]
     batches = outgoing_of([Record(5, 1000, damaged)], 6)
-    whole = Range(("orders", 0), 0, 6, batches, 2**20)
+    whole = Range(Partition("orders", 0), 0, 6, batches, 2**20)
     with pytest.raises(RangeDamaged, match="offset 5 do not fit"):
         [*rows_of([whole])]

@@ -11,6 +11,7 @@ import pytest
 
 from appliance.engine.model.ranges import Failure, Range
 from appliance.errors import ApplianceError, ProcessFailed
+from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
 from appliance.spark.configuration import ROWS_AT_ONCE
 from appliance.sql.flight import ends
@@ -29,7 +30,7 @@ def quiet(_: str, error: ApplianceError | None) -> None:
 
 async def test_case_505_a_sink_whose_source_was_served_by_an_earlier_process_is_let_go(tmp_path: Path) -> None:
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
-    whole = Range(("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
+    whole = Range(Partition("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
     async with service.serving(socket):
         late, says_late = await asyncio.open_unix_connection(str(socket))
         says_late.write(encode({"role": "sink", "attempt": 7}))
@@ -54,7 +55,7 @@ async def test_case_573_a_driver_that_has_dialled_again_is_asked_for_reasons_whe
     tmp_path: Path,
 ) -> None:
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
-    whole = Range(("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
+    whole = Range(Partition("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
     async with service.serving(socket):
         first, says_first = await driver(socket)
         again, says_again = await driver(socket)
@@ -87,7 +88,7 @@ async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_p
     now = [0.0]
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
     service.clock = lambda: now[0]
-    whole = [Range(("orders", at), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6) for at in range(3)]
+    whole = [Range(Partition("orders", at), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6) for at in range(3)]
     async with service.serving(socket):
         first, *others = (asyncio.create_task(service.transform([each])) for each in whole)
         source, says = await asyncio.open_unix_connection(str(socket))
@@ -96,7 +97,7 @@ async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_p
         says_done.write(encode({"role": "sink", "attempt": 0}))
         assert (await read_message(source))[0]["ranges"]
         assert (await read_message(sink))[0]["ranges"]
-        later = asyncio.create_task(service.transform([replace(whole[0], partition=("orders", 3))]))
+        later = asyncio.create_task(service.transform([replace(whole[0], partition=Partition("orders", 3))]))
         now[0] = 59.0
         says_done.write(encode({"done": 0, "failed": [], "grown": False, "batches": []}) + encode({}))
         await first
@@ -118,7 +119,7 @@ async def in_work(socket: Path, now: list[float]) -> AsyncIterator[tuple[Transfo
     """A service by this clock, one record of which a job has; and what the job's source says."""
     service = TransformService(True, quiet)
     service.clock = lambda: now[0]
-    whole = Range(("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
+    whole = Range(Partition("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
     async with service.serving(socket):
         asked = asyncio.create_task(service.transform([whole]))
         source, says = await asyncio.open_unix_connection(str(socket))
@@ -196,7 +197,7 @@ def test_case_1042_the_source_tells_of_each_batch_of_rows_that_spark_has_taken(
 ) -> None:
     monkeypatch.setattr(ends, "_leave_garbage", lambda: None)
     many = outgoing_of([record(at, b"a") for at in range(3 * ROWS_AT_ONCE)], 3 * ROWS_AT_ONCE)
-    lane = Lane(Range(("orders", 0), 0, 3 * ROWS_AT_ONCE, many, 10**6))
+    lane = Lane(Range(Partition("orders", 0), 0, 3 * ROWS_AT_ONCE, many, 10**6))
     for count, _ in enumerate(ends.source(lambda: cast("Connection", lane), 0, ["offset"], Secret("salt"))):
         assert lane.said[1:] == [encode({})] * count
     assert count >= 3

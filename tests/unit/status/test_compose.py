@@ -5,7 +5,7 @@ import pytest
 
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.open_transactions import OpenTransaction
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner, StartOffsets
 from appliance.link.model.claims import Claim
@@ -36,7 +36,7 @@ from tests.support.facts import (
     with_position,
 )
 
-KEY = ("payments", 0)
+KEY = Partition("payments", 0)
 
 
 def test_a_partition_copied_to_its_end_has_no_lag_at_any_age() -> None:
@@ -183,7 +183,7 @@ def test_what_was_not_asked_for_since_the_position_has_moved_is_unknown_and_no_l
 @pytest.mark.parametrize("state", [CopyState.ACTIVE, CopyState.PROMOTED])
 def test_case_601_a_copy_that_lost_what_it_had_acknowledged_is_not_said_to_be_copied(state: CopyState) -> None:
     # Only a lane noticed, at its next start; a promoted copy is its applications' own.
-    log = CopyLog(("payments.copy", 0), COPY_ID, 90, leader_epoch=6, held_to=90)
+    log = CopyLog(Partition("payments.copy", 0), COPY_ID, 90, leader_epoch=6, held_to=90)
     destination = replace(
         with_position(copy_end=CopyEnd(101, 5, 7, 1)),
         copies={**DESTINATION.copies, KEY: log},
@@ -200,7 +200,9 @@ def test_case_601_a_copy_that_lost_what_it_had_acknowledged_is_not_said_to_be_co
 
 
 def test_a_copy_whose_leader_does_not_answer_is_unknown_and_not_copied() -> None:
-    log = CopyLog(("payments.copy", 0), COPY_ID, error=BrokerBusy("it has no leader now", "LEADER_NOT_AVAILABLE"))
+    log = CopyLog(
+        Partition("payments.copy", 0), COPY_ID, error=BrokerBusy("it has no leader now", "LEADER_NOT_AVAILABLE")
+    )
     status = snapshot(destination=replace(DESTINATION, copies={**DESTINATION.copies, KEY: log}))
     assert (first(status).lag_records, status.state) == (None, LinkState.UNKNOWN)
     assert first(status).unknown == Fault(f"nobody knows what payments.copy-0 holds: {log.error}", NOW)
@@ -221,7 +223,7 @@ def test_where_a_new_link_begins_at_the_end_nobody_knows_how_much_there_is_to_co
 
 
 def test_a_partition_from_before_the_link_lags_from_its_end_at_that_time() -> None:  # invariant K
-    source = with_logs({("payments", n): Log(40, 100, 100) for n in range(2)})
+    source = with_logs({Partition("payments", n): Log(40, 100, 100) for n in range(2)})
     made = positions_topic()
     made.checkpoints[0].starts["payments"] = StartOffsets("payments", SOURCE_ID, (SourcePlace(90, 0),))
     status = snapshot(source, replace(DESTINATION, positions={}, topic=made))
@@ -315,7 +317,7 @@ def test_two_clusters_that_never_spoke_leave_an_empty_unknown_snapshot() -> None
 
 
 def test_one_partition_that_nobody_answers_for_is_unknown_alone() -> None:
-    source = replace(SOURCE, logs={("payments", 1): Log(-1, 100, 100)}, unanswered={KEY: "no leader"})
+    source = replace(SOURCE, logs={Partition("payments", 1): Log(-1, 100, 100)}, unanswered={KEY: "no leader"})
     status = snapshot(source)
     assert status.state is LinkState.UNKNOWN
     known, unknown = status.topics[0].partitions[1], status.topics[0].partitions[0]
@@ -381,7 +383,7 @@ def test_gaps_are_kept_for_each_partition() -> None:
 
 def test_a_position_of_an_older_topic_of_the_name_gives_no_lag() -> None:  # invariant G
     anew = replace(PAYMENTS, id=uuid.UUID(int=9))
-    status = snapshot(SourceFacts(metadata(anew), {KEY: Log(-1, 500, 500), ("payments", 1): Log(-1, 5, 5)}))
+    status = snapshot(SourceFacts(metadata(anew), {KEY: Log(-1, 500, 500), Partition("payments", 1): Log(-1, 5, 5)}))
     assert [partition.lag_records for partition in status.topics[0].partitions] == [None, None]
     assert status.state is LinkState.UNKNOWN
     fault = first(status).unknown
@@ -409,7 +411,7 @@ def test_a_changed_position_by_the_operator_counts_as_having_run() -> None:
 
 def test_one_topic_of_a_snapshot_can_be_looked_at_alone() -> None:
     more = Topic("orders.eu", uuid.UUID(int=5), False, (1,))
-    source = SourceFacts(metadata(PAYMENTS, more), {**SOURCE.logs, ("orders.eu", 0): Log(0, 10, 10)})
+    source = SourceFacts(metadata(PAYMENTS, more), {**SOURCE.logs, Partition("orders.eu", 0): Log(0, 10, 10)})
     status = snapshot(source)
     assert [topic.name for topic in status.topics] == ["orders.eu", "payments"]
     assert status.state is LinkState.COPYING
@@ -422,12 +424,14 @@ def test_case_253_a_latency_that_two_clocks_contradict_is_unknown_and_not_0(
     committed_at: int, latency: int | None
 ) -> None:
     copied = with_position(records=91, timestamp=NOW + 1000)
-    status = snapshot(destination=replace(copied, committed_at={("payments", 0): committed_at}), previous=snapshot())
+    status = snapshot(
+        destination=replace(copied, committed_at={Partition("payments", 0): committed_at}), previous=snapshot()
+    )
     assert first(status).latency_ms == latency
 
 
 def test_case_1029_one_forged_position_adds_one_partition_and_not_all_below_it() -> None:
-    forged = ("payments", 2_000_000_000)
+    forged = Partition("payments", 2_000_000_000)
     positions = {**DESTINATION.positions, forged: DESTINATION.positions[KEY]}
     copies = {**DESTINATION.copies, forged: DESTINATION.copies[KEY]}
     (topic,) = snapshot(destination=replace(DESTINATION, positions=positions, copies=copies)).topics

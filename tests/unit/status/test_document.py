@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
@@ -12,7 +13,7 @@ from appliance.status.model.facts import Log
 from appliance.status.model.snapshot import AuditStatus, Fault
 from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position, with_sql
 
-KEY = ("payments", 0)
+KEY = Partition("payments", 0)
 
 
 def test_known_facts_are_there_as_json() -> None:

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.messages import problems, remarks
@@ -18,7 +19,7 @@ from tests.support.facts import (
 from tests.support.settings import SECRET
 
 AT = "2027-01-15T08:00:00.000Z"
-KEY = ("payments", 0)
+KEY = Partition("payments", 0)
 
 
 def test_a_link_that_is_well_has_no_troubles_and_a_troubled_one_has() -> None:

@@ -4,6 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.kafka.client.open_transactions import OpenTransaction
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.metrics import REPLICATOR, counter, gauge
@@ -13,7 +14,7 @@ from appliance.status.model.snapshot import Snapshot
 from tests.support.exposition import declared, exported
 from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, complete, snapshot, with_logs, with_position
 
-KEY = ("payments", 0)
+KEY = Partition("payments", 0)
 
 
 def samples(taken: Snapshot | None, fresh: bool = True) -> dict[tuple[str, str], float]:

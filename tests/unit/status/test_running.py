@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import PERSISTS_MS, Fault
 from appliance.status.model.document import document, health
@@ -18,12 +19,12 @@ OLD, NEW = NOW - PERSISTS_MS, NOW - 1000
 NOT_COPIED = replace(DESTINATION, positions={}, copies={})
 
 
-BEHIND = with_logs({("payments", 0): Log(-1, 130, 130)})
+BEHIND = with_logs({Partition("payments", 0): Log(-1, 130, 130)})
 
 
 def after(minutes: float, committed_at: int | None = NOW - 1000, **changed: str) -> Snapshot:
     """A snapshot so long after the source had more, of a position that was committed then."""
-    destination = replace(DESTINATION, committed_at={("payments", 0): committed_at} if committed_at else {})
+    destination = replace(DESTINATION, committed_at={Partition("payments", 0): committed_at} if committed_at else {})
     earlier = snapshot(destination=destination, previous=snapshot(now=NOW - 3000), **changed)
     seen = snapshot(BEHIND, destination, earlier, **changed)
     return snapshot(BEHIND, destination, seen, NOW + int(minutes * 60_000), **changed)
@@ -90,7 +91,7 @@ def test_a_partition_that_waits_its_turn_does_so_too_where_its_topic_alone_is_sh
 
 def test_case_879_a_replicator_that_restarts_again_and_again_copies_nothing_and_is_failing() -> None:
     # Each of its processes ended within a minute, before it knew of any lasting problem.
-    destination = replace(DESTINATION, committed_at={("payments", 0): NOW - 3_600_000})
+    destination = replace(DESTINATION, committed_at={Partition("payments", 0): NOW - 3_600_000})
     first_look = snapshot(BEHIND, destination)
     assert first_look.state is LinkState.COPYING
     assert snapshot(BEHIND, destination, first_look, NOW + 31_000).state is LinkState.FAILING
@@ -99,7 +100,7 @@ def test_case_879_a_replicator_that_restarts_again_and_again_copies_nothing_and_
 def test_case_896_a_clock_that_is_set_back_hides_no_partition_that_was_never_copied_and_no_lasting_problem() -> None:
     # Ages were negative until the clock had caught up: an hour long, nothing was failing.
     never = replace(DESTINATION, positions={}, copies={}, committed_at={})
-    behind = with_logs({("payments", 0): Log(0, 130, 130)})
+    behind = with_logs({Partition("payments", 0): Log(0, 130, 130)})
     back = snapshot(behind, never, snapshot(behind, never), NOW - 3_600_000)
     assert snapshot(behind, never, back, NOW - 3_600_000 + 121_000).state is LinkState.FAILING
     known = Running({"discovery": Fault("no right", NOW)})
@@ -137,7 +138,7 @@ def test_case_880_the_metrics_look_for_stuck_partitions_once_however_many_there_
 
 def test_beside_a_stopped_partition_another_that_is_stuck_is_told() -> None:
     stopped = with_position(1, stopped="too large", stopped_at=NOW)
-    status = snapshot(BEHIND, replace(stopped, committed_at={("payments", 0): NOW}), after(1), NOW + 180_000)
+    status = snapshot(BEHIND, replace(stopped, committed_at={Partition("payments", 0): NOW}), after(1), NOW + 180_000)
     assert (status.state, [each.partition for each in status.stuck]) == (LinkState.STOPPED, [0])
     assert len(problems(status)) == 2
 
@@ -168,10 +169,10 @@ def test_a_stop_is_told_once() -> None:
 
 
 def test_the_page_of_a_running_replicator_tells_the_same_to_other_processes() -> None:
-    behind = with_logs({("payments", 0): Log(-1, 130, 130)})
+    behind = with_logs({Partition("payments", 0): Log(-1, 130, 130)})
     known = Running({"lane 0": Fault("no right", OLD)})
     page = document(with_running(snapshot(behind, previous=snapshot(now=OLD), now=NEW), known))
-    assert running(page) == Running(known.problems, {("payments", 0): NEW})
+    assert running(page) == Running(known.problems, {Partition("payments", 0): NEW})
     status = with_running(snapshot(behind), running(page))
     assert first(status).lag_seconds == 1
 

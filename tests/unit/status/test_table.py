@@ -5,7 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from appliance.kafka.client.open_transactions import OpenTransaction
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
@@ -26,7 +26,7 @@ from tests.support.facts import (
     with_sql,
 )
 
-KEY = ("payments", 0)
+KEY = Partition("payments", 0)
 
 
 def printed(taken: Snapshot, width: int = 1000) -> str:
@@ -76,8 +76,8 @@ def test_a_partition_that_is_behind_is_shown() -> None:
 
 
 def test_a_stopped_partition_and_a_held_one_are_shown_with_a_line_each() -> None:
-    holding = {("payments", 1): OpenTransaction(100, 7, "till-3", NOW)}
-    source = replace(with_logs({("payments", 1): Log(-1, 100, 130)}), holding=holding)
+    holding = {Partition("payments", 1): OpenTransaction(100, 7, "till-3", NOW)}
+    source = replace(with_logs({Partition("payments", 1): Log(-1, 100, 130)}), holding=holding)
     text = printed(snapshot(source, with_position(stopped="too large", stopped_at=NOW)))
     assert cells(text, "payments")[-1] == "1 stopped, 1 held by a transaction"
     assert cells(text, "payments-0")[-1] == "stopped"
@@ -99,7 +99,7 @@ def test_a_link_that_never_ran_says_so() -> None:
 
 def test_a_link_with_thousands_of_partitions_can_still_be_read() -> None:
     wide = replace(PAYMENTS, leaders=(1,) * 5000)
-    logs = {("payments", n): Log(0, 100, 100) for n in range(5000)}
+    logs = {Partition("payments", n): Log(0, 100, 100) for n in range(5000)}
     few = replace(DESTINATION, metadata=metadata(Topic("payments.copy", uuid.UUID(int=2), False, (1,) * 5000)))
     text = printed(snapshot(SourceFacts(metadata(wide), logs), few))
     assert len(text.splitlines()) < 60

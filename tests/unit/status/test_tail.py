@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.committed import Aborted
 from appliance.kafka.records.records import key_and_value
 from appliance.link.model.checkpoint import LaneCheckpoint
@@ -15,8 +16,8 @@ from appliance.link.model.position import Position
 from appliance.status.tail import PositionsTail
 from tests.support.batches import control, made, patched
 
-LANE = ("positions", 0)
-KEY = ("payments", 0)
+LANE = Partition("positions", 0)
+KEY = Partition("payments", 0)
 ABORT, COMMIT = 0, 1
 
 

@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
@@ -25,7 +26,7 @@ from appliance.verify.model.report import PartitionResult
 from appliance.verify.verification import Plan, Verification
 from appliance.verify.work import joined
 
-ORDERS = ("orders", 0)
+ORDERS = Partition("orders", 0)
 SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
 FAILING = PartitionResult("orders", "orders.copy", 0, CopyState.EQUAL, source=Span(0, 60), failed_at=40)
 

@@ -7,6 +7,7 @@ import pytest
 
 from appliance.engine.model.ranges import Range
 from appliance.errors import PartitionStopped, ProcessFailed
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.link_sql import LinkSql
 from appliance.sql.flight.messages import encode
 from appliance.sql.flight.stream import read_message
@@ -14,7 +15,7 @@ from appliance.verify.partition_sql import ServedSql
 from appliance.verify.sql_service import serving
 from tests.support.patience import PATIENCE
 
-RANGE = Range(("orders", 0), 7, 9, (), 0)
+RANGE = Range(Partition("orders", 0), 7, 9, (), 0)
 SQL, REFUSED = LinkSql(0, "SELECT key FROM records"), LinkSql(0, "SELECT uuid() AS key FROM records")
 
 

@@ -22,11 +22,7 @@ def offsets_of(batch: Outgoing) -> Integers:
 
 
 def columns_of(batches: Sequence[Outgoing]) -> Columns:
-    """The records of batches in a row.
-
-    Raises:
-        BatchCorrupt: the records of one do not decompress, or do not fit their lengths or their count.
-    """
+    """The records of batches in a row."""
     parts = [uncompressed(batch.data, batch.first_offset) for batch in batches]
     if not parts:
         return joined([])

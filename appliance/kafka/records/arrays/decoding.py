@@ -42,11 +42,7 @@ class Uncompressed:
 
 
 def uncompressed(data: bytes | memoryview, first_offset: int) -> Uncompressed:
-    """The records of one batch, whose first one has this offset at the source.
-
-    Raises:
-        BatchCorrupt: they do not decompress, or do not fit their lengths or their count.
-    """
+    """The records of one batch, whose first one has this offset at the source."""
     (batch,) = split(data)
     header, plain = batch.header, decompressed(batch)
     try:
@@ -124,11 +120,7 @@ class Fields:
 
 
 def fields(batches: Sequence[Uncompressed]) -> Fields:
-    """The fields of all records of some batches.
-
-    Raises:
-        RecordMisfit: those of a record do not fit its length.
-    """
+    """The fields of all records of some batches."""
     data = np.frombuffer(b"".join([*(each.data for each in batches), _AFTER]), np.uint8)
     counts = [len(each.ends) for each in batches]
     first = np.cumsum([0, *(len(each.data) for each in batches)])[:-1]
@@ -148,11 +140,7 @@ def fields(batches: Sequence[Uncompressed]) -> Fields:
 
 
 def read(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
-    """The numbers at these places, and the places behind them.
-
-    Raises:
-        RecordMisfit: one is longer than any number.
-    """
+    """The numbers at these places, and the places behind them."""
     try:
         return varints.read(data, at)
     except varints.VarintTooLong as error:
@@ -160,11 +148,7 @@ def read(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
 
 
 def nullable(data: Bytes, at: Integers, ends: Integers) -> Places:
-    """The places of fields with their lengths before them at ``at``, within records that end at ``ends``.
-
-    Raises:
-        RecordMisfit: one does not fit.
-    """
+    """The places of fields with their lengths before them at ``at``, within records that end at ``ends``."""
     require(at <= ends)
     sizes, begins = read(data, at)
     require((sizes >= -1) & (begins <= ends) & (sizes <= ends - begins))
@@ -172,11 +156,7 @@ def nullable(data: Bytes, at: Integers, ends: Integers) -> Places:
 
 
 def require(fits: Booleans) -> None:
-    """Check what has to be true of each record.
-
-    Raises:
-        RecordMisfit: it is not, of the first one that it names.
-    """
+    """Check what has to be true of each record."""
     if not fits.all():
         raise RecordMisfit(int(np.argmin(fits)))
 

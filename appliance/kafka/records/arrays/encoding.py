@@ -59,8 +59,8 @@ class Columns:
 
 def lengths(values: pa.BinaryArray) -> Integers:
     """The bytes of each value, 0 where it is null."""
-    found = pc.binary_length(values)
-    return integers(found.fill_null(0) if found.null_count else found)
+    lengths = pc.binary_length(values)
+    return integers(lengths.fill_null(0) if lengths.null_count else lengths)
 
 
 def cuts(sizes: Integers, limit: int) -> list[int]:
@@ -68,13 +68,13 @@ def cuts(sizes: Integers, limit: int) -> list[int]:
 
     A record that is too large by itself has a batch of its own: the broker decides.
     """
-    ends, found, at = np.cumsum(sizes), [], 0
+    ends, places, at = np.cumsum(sizes), [], 0
     most = min(limit, BATCH_BYTES) - HEADER_SIZE
     while at < len(ends):
-        found.append(at)
+        places.append(at)
         before = int(ends[at - 1]) if at else 0
         at = max(at + 1, int(np.searchsorted(ends, before + most, side="right")))
-    return found
+    return places
 
 
 def batches(columns: Columns, begins: Sequence[int], codecs: Sequence[int]) -> list[bytes]:
@@ -119,8 +119,8 @@ def joined(*parts: pa.Array) -> pa.BinaryArray:
 
 def written_sizes(values: pa.BinaryArray) -> Integers:
     """The length that stands before each value: -1 where it is null."""
-    found = pc.binary_length(values)
-    return integers(found.fill_null(-1) if found.null_count else found)
+    lengths = pc.binary_length(values)
+    return integers(lengths.fill_null(-1) if lengths.null_count else lengths)
 
 
 def given(values: pa.BinaryArray) -> pa.BinaryArray:

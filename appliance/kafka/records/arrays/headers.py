@@ -24,49 +24,41 @@ _RECORD_MAX, _MOST = 2**18, 2**22
 """Most headers of a record, and of all records at once: each takes much more memory than its bytes."""
 
 
-def header_lists(made: Fields, rows: Integers) -> pa.ListArray:
-    """The headers of each record, for ``rows`` that have each record once, in order; empty in other rows.
-
-    Raises:
-        RecordMisfit: they do not fit their record's length.
-    """
-    counts, names, values = _headers(made)
+def header_lists(fields: Fields, rows: Integers) -> pa.ListArray:
+    """The headers of each record, for ``rows`` that have each record once, in order; empty in other rows."""
+    counts, names, values = _headers(fields)
     flat = np.arange(len(names.begins))
-    keys = binary(made.data, Places(names.begins, names.ends, np.zeros(len(flat), np.bool_)), flat)
+    keys = binary(fields.data, Places(names.begins, names.ends, np.zeros(len(flat), np.bool_)), flat)
     structs = pa.StructArray.from_arrays(
-        [keys.view(pa.string()), binary(made.data, values, flat)], names=["key", "value"]
+        [keys.view(pa.string()), binary(fields.data, values, flat)], names=["key", "value"]
     )
     lengths = np.zeros(len(rows), np.int64)
     lengths[rows >= 0] = counts
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32()), structs)
 
 
-def opaque_headers(made: Fields, rows: Integers) -> pa.BinaryArray:
+def opaque_headers(fields: Fields, rows: Integers) -> pa.BinaryArray:
     """The bytes of each record's headers, as in the record; null for a record that has none, as in ``binary``."""
-    return binary(made.data, Places(made.headers.begins, made.headers.ends, _are_none(made)), rows)
+    return binary(fields.data, Places(fields.headers.begins, fields.headers.ends, _are_none(fields)), rows)
 
 
-def check_headers(made: Fields) -> None:
-    """Check what ``header_lists`` checks while it reads headers.
-
-    Raises:
-        RecordMisfit: as there.
-    """
-    if not _are_none(made).all():
-        _headers(made)
+def check_headers(fields: Fields) -> None:
+    """Check what ``header_lists`` checks while it reads headers."""
+    if not _are_none(fields).all():
+        _headers(fields)
 
 
-def _are_none(made: Fields) -> Booleans:
+def _are_none(fields: Fields) -> Booleans:
     """True for each record without headers."""
-    begins, ends = made.headers.begins, made.headers.ends
-    none: Booleans = (ends - begins == 1) & (made.data[begins] == 0)
+    begins, ends = fields.headers.begins, fields.headers.ends
+    none: Booleans = (ends - begins == 1) & (fields.data[begins] == 0)
     return none
 
 
-def _headers(made: Fields) -> tuple[Integers, Places, Places]:
+def _headers(fields: Fields) -> tuple[Integers, Places, Places]:
     """The number of each record's headers, and the places of all names and values."""
-    data, ends = made.data, made.headers.ends
-    counts, at = read(data, made.headers.begins)
+    data, ends = fields.data, fields.headers.ends
+    counts, at = read(data, fields.headers.begins)
     require((counts >= 0) & (at <= ends) & (counts <= np.minimum((ends - at) // _HEADER_BYTES, _RECORD_MAX)))
     require(np.cumsum(counts) <= _MOST)
     first, total = np.cumsum(counts) - counts, int(counts.sum())
@@ -77,10 +69,10 @@ def _headers(made: Fields) -> tuple[Integers, Places, Places]:
             places = _one_by_one(data, int(at[record]), int(ends[record]), int(counts[record]), record)
         except BatchCorrupt as error:
             raise RecordMisfit(record) from error
-        found = np.array(places)
+        columns = np.array(places)
         own = slice(first[record], first[record] + counts[record])
-        names[0][own], names[1][own], values[0][own], values[1][own], nulls[own] = found.T
-        at[record] = found[-1][3]
+        names[0][own], names[1][own], values[0][own], values[1][own], nulls[own] = columns.T
+        at[record] = columns[-1][3]
     number, left = 0, np.flatnonzero((counts > 0) & (counts < _MANY))
     while len(left):
         try:
@@ -98,12 +90,8 @@ def _headers(made: Fields) -> tuple[Integers, Places, Places]:
 
 
 def _one_by_one(data: Bytes, at: int, end: int, count: int, record: int) -> list[tuple[int, int, int, int, bool]]:
-    """The places of one record's names and values.
-
-    Raises:
-        RecordMisfit, BatchCorrupt: they do not fit the record's length, or one is longer than any number.
-    """
-    view, found = data.data, []
+    """The places of one record's names and values."""
+    view, places = data.data, []
     for _ in range(count):
         size, begin = read_varint(view, at)
         name_end = begin + max(size, 0)
@@ -113,8 +101,8 @@ def _one_by_one(data: Bytes, at: int, end: int, count: int, record: int) -> list
         at = value_begin + max(size, 0)
         if size < -1 or at > end:
             raise RecordMisfit(record)
-        found.append((begin, name_end, value_begin, at, size < 0))
-    return found
+        places.append((begin, name_end, value_begin, at, size < 0))
+    return places
 
 
 def header_bytes(lists: pa.ListArray) -> pa.BinaryArray:

@@ -25,11 +25,7 @@ class VarintTooLong(ValueError):
 
 
 def read(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
-    """The numbers at these places, and the places behind them; ``BYTES_MAX`` bytes have to follow each place.
-
-    Raises:
-        VarintTooLong: one is longer than any 64-bit number.
-    """
+    """The numbers at these places, and the places behind them; ``BYTES_MAX`` bytes have to follow each place."""
     byte = data[at]
     raw, behind, shift = (byte & ~np.uint8(_MORE)).astype(np.uint64), at + 1, _BITS
     open_ = np.flatnonzero(byte >= _MORE)
@@ -46,14 +42,14 @@ def read(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
 def sizes(numbers: Integers) -> Integers:
     """The number of bytes that each takes."""
     raw = _zigzag(numbers)
-    found = np.ones(len(raw), np.int64)
+    lengths = np.ones(len(raw), np.int64)
     rest = int(raw.max(initial=0)) >> _BITS
     for number in range(1, BYTES_MAX):
         if not rest:
             break
-        found += raw >= np.uint64(1 << _BITS * number)
+        lengths += raw >= np.uint64(1 << _BITS * number)
         rest >>= _BITS
-    return found
+    return lengths
 
 
 def written(numbers: Integers) -> pa.BinaryArray:

@@ -5,15 +5,15 @@ import uuid
 from typing import Any
 
 from appliance.errors import Unreachable
-from appliance.kafka.client.by_leader import ask_leaders
 from appliance.kafka.client.interface import Connection
+from appliance.kafka.client.requests import ask_leaders
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, Topic
 from appliance.settings.values import Side
 from tests.support.virtual_time import run
 
 TOPIC = Topic("orders", uuid.UUID(int=1), False, (1, 2, 3, NOBODY))
 METADATA = Metadata("", 0, {}, {"orders": TOPIC})
-PARTITIONS = [("orders", number) for number in range(4)]
+PARTITIONS = [Partition("orders", number) for number in range(4)]
 DIAL_SECONDS = 10.0
 
 

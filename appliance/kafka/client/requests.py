@@ -1,12 +1,19 @@
-"""Partitions grouped as requests go: by the broker that leads them."""
+"""Requests to all leaders at once, and many requests to one broker at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from kio.static.protocol import RequestPayload
 
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.grouping import grouped
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
+from appliance.kafka.protocol.older import exchange
+from appliance.kafka.protocol.wire import Response
+
+Key = TypeVar("Key")
 
 Ask = Callable[[Connection, list[Partition]], Awaitable[None]]
 """Asks one leader about the partitions that it leads."""
@@ -30,3 +37,12 @@ async def ask_leaders(
         failures[partition] = BrokerBusy(text, "LEADER_NOT_AVAILABLE")
     await asyncio.gather(*map(ask_one, led))
     return failures
+
+
+async def pipelined(
+    broker: Connection, requests: Iterable[tuple[Key, RequestPayload]], response_type: type[Response]
+) -> AsyncIterator[tuple[Key, Response]]:
+    """Send all requests, each drawn right before it is sent, and give each answer as it comes."""
+    asked = [(key, await broker.send(exchange(broker.offered, request, response_type))) for key, request in requests]
+    for key, answering in asked:
+        yield key, await answering

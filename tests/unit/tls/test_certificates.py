@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.values import Side
-from appliance.tls.certificate_files import read_credentials
-from appliance.tls.certificates import Credentials
+from appliance.tls.certificates import Credentials, read_credentials
 from appliance.tls.identity import Identity, tls_context
 from tests.support.authority import DAY, Authority, replace, write_files
 from tests.support.tunnel import LINK, tunnel_settings

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from appliance.doctor.destination_rights import Destination
+from appliance.doctor.destination_rights import RIGHTS, Destination
 from appliance.doctor.destination_side import STEPS
-from appliance.doctor.rights import RIGHTS
 from appliance.doctor.source_topics import SourceTopics
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import REGISTRY, Naming
