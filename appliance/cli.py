@@ -44,7 +44,7 @@ def _replicate_options(command: argparse.ArgumentParser) -> None:
 
 async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
-    from appliance.settings.bound import Bound
+    from appliance.settings.engine import Bound
     from appliance.spark.passed_conf import passed_conf, secrets_of
     from appliance.spark.tempdir import tempdir
 

@@ -30,7 +30,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.clusters import destination_cluster
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.settings.audit import AuditSettings
+from appliance.settings.monitoring import AuditSettings
 from appliance.settings.values import Settings
 from appliance.spark.session import Spark
 

@@ -23,7 +23,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.runtime.background import in_background
 from appliance.runtime.command import Command, with_settings
 from appliance.runtime.local_pages import page_at
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from appliance.settings.env_file import load, read_settings
 from appliance.settings.one_topic import with_one_topic
 from appliance.settings.role import Role

@@ -37,7 +37,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.problems import Problems
 from appliance.link.model.replicas import DiscoveredTopics, lanes_by_task, lanes_of
 from appliance.runtime.background import unless_stopped
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import Settings

@@ -18,7 +18,7 @@ from appliance.output import say
 from appliance.runtime.command import Command
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
-from appliance.settings.strength import new_secret
+from appliance.settings.secret import new_secret
 from appliance.settings.values import Route
 
 _FILE_MAX = 2**24

@@ -4,14 +4,13 @@ import enum
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from appliance.settings.logins import NO_OAUTH, ClientCertificate, OAuthSettings
+from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.parsers import choice, identifier, listed, matching, optional
 from appliance.settings.role import EVERY_ROLE, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
-from appliance.settings.variable import BothSides, Variable
+from appliance.settings.variable import REQUIRED, of_each_cluster
 
 _MSK_BROKER = re.compile(r".+\.kafka(-serverless)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?")
 
@@ -63,86 +62,32 @@ class ClusterSettings:
     """
 
     side: Side
-    cluster_id: Annotated[
-        str,
-        BothSides(
-            Variable(
-                "SOURCE_CLUSTER_ID",
-                "Short name of the source cluster; the link is called replicator-<SOURCE_CLUSTER_ID>.",
-                identifier,
-                default=None,
-                roles=EVERY_ROLE,
-            ),
-            Variable(
-                "DESTINATION_CLUSTER_ID",
-                "Short name of the destination cluster; it must differ from the source's.",
-                identifier,
-                default=None,
-                roles=EVERY_ROLE,
-            ),
-        ),
-    ]
-    bootstrap: Annotated[
-        tuple[Target, ...],
-        BothSides.of(
-            "BROKER_SERVERS",
-            "Bootstrap brokers of the {side} cluster: host:port, comma separated.",
-            listed(Target.parse),
-            default=None,
-            roles=EVERY_ROLE,
-        ),
-    ]
-    api_key: Annotated[
-        str,
-        BothSides.of("API_KEY", "The SASL user name at the {side} cluster, or the OAuth client id.", str, default=None),
-    ]
-    api_secret: Annotated[
-        Secret,
-        BothSides.of(
-            "API_SECRET",
-            "The SASL password of that user, or the secret of that client.",
-            Secret,
-            default=None,
-            confidential=True,
-        ),
-    ]
-    protocol: Annotated[
-        SecurityProtocol,
-        BothSides.of(
-            "SECURITY_PROTOCOL",
-            "Security of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
-            choice(SecurityProtocol),
-            "SASL_SSL",
-        ),
-    ]
-    mechanism: Annotated[
-        SaslMechanism,
-        BothSides.of(
-            "SASL_MECHANISM",
-            "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM.",
-            choice(SaslMechanism),
-            "PLAIN",
-        ),
-    ]
-    ca_file: Annotated[
-        Path | None,
-        BothSides.of(
-            "CA_FILE",
-            "PEM file of the authorities that sign the brokers' certificates; empty: the system's.",
-            optional(Path),
-        ),
-    ]
-
+    cluster_id: str = of_each_cluster("CLUSTER_ID", identifier, REQUIRED, EVERY_ROLE, EVERY_ROLE).purpose(
+        "Short name of the {side} cluster, unlike the other's; the link is called replicator-<SOURCE_CLUSTER_ID>."
+    )
+    bootstrap: tuple[Target, ...] = of_each_cluster(
+        "BROKER_SERVERS", listed(Target.parse), REQUIRED, EVERY_ROLE
+    ).purpose("Bootstrap brokers of the {side} cluster: host:port, comma separated.")
+    api_key: str = of_each_cluster("API_KEY", str, REQUIRED).purpose(
+        "The SASL user name at the {side} cluster, or the OAuth client id."
+    )
+    api_secret: Secret = of_each_cluster("API_SECRET", Secret, REQUIRED).purpose(
+        "The SASL password of that user, or the secret of that client."
+    )
+    protocol: SecurityProtocol = of_each_cluster("SECURITY_PROTOCOL", choice(SecurityProtocol), "SASL_SSL").purpose(
+        "Security of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
+    )
+    mechanism: SaslMechanism = of_each_cluster("SASL_MECHANISM", choice(SaslMechanism), "PLAIN").purpose(
+        "SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM."
+    )
+    ca_file: Path | None = of_each_cluster("CA_FILE", optional(Path)).purpose(
+        "PEM file of the authorities that sign the brokers' certificates; empty: the system's."
+    )
     certificate: ClientCertificate | None = None
-    oauth: OAuthSettings = NO_OAUTH
-    aws_region: Annotated[
-        str,
-        BothSides.of(
-            "AWS_REGION",
-            "AWS region of the cluster, for AWS_MSK_IAM; empty: the one in the brokers' names.",
-            matching("[a-z0-9-]*", "a region such as us-east-1"),
-        ),
-    ] = ""
+    oauth: OAuthSettings = OAuthSettings()
+    aws_region: str = of_each_cluster("AWS_REGION", matching("[a-z0-9-]*", "a region such as us-east-1")).purpose(
+        "AWS region of the cluster, for AWS_MSK_IAM; empty: the one in the brokers' names."
+    )
 
     @property
     def region(self) -> str:

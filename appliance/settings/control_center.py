@@ -1,9 +1,8 @@
 """The settings of the control center."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
 
 from appliance.settings.page_login import PageLoginSettings, page_login_faults
 from appliance.settings.parsers import listed, listening_target, matching, optional
@@ -11,19 +10,16 @@ from appliance.settings.pem_files import read_authorities, read_pair
 from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
-from appliance.settings.variable import Variable
+from appliance.settings.variable import variable
 
 PAGE_URL = r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})?/?"
 """The address of a control center, as a regular expression."""
 
-_T = TypeVar("_T")
+_domains = listed(matching(r"[A-Za-z0-9._-]+", "a domain name, such as kafka.example.com"))
+_url = matching(f"(?:{PAGE_URL})?", "http://host:port or https://host:port")
 
 _CERTIFICATE, _KEY = "CONSOLE_TLS_CERTIFICATE_FILE", "CONSOLE_TLS_KEY_FILE"
 _AUTHORITY = "CONSOLE_CLIENT_AUTHORITY_FILE"
-
-
-def _of(name: str, reason: str, parse: Callable[[str], _T], default: str = "") -> Variable[_T]:
-    return Variable(name, reason, parse, default, roles=Role.CONSOLE, confidential=parse is Secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,66 +32,34 @@ class ControlCenterSettings:
     the page has no TLS.
     """
 
-    listen: Annotated[
-        Target,
-        _of(
-            "CONTROL_CENTER_LISTEN",
-            "Address, host:port, of the control center's page. Port 0: a free one.",
-            listening_target,
-            "127.0.0.1:8082",
-        ),
-    ]
-    names: Annotated[
-        tuple[str, ...],
-        _of(
-            "CONTROL_CENTER_NAMES",
-            "Domain names by which browsers reach the page, for example through a proxy; comma separated.",
-            listed(matching(r"[A-Za-z0-9._-]+", "a domain name, such as kafka.example.com")),
-        ),
-    ]
-    token: Annotated[
-        Secret,
-        _of(
-            "CONSOLE_TOKEN",
-            "Secret with which the page also pauses, resumes, promotes and resets; empty: only who logs in does.",
-            Secret,
-        ),
-    ]
-    links: Annotated[
-        Path | None,
-        _of(
-            "CONTROL_CENTER_LINKS",
-            "Directory in which the control centers of a VM's links find each other; empty: each shows its own link.",
-            optional(Path),
-        ),
-    ]
-    url: Annotated[
-        str,
-        _of(
-            "CONTROL_CENTER_URL",
-            "Address, http://host:port, to which the VM's other control centers link; empty: as this one listens.",
-            matching(f"(?:{PAGE_URL})?", "http://host:port or https://host:port"),
-        ),
-    ]
-    certificate: Annotated[
-        Path | None,
-        _of(_CERTIFICATE, "PEM file of the page's certificate with its chain; empty: no TLS.", optional(Path)),
-    ]
-    key: Annotated[Path | None, _of(_KEY, "PEM file of that certificate's private key.", optional(Path))]
-    viewer_token: Annotated[
-        Secret,
-        _of(
-            "CONSOLE_VIEWER_TOKEN",
-            "Secret of those who only read the page, and its /metrics; empty, without logins: all who reach the page.",
-            Secret,
-        ),
-    ]
-    authority: Annotated[
-        Path | None,
-        _of(_AUTHORITY, "PEM file of the authority of clients that read without that secret.", optional(Path)),
-    ]
-
-    login: PageLoginSettings
+    listen: Target = variable("CONTROL_CENTER_LISTEN", listening_target, "127.0.0.1:8082", Role.CONSOLE).purpose(
+        "Address, host:port, of the control center's page. Port 0: a free one."
+    )
+    names: tuple[str, ...] = variable("CONTROL_CENTER_NAMES", _domains, roles=Role.CONSOLE).purpose(
+        "Domain names by which browsers reach the page, for example through a proxy; comma separated."
+    )
+    token: Secret = variable("CONSOLE_TOKEN", Secret, roles=Role.CONSOLE).purpose(
+        "Secret with which the page also pauses, resumes, promotes and resets; empty: only who logs in does."
+    )
+    links: Path | None = variable("CONTROL_CENTER_LINKS", optional(Path), roles=Role.CONSOLE).purpose(
+        "Directory in which the control centers of a VM's links find each other; empty: each shows its own link."
+    )
+    url: str = variable("CONTROL_CENTER_URL", _url, roles=Role.CONSOLE).purpose(
+        "Address, http://host:port, to which the VM's other control centers link; empty: as this one listens."
+    )
+    certificate: Path | None = variable(_CERTIFICATE, optional(Path), roles=Role.CONSOLE).purpose(
+        "PEM file of the page's certificate with its chain; empty: no TLS."
+    )
+    key: Path | None = variable(_KEY, optional(Path), roles=Role.CONSOLE).purpose(
+        "PEM file of that certificate's private key."
+    )
+    viewer_token: Secret = variable("CONSOLE_VIEWER_TOKEN", Secret, roles=Role.CONSOLE).purpose(
+        "Secret of those who only read the page, and its /metrics; empty, without logins: all who reach the page."
+    )
+    authority: Path | None = variable(_AUTHORITY, optional(Path), roles=Role.CONSOLE).purpose(
+        "PEM file of the authority of clients that read without that secret."
+    )
+    login: PageLoginSettings = PageLoginSettings()
 
     def url_at(self, listening: Target) -> str:
         """The address to which the other control centers' cards of this link lead, if it listens there."""

@@ -10,7 +10,7 @@ from appliance.settings.parsers import topic_name
 from appliance.settings.patterns import pattern_faults
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
-from appliance.settings.strength import new_secret, weakness
+from appliance.settings.secret import new_secret, weakness
 from appliance.settings.target import is_ip_literal
 from appliance.settings.transform import transform_faults
 from appliance.settings.values import (

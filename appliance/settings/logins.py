@@ -5,13 +5,10 @@ import shlex
 import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from appliance.settings.parsers import optional
+from appliance.settings.parsers import optional, together
 from appliance.settings.secret import Secret
-from appliance.settings.variable import BothSides
-
-_NO_PASSWORD = Secret("")
+from appliance.settings.variable import of_each_cluster
 
 _EXTENSION_NAME = re.compile("[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x20-\x7e]+")
@@ -46,59 +43,27 @@ def sasl_extensions(value: str) -> tuple[tuple[str, str], ...]:
 class ClientCertificate:
     """The certificate that we show to the brokers (mutual TLS), as PEM files."""
 
-    file: Annotated[
-        Path,
-        BothSides.of(
-            "SSL_CERTIFICATE_FILE",
-            "PEM file of our certificate, with its chain, that the {side} brokers ask for; empty: none.",
-            optional(Path),
-        ),
-    ]
-    key: Annotated[Path, BothSides.of("SSL_KEY_FILE", "PEM file of that certificate's private key.", optional(Path))]
-    password: Annotated[
-        Secret,
-        BothSides.of("SSL_KEY_PASSWORD", "Password of that key; empty: it has none.", Secret, confidential=True),
-    ] = _NO_PASSWORD
+    file: Path = of_each_cluster("SSL_CERTIFICATE_FILE", together(Path)).purpose(
+        "PEM file of our certificate, with its chain, that the {side} brokers ask for; empty: none."
+    )
+    key: Path = of_each_cluster("SSL_KEY_FILE", together(Path)).purpose("PEM file of that certificate's private key.")
+    password: Secret = of_each_cluster("SSL_KEY_PASSWORD", Secret).purpose("Password of that key; empty: it has none.")
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
     """The origin of the tokens of OAUTHBEARER: ``token_url`` or ``command``. ``ca_file`` None: the system's."""
 
-    token_url: Annotated[
-        str,
-        BothSides.of(
-            "OAUTH_TOKEN_URL",
-            "Token endpoint, https://..., that gives OAUTHBEARER's token for the API key and secret.",
-            https_url,
-        ),
-    ] = ""
-    scope: Annotated[str, BothSides.of("OAUTH_SCOPE", "Scope that is asked for there; empty: none.", str)] = ""
-    ca_file: Annotated[
-        Path | None,
-        BothSides.of(
-            "OAUTH_CA_FILE",
-            "PEM file of the authorities that sign the endpoint's certificate; empty: the system's.",
-            optional(Path),
-        ),
-    ] = None
-    command: Annotated[
-        tuple[str, ...],
-        BothSides.of(
-            "OAUTH_TOKEN_COMMAND",
-            "Program, with arguments, that prints OAUTHBEARER's token, in place of an endpoint; no shell runs it.",
-            command_line,
-        ),
-    ] = ()
-    extensions: Annotated[
-        tuple[tuple[str, str], ...],
-        BothSides.of(
-            "OAUTH_EXTENSIONS",
-            "SASL extensions to send with the token: name=value, comma separated; empty: none.",
-            sasl_extensions,
-        ),
-    ] = ()
-
-
-NO_OAUTH = OAuthSettings()
-"""The settings of a login without a token."""
+    token_url: str = of_each_cluster("OAUTH_TOKEN_URL", https_url).purpose(
+        "Token endpoint, https://..., that gives OAUTHBEARER's token for the API key and secret."
+    )
+    scope: str = of_each_cluster("OAUTH_SCOPE", str).purpose("Scope that is asked for there; empty: none.")
+    ca_file: Path | None = of_each_cluster("OAUTH_CA_FILE", optional(Path)).purpose(
+        "PEM file of the authorities that sign the endpoint's certificate; empty: the system's."
+    )
+    command: tuple[str, ...] = of_each_cluster("OAUTH_TOKEN_COMMAND", command_line).purpose(
+        "Program, with arguments, that prints OAUTHBEARER's token, in place of an endpoint; no shell runs it."
+    )
+    extensions: tuple[tuple[str, str], ...] = of_each_cluster("OAUTH_EXTENSIONS", sasl_extensions).purpose(
+        "SASL extensions to send with the token: name=value, comma separated; empty: none."
+    )

@@ -12,20 +12,20 @@ from appliance.settings.clusters import ClusterSettings
 from appliance.settings.parsers import listed, topic_name
 from appliance.settings.role import Side
 from appliance.settings.target import Target
-from appliance.settings.variable import Variable, declared_within
+from appliance.settings.variable import REQUIRED, Variable, declared_within
 
 _FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS"
 _TOPIC, _COPY = "KAFKA_CLUSTERS_SOURCE_TOPIC", "KAFKA_CLUSTERS_DESTINATION_TOPIC"
 
 ONE_TOPIC = {
     "SOURCE_BROKER_SERVERS": Variable(
-        _FROM, "The source's bootstrap brokers: host:port.", listed(Target.parse), default=None
+        _FROM, "The source's bootstrap brokers: host:port.", listed(Target.parse), REQUIRED
     ),
-    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", topic_name, default=None),
+    "REPLICA_TOPICS_SOURCE_REGEX": Variable(_TOPIC, "The topic to copy.", topic_name, REQUIRED),
     "DESTINATION_BROKER_SERVERS": Variable(
-        _TO, "The destination's bootstrap brokers: host:port.", listed(Target.parse), default=None
+        _TO, "The destination's bootstrap brokers: host:port.", listed(Target.parse), REQUIRED
     ),
-    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", topic_name, default=None),
+    "REPLICA_TOPICS_DEST_NAME": Variable(_COPY, "The name of its copy.", topic_name, REQUIRED),
 }
 """The four variables, each by the name of ours for which it stands."""
 
@@ -67,7 +67,7 @@ def with_one_topic(environment: Mapping[str, str]) -> tuple[Mapping[str, str], l
 def _fault(variable: Variable[object], ours: str, own: Mapping[str, str]) -> str:
     text, other = own.get(variable.name, ""), own.get(ours, "")
     if not (text or other):
-        return f"{variable.name}: missing: {variable.reason}"
+        return f"{variable.name}: missing: {variable.purpose}"
     if text and other not in ("", text):
         return f"{variable.name}={text}, {ours}={other}: expected one of them, not both"
     try:

@@ -1,33 +1,25 @@
 """Parse the environment into settings, or into a list of all faults."""
 
+import dataclasses
 import os.path
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from appliance.errors import SettingsError
 from appliance.output import printable
 from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
-from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.one_topic import with_one_topic
-from appliance.settings.page_login import PageLoginSettings
 from appliance.settings.parsers import utf8, without_login
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import AllowedTargets, Target, TargetPattern, is_ip_literal, is_itself
 from appliance.settings.values import (
-    AuditSettings,
     CertificateFiles,
     ClusterSettings,
-    ConsoleSettings,
-    ControlCenterSettings,
-    DnsSettings,
-    EngineSettings,
-    GroupSettings,
     KeyFiles,
-    LogSettings,
     SaslMechanism,
     SecretFile,
     SecurityProtocol,
@@ -35,10 +27,9 @@ from appliance.settings.values import (
     SshSettings,
     TopicNaming,
     TopicSettings,
-    TransformSettings,
     TunnelSettings,
 )
-from appliance.settings.variable import Variable, declared
+from appliance.settings.variable import Variable, declared, declared_within
 from appliance.settings.variables import BY_NAME, GONE
 
 _T = TypeVar("_T")
@@ -74,17 +65,21 @@ class _Reading:
         self.faults: list[str] = []
         self.files: list[SecretFile] = []
 
-    def build(self, kind: type[_T], side: Side | None = None, unwanted: Collection[str] = (), /, **given: object) -> _T:
-        """An instance of a dataclass: its ``given`` fields, and the values of the variables declared at the others.
+    def build(self, kind: type[_T], side: Side | None = None, unwanted: Collection[str] = (), /, **ready: Any) -> _T:
+        """An instance of a dataclass: the ``ready`` fields, and for the others the values of their variables.
 
-        ``side`` is the cluster's; the ``unwanted`` fields may be absent in every role.
+        A field that is a dataclass is built too. ``side`` is the cluster's; the ``unwanted`` fields may be absent in
+        every role.
         """
-        found = {
-            name: self.value(*variables, wanted=name not in unwanted)
-            for name, variables in declared(kind, side).items()
-            if variables and name not in given
-        }
-        return kind(**given, **found)
+        values = dict(ready)
+        for field in dataclasses.fields(cast("type[Any]", kind)):
+            if field.name in ready:
+                continue
+            if variables := declared(field, side):
+                values[field.name] = self.value(*variables, wanted=field.name not in unwanted)
+            elif dataclasses.is_dataclass(field.type):
+                values[field.name] = self.build(cast("type[Any]", field.type), side)
+        return kind(**values)
 
     def named(self, name: str, *, more: str = "") -> Any:
         """The value of the variable of that name, as ``value``; for fields that are made from several variables."""
@@ -93,14 +88,14 @@ class _Reading:
     def value(self, variable: Variable[_T], *, wanted: bool = True, more: str = "") -> _T:
         """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so.
 
-        ``more`` follows the reason where it is missing.
+        ``more`` follows the purpose where it is missing.
         """
         text = self._secret(variable) if variable.confidential else self._environment.get(variable.name, "").strip()
         if text is None:
             return variable.absent
         if not text:
             if variable.required and wanted and variable.roles & self.role:
-                self.faults.append(f"{variable.name}: missing: {variable.reason}{more}")
+                self.faults.append(f"{variable.name}: missing: {variable.purpose}{more}")
             return variable.absent
         try:
             utf8(text)
@@ -153,34 +148,26 @@ def _shown(variable: Variable[object], text: str) -> str:
 def _settings(reading: _Reading) -> Settings:
     source, destination = _cluster(reading, Side.SOURCE), _cluster(reading, Side.DESTINATION)
     patterns = reading.named("SOURCE_BROKER_PATTERN")
-    return reading.build(
+    settings = reading.build(
         Settings,
         replicator=f"replicator-{source.cluster_id}",
         source=source,
         broker_patterns=patterns,
         destination=destination,
         topics=_topics(reading),
-        transform=reading.build(TransformSettings),
-        groups=reading.build(GroupSettings),
         tunnel=_tunnel(reading, source, destination.cluster_id, patterns),
-        dns=reading.build(DnsSettings),
-        engine=reading.build(EngineSettings, monitoring=reading.build(MonitoringSettings)),
-        console=reading.build(ConsoleSettings),
-        control_center=reading.build(ControlCenterSettings, login=reading.build(PageLoginSettings)),
-        audit=reading.build(AuditSettings),
-        log=reading.build(LogSettings),
-        secret_files=tuple(reading.files),
     )
+    return dataclasses.replace(settings, secret_files=tuple(reading.files))
 
 
 def _cluster(reading: _Reading, side: Side) -> ClusterSettings:
     protocol: SecurityProtocol = reading.named(f"{side.upper()}_SECURITY_PROTOCOL")
     mechanism: SaslMechanism = reading.named(f"{side.upper()}_SASL_MECHANISM")
-    oauth = reading.build(OAuthSettings, side)
+    oauth, certificate = reading.build(OAuthSettings, side), _certificate(reading, side)
     by_key = not mechanism.by_token or (mechanism is SaslMechanism.OAUTHBEARER and not oauth.command)
     unwanted = () if protocol.authenticated and by_key else ("api_key", "api_secret")
-    given = {"protocol": protocol, "mechanism": mechanism, "certificate": _certificate(reading, side), "oauth": oauth}
-    return reading.build(ClusterSettings, side, unwanted, side=side, **given)
+    ready = {"protocol": protocol, "mechanism": mechanism, "certificate": certificate, "oauth": oauth}
+    return reading.build(ClusterSettings, side, unwanted, side=side, **ready)
 
 
 def _certificate(reading: _Reading, side: Side) -> ClientCertificate | None:
@@ -223,11 +210,11 @@ def _tunnel(
 def _certificate_files(reading: _Reading) -> CertificateFiles | None:
     """The three certificate files, or None; one or two of them are a fault."""
     files = reading.build(CertificateFiles)
-    given = (files.authority, files.certificate, files.key)
-    if any(given) and not all(given):
-        names = ", ".join(variable.name for (variable,) in declared(CertificateFiles).values())
+    paths = (files.authority, files.certificate, files.key)
+    if any(paths) and not all(paths):
+        names = ", ".join(variable.name for variable in declared_within(CertificateFiles))
         reading.faults.append(f"{names}: expected all three files, or none")
-    return files if all(given) else None
+    return files if all(paths) else None
 
 
 def _ssh(reading: _Reading) -> SshSettings | None:

@@ -8,7 +8,7 @@ import enum
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from appliance.settings.target import Target, is_ip_literal
 
@@ -17,6 +17,9 @@ TOPIC_NAME_MAX = 249
 
 _LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
 _IDENTIFIER_MAX = 100
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+"""A network of addresses of either kind."""
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
@@ -48,7 +51,7 @@ def topic_suffix(value: str) -> str:
     return value
 
 
-def regex(value: str) -> str:
+def regular_expression(value: str) -> str:
     """A regular expression in Python's grammar, which compiles it within limits."""
     try:
         re.compile(value)
@@ -65,7 +68,7 @@ def topics_regex(value: str) -> str:
     if "," in value and (parts := _split(value)) != [value]:
         wanted = "|".join(part.strip() for part in parts)
         raise ValueError(f"expected a regular expression: topics have no comma in their names; a list is {wanted}")
-    return regex(value)
+    return regular_expression(value)
 
 
 def regexes(value: str) -> str:
@@ -73,7 +76,7 @@ def regexes(value: str) -> str:
 
     MirrorMaker 2 lists topics and groups so.
     """
-    parts = [regex(part.strip()) for part in _split(value)]
+    parts = [regular_expression(part.strip()) for part in _split(value)]
     return "|".join(f"(?:{part})" for part in parts if part)
 
 
@@ -103,6 +106,11 @@ def optional(parse: Callable[[str], _T]) -> Callable[[str], _T | None]:
     return lambda value: parse(value) if value else None
 
 
+def together(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """A parser of one of several values that go together: where one is None, ``parse`` makes nothing of the others."""
+    return cast("Callable[[str], _T]", optional(parse))
+
+
 def listed(parse: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
     """A parser of comma-separated entries; the fault names the bad entry."""
 
@@ -118,7 +126,7 @@ def listed(parse: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
     return parse_list
 
 
-def _network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def _network(value: str) -> Network:
     try:
         return ipaddress.ip_network(value)
     except ValueError as error:

@@ -4,11 +4,10 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from appliance.settings.parsers import choice, optional
 from appliance.settings.secret import Secret
-from appliance.settings.variable import Variable
+from appliance.settings.variable import variable
 
 _SQL_MAX = 64 * 1024
 """Largest statement, in bytes."""
@@ -28,32 +27,15 @@ class TransformSettings:
     ``salt`` is the statement's column of that name.
     """
 
-    sql_file: Annotated[
-        Path | None,
-        Variable(
-            "REPLICA_TRANSFORM_SQL_FILE",
-            "File with a SELECT over the records, which are copied as it returns them; empty: as they are.",
-            optional(Path),
-        ),
-    ]
-    on_error: Annotated[
-        OnTransformError,
-        Variable(
-            "ON_TRANSFORM_ERROR",
-            "Reaction to a record that the SELECT fails on: stop its partition, or dead-letter (a topic of its own).",
-            choice(OnTransformError),
-            "stop",
-        ),
-    ]
-    salt: Annotated[
-        Secret,
-        Variable(
-            "REPLICA_TRANSFORM_SALT",
-            "Salt of hashes or key of ciphers, the column salt of the SELECT; better in a file of its own.",
-            Secret,
-            confidential=True,
-        ),
-    ]
+    sql_file: Path | None = variable("REPLICA_TRANSFORM_SQL_FILE", optional(Path)).purpose(
+        "File with a SELECT over the records, which are copied as it returns them; empty: as they are."
+    )
+    on_error: OnTransformError = variable("ON_TRANSFORM_ERROR", choice(OnTransformError), "stop").purpose(
+        "Reaction to a record that the SELECT fails on: stop its partition, or dead-letter (a topic of its own)."
+    )
+    salt: Secret = variable("REPLICA_TRANSFORM_SALT", Secret).purpose(
+        "Salt of hashes or key of ciphers, the column salt of the SELECT; better in a file of its own."
+    )
 
     @property
     def wanted(self) -> bool:

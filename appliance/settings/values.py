@@ -3,20 +3,19 @@
 import enum
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from appliance.settings.audit import AuditSettings
 from appliance.settings.clusters import ClusterSettings, SaslMechanism, SecurityProtocol
 from appliance.settings.control_center import ControlCenterSettings
-from appliance.settings.groups import GroupSettings
-from appliance.settings.parsers import choice, listed, matching, yes_or_no
-from appliance.settings.replication import ConsoleSettings, EngineSettings, OnGap, Start, TopicNaming, TopicSettings
-from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role, Side
+from appliance.settings.engine import EngineSettings, OnGap
+from appliance.settings.monitoring import AuditSettings, ConsoleSettings, LogFormat, LogSettings
+from appliance.settings.parsers import choice, listed, yes_or_no
+from appliance.settings.role import TUNNEL_ENDS, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
+from appliance.settings.topics import GroupSettings, Start, TopicNaming, TopicSettings
 from appliance.settings.transform import OnTransformError, TransformSettings
 from appliance.settings.tunnel import CertificateFiles, DnsSettings, KeyExchange, KeyFiles, SshSettings, TunnelSettings
-from appliance.settings.variable import Variable
+from appliance.settings.variable import of_side, variable
 
 __all__ = [
     "AuditSettings",
@@ -55,33 +54,6 @@ class Route(enum.StrEnum):
     DIRECT = "direct"
 
 
-class LogFormat(enum.StrEnum):
-    """The form of log lines: for people or for machines."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """The form of the log, and the lowest level that it shows."""
-
-    format: Annotated[
-        LogFormat,
-        Variable("LOG_FORMAT", "Format of the log lines: text or json.", choice(LogFormat), "text", roles=EVERY_ROLE),
-    ]
-    level: Annotated[
-        str,
-        Variable(
-            "LOG_LEVEL",
-            "Lowest log level: debug, info, warning or error.",
-            matching("debug|info|warning|error", "debug, info, warning or error"),
-            "info",
-            roles=EVERY_ROLE,
-        ),
-    ]
-
-
 @dataclass(frozen=True, slots=True)
 class SecretFile:
     """The file that a secret was read from: ``variable`` is the secret's, as ``SHARED_SECRET``."""
@@ -91,7 +63,7 @@ class SecretFile:
     content: Secret
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The values of setenv.sh, in the order of the template.
 
@@ -101,38 +73,20 @@ class Settings:
     """
 
     replicator: str
-    source: Annotated[ClusterSettings, Side.SOURCE]
-    broker_patterns: Annotated[
-        tuple[TargetPattern, ...],
-        Variable(
-            "SOURCE_BROKER_PATTERN",
-            "Names of further brokers: *.domain:port or *.domain:first-last, comma separated.",
-            listed(TargetPattern.parse),
-            roles=TUNNEL_ENDS | Role.REPLICATOR,
-        ),
-    ]
-    route: Annotated[
-        Route,
-        Variable(
-            "SOURCE_ROUTE",
-            "Route to the source brokers: tunnel, or direct if no tunnel is needed.",
-            choice(Route),
-            "tunnel",
-        ),
-    ]
-    destination: Annotated[ClusterSettings, Side.DESTINATION]
+    source: ClusterSettings = of_side(Side.SOURCE)
+    broker_patterns: tuple[TargetPattern, ...] = variable(
+        "SOURCE_BROKER_PATTERN", listed(TargetPattern.parse), roles=TUNNEL_ENDS | Role.REPLICATOR
+    ).purpose("Names of further brokers: *.domain:port or *.domain:first-last, comma separated.")
+    route: Route = variable("SOURCE_ROUTE", choice(Route), "tunnel").purpose(
+        "Route to the source brokers: tunnel, or direct if no tunnel is needed."
+    )
+    destination: ClusterSettings = of_side(Side.DESTINATION)
     topics: TopicSettings
     transform: TransformSettings
     groups: GroupSettings
-    mirror_formats: Annotated[
-        bool,
-        Variable(
-            "MM2_FORMATS",
-            "Write MirrorMaker 2's checkpoints and heartbeats, for programs that use its Java client: yes or no.",
-            yes_or_no,
-            "no",
-        ),
-    ]
+    mirror_formats: bool = variable("MM2_FORMATS", yes_or_no, "no").purpose(
+        "Write MirrorMaker 2's checkpoints and heartbeats, for programs that use its Java client: yes or no."
+    )
     tunnel: TunnelSettings
     dns: DnsSettings
     engine: EngineSettings

@@ -1,12 +1,11 @@
-"""The declaration of a variable of setenv.sh, which stands in the annotation of the field that holds its value.
+"""The declaration of a variable of setenv.sh, as the default of the field that holds its value.
 
 ::
 
-    lanes: Annotated[int, Variable("LANES", "Transactional ids ...", whole(0, 1000), "0")]
+    lanes: int = variable("LANES", whole(0, 1000), "0").purpose("Lanes (transactional ids ...) of a new link ...")
 
-Everything else follows from the declaration: the table of all variables, the template, what ``parse`` reads. A field
-that is made from several variables names them all; ``parse`` puts its value together. A field of ClusterSettings has a
-variable for each side.
+Everything else follows from the declaration: the table of all variables, the template, and the values that ``parse``
+reads. A field that is made of several variables names them all; ``parse`` puts its value together.
 """
 
 import dataclasses
@@ -14,29 +13,39 @@ import re
 import typing
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from appliance.settings.role import LOGIN, Role, Side
+from appliance.settings.secret import Secret
+
+REQUIRED = None
+"""The default of a variable that its roles cannot do without."""
 
 _MASK = "********"
+_VARIABLES = "variables"
 
+_T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Variable(Generic[_T_co]):
-    """One variable: its reason, the parser from its text to its value, and the roles that read it.
+    """One variable: its purpose, the parser from its text to its value, and the roles that read it.
 
-    ``default`` None means required, in the roles that it names. The value of a ``confidential`` variable is never
-    shown, and may be in a file.
+    ``side`` is the cluster that it is about, None if it is about neither or both.
     """
 
     name: str
-    reason: str
+    purpose: str
     parse: Callable[[str], _T_co]
     default: str | None = ""
     roles: Role = Role.REPLICATOR
-    confidential: bool = False
+    side: Side | None = None
+
+    @property
+    def confidential(self) -> bool:
+        """True if the value is a secret: it is never shown, and may be in a file."""
+        return self.parse is Secret
 
     def shown(self, text: str) -> str:
         """Its text in views and faults: without a secret, a login and a query of a URL, and a command's arguments."""
@@ -54,7 +63,7 @@ class Variable(Generic[_T_co]):
     @property
     def required(self) -> bool:
         """True if the roles that it names cannot do without."""
-        return self.default is None
+        return self.default is REQUIRED
 
     @property
     def absent(self) -> _T_co:
@@ -62,61 +71,61 @@ class Variable(Generic[_T_co]):
         return self.parse(self.default or "")
 
 
-@dataclass(frozen=True, slots=True)
-class BothSides:
-    """The declarations of a field that both clusters have."""
+class _Declaration(Generic[_T]):
+    """The variables of one field, before their purpose is given."""
 
-    source: Variable[object]
-    destination: Variable[object]
+    def __init__(self, *variables: Variable[_T]) -> None:
+        self._variables = variables
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        reason: str,
-        parse: Callable[[str], object],
-        default: str | None = "",
-        *,
-        roles: Role = LOGIN,
-        confidential: bool = False,
-    ) -> "BothSides":
-        """The two variables of that ``name``; ``{side}`` may be in the reason.
-
-        ``roles`` read the source's; only the replicator logs in to the destination.
-        """
-        readers = {Side.SOURCE: roles, Side.DESTINATION: Role.REPLICATOR}
-        source, destination = (
-            Variable(f"{side.upper()}_{name}", reason.format(side=side), parse, default, read, confidential)
-            for side, read in readers.items()
+    def purpose(self, text: str) -> _T:
+        """The field, with the value where nothing is set as its default; ``{side}`` in the text is the cluster's."""
+        variables = tuple(
+            dataclasses.replace(each, purpose=text.replace("{side}", each.side or "")) for each in self._variables
         )
-        return cls(source, destination)
+        default: Any = dataclasses.MISSING if variables[0].required else variables[0].absent
+        return cast("_T", dataclasses.field(default=default, metadata={_VARIABLES: variables}))
 
 
-def declared(kind: type, side: Side | None = None) -> dict[str, tuple[Variable[object], ...]]:
-    """The variables declared at each field of a dataclass; of a cluster's those of ``side``."""
-    return {
-        name: tuple(_variables(hint, side)) for name, hint in typing.get_type_hints(kind, include_extras=True).items()
-    }
+def variable(
+    name: str, parse: Callable[[str], _T], default: str | None = "", roles: Role = Role.REPLICATOR
+) -> _Declaration[_T]:
+    """Declare a field that holds the value of one variable."""
+    return _Declaration(Variable(name, "", parse, default, roles))
 
 
-def declared_within(kind: type, side: Side | None = None) -> Iterator[Variable[object]]:
+def of_each_cluster(
+    name: str,
+    parse: Callable[[str], _T],
+    default: str | None = "",
+    roles: Role = LOGIN,
+    roles_at_destination: Role = Role.REPLICATOR,
+) -> _Declaration[_T]:
+    """Declare a field of a cluster's settings: a variable for each side, SOURCE_ or DESTINATION_ and ``name``."""
+    readers = {Side.SOURCE: roles, Side.DESTINATION: roles_at_destination}
+    return _Declaration(
+        *(Variable(f"{side.upper()}_{name}", "", parse, default, reader, side) for side, reader in readers.items())
+    )
+
+
+def made_of(*fields: Any) -> Any:
+    """A field whose value ``parse`` puts together from the variables of these fields."""
+    return dataclasses.field(metadata={_VARIABLES: tuple(each for field in fields for each in declared(field))})
+
+
+def of_side(side: Side) -> Any:
+    """A field that holds the settings of one cluster."""
+    return dataclasses.field(metadata={"side": side})
+
+
+def declared(field: "dataclasses.Field[Any]", side: Side | None = None) -> tuple[Variable[object], ...]:
+    """The variables declared at a field; of a cluster's those of ``side``."""
+    return tuple(each for each in field.metadata.get(_VARIABLES, ()) if each.side in (None, side))
+
+
+def declared_within(kind: type[Any], side: Side | None = None) -> Iterator[Variable[object]]:
     """The variables of a dataclass and of the dataclasses in its fields, in the order of the fields."""
-    for hint in typing.get_type_hints(kind, include_extras=True).values():
-        yield from _variables(hint, side)
-        parts = typing.get_args(hint) or (hint,)
-        own_side = next((part for part in _metadata(hint) if isinstance(part, Side)), side)
-        for part in parts:
+    for field in dataclasses.fields(kind):
+        yield from declared(field, side)
+        for part in typing.get_args(field.type) or (field.type,):
             if isinstance(part, type) and dataclasses.is_dataclass(part):
-                yield from declared_within(part, own_side)
-
-
-def _variables(hint: object, side: Side | None) -> Iterator[Variable[object]]:
-    for part in _metadata(hint):
-        if isinstance(part, Variable):
-            yield part
-        elif isinstance(part, BothSides):
-            yield part.source if side is Side.SOURCE else part.destination
-
-
-def _metadata(hint: object) -> tuple[object, ...]:
-    return getattr(hint, "__metadata__", ())
+                yield from declared_within(part, field.metadata.get("side", side))

@@ -18,7 +18,7 @@ from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page, json_page
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from appliance.settings.values import Settings
 from appliance.status.model.document import document, health, is_fresh
 from appliance.status.model.metrics import exposition

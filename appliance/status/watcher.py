@@ -13,7 +13,7 @@ from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import Fault
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector
 from appliance.status.model.compose import compose

@@ -1,7 +1,7 @@
 """Write rendered files: atomically, and only if they differ.
 
 A container's settings file is overwritten in place: the container has mounted this very file, and reads parts of it
-again while it runs (``appliance.settings.bound``).
+again while it runs (``appliance.settings.engine``).
 """
 
 import os

@@ -11,7 +11,7 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.clock import SOURCE, now_ms
 from appliance.engine.problem_log import ProblemLog
 from appliance.groups.model.newest_groups import NewestGroups
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running
 from appliance.status.service import Pages, _watch

@@ -87,4 +87,4 @@ def _entries(variables: Mapping[str, str], missing: Collection[str]) -> Iterator
     for variable in TABLE:
         if variable.name in variables or variable.name in missing:
             fill_in = "" if variables.get(variable.name) else " Fill it in."
-            yield f"\n# {variable.reason}{fill_in}\n{assignment(variable.name, variables.get(variable.name, ''))}"
+            yield f"\n# {variable.purpose}{fill_in}\n{assignment(variable.name, variables.get(variable.name, ''))}"

@@ -22,7 +22,7 @@ from appliance.kafka.client.interface import Connection
 from appliance.kafka.client.share_offsets import alter_starts
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.translation import Translation, TranslationState
-from appliance.settings.groups import GroupSettings
+from appliance.settings.topics import GroupSettings
 from appliance.settings.values import Side
 from tests.support.engine import Pair, as_it_is, cluster_settings
 from tests.support.groups import (

@@ -28,7 +28,7 @@ from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import DiscoveredTopics, Replica
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from tests.support.engine import ENGINE

@@ -31,11 +31,11 @@ def test_a_suffix_leaves_room_for_a_dot_and_one_character() -> None:
 )
 def test_a_regex_that_does_not_compile_is_refused_with_the_place(pattern: str, where: str) -> None:
     with pytest.raises(ValueError, match=where):
-        parsers.regex(pattern)
+        parsers.regular_expression(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 5000 + ")" * 5000])
-@pytest.mark.parametrize("parse", [parsers.regex, parsers.topics_regex, parsers.regexes])
+@pytest.mark.parametrize("parse", [parsers.regular_expression, parsers.topics_regex, parsers.regexes])
 def test_case_1031_a_regex_beyond_pythons_limits_is_refused(parse: Callable[[str], str], pattern: str) -> None:
     with pytest.raises(ValueError, match=r"^expected a regular expression with smaller"):
         parse(pattern)

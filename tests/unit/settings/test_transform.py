@@ -7,7 +7,7 @@ import pytest
 from appliance.errors import SettingsError
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
-from appliance.settings.strength import new_secret
+from appliance.settings.secret import new_secret
 from appliance.settings.values import Settings
 from appliance.sql.model.statement import Statement
 from tests.support.settings import REQUIRED

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.settings.bound import Bound
+from appliance.settings.engine import Bound
 from tests.support.virtual_time import run
 
 BROKEN = SettingsError(["line 3: expected export NAME='value'"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.settings.strength import new_secret, weakness
+from appliance.settings.secret import new_secret, weakness
 from tests.support.settings import SECRET
 
 
@@ -88,5 +88,5 @@ def test_a_long_secret_is_judged_by_a_part_of_it(length: int) -> None:
 
 
 def test_the_estimator_is_loaded_only_where_a_secret_is_judged() -> None:
-    code = "import sys, appliance.cli, appliance.settings.strength; sys.exit('zxcvbn' in sys.modules)"
+    code = "import sys, appliance.cli, appliance.settings.secret; sys.exit('zxcvbn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

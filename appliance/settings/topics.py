@@ -1,0 +1,144 @@
+"""The settings of the topics that are copied, and of the groups whose offsets follow."""
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from appliance.settings.parsers import (
+    choice,
+    matching,
+    regexes,
+    regular_expression,
+    replication_factor,
+    seconds,
+    topic_name,
+    topic_suffix,
+    topics_regex,
+    yes_or_no,
+)
+from appliance.settings.variable import REQUIRED, variable
+
+_BOUND_TO_A_CLUSTER = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+)
+"""Settings of topics that mean nothing in another cluster, as MirrorMaker 2 has it."""
+
+_OF_OTHER_PROGRAMS = ("__.*", r".*[-.]internal", r".*\.replica", r".*\.checkpoints\..*", "heartbeats")
+"""Topics of Kafka, MirrorMaker 2, Kafka Connect, and of their kind: MirrorMaker 2 leaves them out too."""
+
+_GROUPS_OF_TOOLS = "console-consumer-.*,connect-.*,__.*"
+
+_separator = matching(r"[._-]{1,10}", "at most 10 of the characters . _ -")
+
+
+class Start(enum.StrEnum):
+    """The place where the copy of a partition begins when the link is new."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class TopicNaming(enum.StrEnum):
+    """The way in which a copy gets its name."""
+
+    SUFFIX = "suffix"
+    GLOBAL = "global"
+    PREFIX = "prefix"
+    EXACT = "exact"
+    IDENTICAL = "identical"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """The topics that are copied, and the names and properties of their copies."""
+
+    regex: str = variable("REPLICA_TOPICS_SOURCE_REGEX", topics_regex, REQUIRED).purpose(
+        "Topics to copy: a regular expression that matches the whole name."
+    )
+    suffix: str = variable("REPLICA_TOPICS_DEST_SUFFIX", topic_suffix, REQUIRED).purpose(
+        "Suffix of a copy's name: copy makes topic.copy of topic."
+    )
+    naming: TopicNaming = variable("REPLICA_TOPICS_NAMING", choice(TopicNaming), "suffix").purpose(
+        "Kind of a copy's name: suffix, prefix, global, exact or identical (docs/names.md)."
+    )
+    name: str = variable("REPLICA_TOPICS_DEST_NAME", topic_name).purpose(
+        "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name."
+    )
+    separator: str = variable("REPLICA_TOPICS_SEPARATOR", _separator, ".").purpose(
+        "Characters between a topic's name and the suffix or prefix."
+    )
+    exclude_regex: str = variable("REPLICA_TOPICS_EXCLUDE_REGEX", regular_expression).purpose(
+        "Matching topics that are not copied: a regular expression for the whole name; empty: none."
+    )
+    fan_in: bool = variable("REPLICA_FAN_IN", yes_or_no, "no").purpose(
+        "Several links write the same copies on purpose: yes or no; all of them must say so."
+    )
+    one_writer: bool = variable("REPLICA_ONE_WRITER_PER_KEY", yes_or_no, "no").purpose(
+        "Copy compacted topics to shared copies, since each key is written in one cluster only: yes or no."
+    )
+    internal_regex: str = variable("REPLICA_TOPICS_INTERNAL_REGEX", regexes, ",".join(_OF_OTHER_PROGRAMS)).purpose(
+        "Topics in which other programs keep their state, not copied either: regular expressions; (?!): none."
+    )
+    start: Start = variable("REPLICA_TOPICS_START", choice(Start), "earliest").purpose(
+        "Start of a partition's copy when the link is new: earliest or latest."
+    )
+    replication_factor: int = variable("REPLICATION_FACTOR", replication_factor, "-1").purpose(
+        "Replication factor of new topics at the destination; -1: its brokers' default."
+    )
+    follows_configs: bool = variable("CONFIGS_SYNC", yes_or_no, "yes").purpose(
+        "Set on a copy what is set on its source topic, whenever that changes: yes, or no for new copies only."
+    )
+    configs_exclude_regex: str = variable("CONFIGS_EXCLUDE_REGEX", regexes, ",".join(_BOUND_TO_A_CLUSTER)).purpose(
+        "Settings of topics that copies do not get: regular expressions for whole names, comma separated."
+    )
+    follows_acls: bool = variable("ACLS_SYNC", yes_or_no, "no").purpose(
+        "Let the readers of a source topic read its copy, as the source's ACLs change: yes or no."
+    )
+
+    @property
+    def shared(self) -> bool:
+        """True if others than this link may write to its copies."""
+        return self.fan_in or self.naming is TopicNaming.IDENTICAL
+
+    @property
+    def syncs_configs(self) -> bool:
+        """True if copies get what changes at their sources; shared ones would be changed by each link in turn."""
+        return self.follows_configs and not self.shared
+
+    def configs_to_follow(self, set_at_source: Mapping[str, str]) -> dict[str, str]:
+        """Those of a source topic's settings that its copy gets."""
+        excluded = re.compile(self.configs_exclude_regex or "(?!)")
+        return {key: value for key, value in set_at_source.items() if not excluded.fullmatch(key)}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """The groups whose offsets are translated and committed at the destination; times in seconds.
+
+    ``regex`` and ``exclude_regex`` match whole names; "" matches no group.
+    """
+
+    regex: str = variable("REPLICA_GROUPS_REGEX", regexes).purpose(
+        "Groups whose offsets follow: regular expressions for whole names, comma separated; empty: none."
+    )
+    exclude_regex: str = variable("REPLICA_GROUPS_EXCLUDE_REGEX", regexes, _GROUPS_OF_TOOLS).purpose(
+        "Groups to leave out, though they match: regular expressions, comma separated."
+    )
+    sync_seconds: float = variable("GROUPS_SYNC_SECONDS", seconds(0.1, 3600), "5").purpose(
+        "Time between two looks at the offsets of groups."
+    )
+
+    @property
+    def wanted(self) -> bool:
+        """True when any group is to follow."""
+        return bool(self.regex)
+
+    def takes(self, group: str) -> bool:
+        """True when the offsets of a group of that name are to follow."""
+        return bool(
+            self.regex and re.fullmatch(self.regex, group) and not re.fullmatch(self.exclude_regex or "(?!)", group)
+        )
