@@ -92,8 +92,8 @@ class ClusterSettings:
     @property
     def region(self) -> str:
         """The AWS region of the cluster; empty where neither the settings nor the brokers' names have one."""
-        named = (_MSK_BROKER.fullmatch(target.host) for target in self.bootstrap)
-        return self.aws_region or next((found["region"] for found in named if found), "")
+        brokers = (_MSK_BROKER.fullmatch(target.host) for target in self.bootstrap)
+        return self.aws_region or next((broker["region"] for broker in brokers if broker), "")
 
     @property
     def login(self) -> str:

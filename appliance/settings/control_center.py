@@ -73,8 +73,8 @@ class ControlCenterSettings:
     @property
     def files(self) -> dict[str, Path]:
         """The files of TLS, by their variables; empty without TLS."""
-        named = {_CERTIFICATE: self.certificate, _KEY: self.key, _AUTHORITY: self.authority}
-        return {name: file for name, file in named.items() if file}
+        files = {_CERTIFICATE: self.certificate, _KEY: self.key, _AUTHORITY: self.authority}
+        return {name: file for name, file in files.items() if file}
 
     def read_files(self) -> tuple[bytes, bytes]:
         """The certificate with its key, and the authority if there is one, in PEM.

@@ -96,11 +96,11 @@ class Bound:
     """
 
     def __init__(self, bytes_per_second: int, read: Callable[[], int]) -> None:
-        """``read`` gives what the settings say now, or raises SettingsError."""
+        """``read`` returns the value in the settings, or raises SettingsError."""
         self.bytes_per_second = bytes_per_second
         self._read = read
-        self._seen = bytes_per_second
-        self._logged = ""
+        self._last_value = bytes_per_second
+        self._last_fault = ""
 
     async def follow(self, seconds: float, changed: Callable[[int], None]) -> None:
         """Read the settings every ``seconds``, until cancelled."""
@@ -111,17 +111,17 @@ class Bound:
                 changed(self.bytes_per_second)
 
     def read_again(self) -> bool:
-        """Read once; True if another bound holds now. Unreadable settings change nothing, and are logged once."""
+        """Read once; True if the bound changes. Unreadable settings change nothing, and are logged once."""
         try:
-            read = self._read()
+            value = self._read()
         except SettingsError as error:
-            if str(error) != self._logged:
+            if str(error) != self._last_fault:
                 log.warning(f"the settings cannot be read again, the bound stays: {error}")
-            self._logged = str(error)
+            self._last_fault = str(error)
             return False
-        self._logged = ""
-        seen, self._seen = self._seen, read
-        if read != seen or read == self.bytes_per_second:
+        self._last_fault = ""
+        last, self._last_value = self._last_value, value
+        if value != last or value == self.bytes_per_second:
             return False
-        self.bytes_per_second = read
+        self.bytes_per_second = value
         return True

@@ -1,6 +1,5 @@
 """The file setenv.sh: lines that a shell and this module read alike, in the grammar of ``shell_lines``."""
 
-import difflib
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -13,9 +12,8 @@ from appliance.settings.private_files import is_open_to_group, is_open_to_others
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings
-from appliance.settings.variables import GONE, NAMES, TABLE
+from appliance.settings.variables import TABLE, name_fault
 
-_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_", "CONTROL_CENTER_")
 _IN_FILES = {variable.name for variable in TABLE if variable.confidential}
 _REQUIRED = (*(name for variable in TABLE if variable.required for name in variable.names), *ONE_TOPIC_NAMES)
 _USUAL = Path("setenv.sh")
@@ -106,9 +104,9 @@ def _merged(environment: Mapping[str, str], process: Mapping[str, str]) -> dict[
     """Drop the file's variables that the environment sets under either of their names."""
     merged = dict(environment)
     for names in (*(variable.names for variable in TABLE), *((name,) for name in ONE_TOPIC_NAMES)):
-        given = {name: process[name] for name in names if name in process}
-        if given:
-            merged = {name: text for name, text in merged.items() if name not in names} | given
+        overriding = {name: process[name] for name in names if name in process}
+        if overriding:
+            merged = {name: text for name, text in merged.items() if name not in names} | overriding
     return merged
 
 
@@ -119,7 +117,7 @@ def _values(lines: Sequence[Line]) -> dict[str, str]:
 def _line_faults(lines: Sequence[Line]) -> list[str]:
     windows = [line for line in lines if line.fault == ENDS_AS_ON_WINDOWS]
     lines = [line for line in lines if line not in windows[1:]]
-    faults = ((line.number, _cure(line) or _name_fault(line.name)) for line in lines)
+    faults = ((line.number, _cure(line) or name_fault(line.name)) for line in lines)
     return [f"line {number}: {fault}" for number, fault in faults if fault]
 
 
@@ -127,13 +125,3 @@ def _cure(line: Line) -> str:
     if line.expands and line.name in _IN_FILES:
         return f"{line.fault}; what a command would print: {line.name}_FILE=/path of a file that holds it"
     return line.fault
-
-
-def _name_fault(name: str | None) -> str | None:
-    if name is None or name in NAMES or name in GONE:
-        return None
-    nearest = difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.8)
-    if not nearest and not name.upper().startswith(_OUR_PREFIXES):
-        return None
-    nearest = nearest or difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.0)
-    return f"{name}: no such variable: did you mean {nearest[0]}?"

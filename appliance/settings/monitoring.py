@@ -4,18 +4,22 @@ import enum
 import re
 from dataclasses import dataclass
 
-from appliance.settings.parsers import audit_path, choice, listening_target, matching, seconds, whole, yes_or_no
+from appliance.settings.parsers import choice, listening_target, matching, seconds, whole, yes_or_no
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.target import Target
 from appliance.settings.variable import variable
 
+_folder = matching(
+    r"(?s)((/|[a-z][a-z0-9+.-]*://?\S).*)?", "an absolute path, or a URL that Hadoop knows, such as s3a://bucket/folder"
+)
 _level = matching("debug|info|warning|error", "debug, info, warning or error")
 
 
-def _folder(value: str) -> str:
-    if value and not re.match(r"/|[a-z][a-z0-9+.-]*://?\S", value):
-        raise ValueError("expected an absolute path, or a URL that Hadoop knows, such as s3a://bucket/folder")
-    return value
+def _audit_path(value: str) -> str:
+    """An absolute path, or the URL of a folder in an object store; empty for none."""
+    if not re.fullmatch(r"(/[^\x00-\x1f*?\[\]{}\\]*|(s3a|gs)://[^\s?#*\[\]{}\\]+)?", value):
+        raise ValueError("expected an absolute path of a folder, or a URL such as s3a://bucket/folder")
+    return value.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class ConsoleSettings:
 class AuditSettings:
     """The place of the audit table, and its rows; with an empty ``path`` there is none. Times in seconds."""
 
-    path: str = variable("AUDIT_PATH", audit_path).purpose(
+    path: str = variable("AUDIT_PATH", _audit_path).purpose(
         "Folder of the audit table (docs/audit.md): an absolute path, or s3a://... or gs://...; empty: none."
     )
     row_seconds: float = variable("AUDIT_ROW_SECONDS", seconds(0, 3600), "10").purpose(

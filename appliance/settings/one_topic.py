@@ -9,9 +9,10 @@ import re
 from collections.abc import Mapping
 
 from appliance.settings.clusters import ClusterSettings
-from appliance.settings.parsers import listed, topic_name
+from appliance.settings.parsers import listed
 from appliance.settings.role import Side
 from appliance.settings.target import Target
+from appliance.settings.topic_names import topic_name
 from appliance.settings.variable import REQUIRED, Variable, declared_within
 
 _FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS"
@@ -50,18 +51,18 @@ def with_one_topic(environment: Mapping[str, str]) -> tuple[Mapping[str, str], l
     own = {name: text.strip() for name, text in environment.items() if text.strip()}
     if not any(name in own for name in ONE_TOPIC_NAMES):
         return environment, []
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     faults = []
     for ours, variable in ONE_TOPIC.items():
-        found[ours] = own.get(variable.name) or own.get(ours, "")
-        if fault := _fault(variable, ours, own) or _fault_of_copy(ours, found):
+        texts[ours] = own.get(variable.name) or own.get(ours, "")
+        if fault := _fault(variable, ours, own) or _fault_of_copy(ours, texts):
             faults.append(fault)
-            found[ours] = _VALID[variable.name]
+            texts[ours] = _VALID[variable.name]
     naming = own.get("REPLICA_TOPICS_NAMING", "exact")
     if naming.lower() != "exact":
         faults.append(f"REPLICA_TOPICS_NAMING={naming}: expected exact, or nothing, with {_COPY}")
-    further = {name: text for name, text in _of_such_a_link(found, own).items() if name not in own}
-    return {**environment, **further, **found}, faults
+    further = {name: text for name, text in _of_such_a_link(texts, own).items() if name not in own}
+    return {**environment, **further, **texts}, faults
 
 
 def _fault(variable: Variable[object], ours: str, own: Mapping[str, str]) -> str:
@@ -77,22 +78,22 @@ def _fault(variable: Variable[object], ours: str, own: Mapping[str, str]) -> str
     return ""
 
 
-def _fault_of_copy(ours: str, found: Mapping[str, str]) -> str:
+def _fault_of_copy(ours: str, texts: Mapping[str, str]) -> str:
     """The fault of a topic that would be copied onto itself; the copy's name is looked at last."""
-    if ours != "REPLICA_TOPICS_DEST_NAME" or found[ours] != found["REPLICA_TOPICS_SOURCE_REGEX"]:
+    if ours != "REPLICA_TOPICS_DEST_NAME" or texts[ours] != texts["REPLICA_TOPICS_SOURCE_REGEX"]:
         return ""
-    if _first(found["SOURCE_BROKER_SERVERS"]) != _first(found["DESTINATION_BROKER_SERVERS"]):
+    if _first(texts["SOURCE_BROKER_SERVERS"]) != _first(texts["DESTINATION_BROKER_SERVERS"]):
         return ""
-    return f"{_COPY}={found[ours]}: expected another topic than {_TOPIC} in the same cluster"
+    return f"{_COPY}={texts[ours]}: expected another topic than {_TOPIC} in the same cluster"
 
 
-def _of_such_a_link(found: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def _of_such_a_link(texts: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The other variables of a link of one topic; a topic that is named is copied whatever it is called."""
-    topic, copy = found["REPLICA_TOPICS_SOURCE_REGEX"], found["REPLICA_TOPICS_DEST_NAME"]
+    topic, copy = texts["REPLICA_TOPICS_SOURCE_REGEX"], texts["REPLICA_TOPICS_DEST_NAME"]
     return {
-        "SOURCE_CLUSTER_ID": cluster_name(found["SOURCE_BROKER_SERVERS"], topic, copy),
+        "SOURCE_CLUSTER_ID": cluster_name(texts["SOURCE_BROKER_SERVERS"], topic, copy),
         "SOURCE_ROUTE": "direct",
-        "DESTINATION_CLUSTER_ID": cluster_name(found["DESTINATION_BROKER_SERVERS"], copy, topic),
+        "DESTINATION_CLUSTER_ID": cluster_name(texts["DESTINATION_BROKER_SERVERS"], copy, topic),
         "REPLICA_TOPICS_NAMING": "exact",
         "REPLICA_TOPICS_INTERNAL_REGEX": "(?!)",
         "TASKS": "2",
@@ -127,7 +128,7 @@ def _protocol(side: Side, own: Mapping[str, str]) -> str:
     Only our own names count: Kubernetes sets SOURCE_API_PORT for a service ``source-api``.
     """
     names = {name for variable in declared_within(ClusterSettings, side) for name in variable.names}
-    given = {name.removeprefix(f"{side.upper()}_") for name in names & own.keys()}
-    if any(name.startswith(_LOGIN) for name in given):
+    names_set = {name.removeprefix(f"{side.upper()}_") for name in names & own.keys()}
+    if any(name.startswith(_LOGIN) for name in names_set):
         return ""
-    return "SSL" if any(name.startswith(_TLS) for name in given) else "PLAINTEXT"
+    return "SSL" if any(name.startswith(_TLS) for name in names_set) else "PLAINTEXT"

@@ -30,7 +30,7 @@ from appliance.settings.values import (
     TunnelSettings,
 )
 from appliance.settings.variable import Variable, declared, declared_within
-from appliance.settings.variables import BY_NAME, GONE
+from appliance.settings.variables import BY_NAME, removed_faults
 
 _T = TypeVar("_T")
 
@@ -46,14 +46,10 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     environment, faults = with_one_topic(environment)
     reading = _Reading(environment, role)
     settings = _settings(reading)
-    faults += _gone(environment) + reading.faults + cross_check(settings, role)
+    faults += removed_faults(environment) + reading.faults + cross_check(settings, role)
     if faults:
         raise SettingsError(list(map(printable, faults)))
     return settings
-
-
-def _gone(environment: Mapping[str, str]) -> list[str]:
-    return [f"{name}: gone: {instead}" for name, instead in GONE.items() if environment.get(name, "").strip()]
 
 
 class _Reading:

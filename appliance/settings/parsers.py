@@ -12,11 +12,7 @@ from typing import TypeVar, cast
 
 from appliance.settings.target import Target, is_ip_literal
 
-TOPIC_NAME_MAX = 249
-"""Characters in the name of a Kafka topic, at most."""
-
 _LOOPBACK = ipaddress.IPv4Network("127.0.0.0/8")
-_IDENTIFIER_MAX = 100
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 """A network of addresses of either kind."""
@@ -25,80 +21,31 @@ _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=enum.StrEnum)
 
 
-def identifier(value: str) -> str:
-    """The name of a cluster, which becomes part of the names of topics and of transactional ids."""
-    if not re.fullmatch(r"[a-zA-Z0-9._-]*", value) or len(value) > _IDENTIFIER_MAX:
-        raise ValueError(f"expected at most {_IDENTIFIER_MAX} of the characters a-z A-Z 0-9 . _ -")
-    return value
+def matching(pattern: str, expected: str) -> Callable[[str], str]:
+    """A parser of texts that match ``pattern`` as a whole."""
+
+    def parse_matching(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"expected {expected}")
+        return value
+
+    return parse_matching
 
 
-def topic_name(value: str) -> str:
-    """A topic's name; may be empty.
-
-    Names that begin with two underscores are Kafka's own, as some clients treat them.
-    """
-    if value and not re.fullmatch(rf"(?!__|\.{{1,2}}$)[a-zA-Z0-9._-]{{1,{TOPIC_NAME_MAX}}}", value):
-        raise ValueError(f"expected a topic's name: 1 to {TOPIC_NAME_MAX} of the characters a-z A-Z 0-9 . _ -")
-    return value
+identifier = matching("[a-zA-Z0-9._-]{0,100}", "at most 100 of the characters a-z A-Z 0-9 . _ -")
+"""The name of a cluster, which becomes part of the names of topics and of transactional ids."""
 
 
-def topic_suffix(value: str) -> str:
-    """The end of a copy's name: legal in a topic's name, with room for a dot and at least one character before it."""
-    if not re.fullmatch(r"[a-zA-Z0-9._-]*", value):
-        raise ValueError("expected only characters that are legal in a topic name: a-z A-Z 0-9 . _ -")
-    if len(value) > TOPIC_NAME_MAX - 2:
-        raise ValueError(f"expected at most {TOPIC_NAME_MAX - 2} characters: a topic name has {TOPIC_NAME_MAX} at most")
-    return value
+def expecting(expected: str, parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """The parser ``parse`` with a fault of our own: its ValueError says what is ``expected``."""
 
+    def parse_expected(value: str) -> _T:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise ValueError(f"expected {expected}") from error
 
-def regular_expression(value: str) -> str:
-    """A regular expression in Python's grammar, which compiles it within limits."""
-    try:
-        re.compile(value)
-    except (OverflowError, RecursionError) as error:
-        raise ValueError("expected a regular expression with smaller numbers and fewer nested brackets") from error
-    except re.error as error:
-        where = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise ValueError(f"expected a regular expression: {error.msg}{where}") from error
-    return value
-
-
-def topics_regex(value: str) -> str:
-    """A regular expression of topics' names; a comma of a list, as MirrorMaker 2 has it, would match nothing."""
-    if "," in value and (parts := _split(value)) != [value]:
-        wanted = "|".join(part.strip() for part in parts)
-        raise ValueError(f"expected a regular expression: topics have no comma in their names; a list is {wanted}")
-    return regular_expression(value)
-
-
-def regexes(value: str) -> str:
-    """Regular expressions, comma separated, as one that matches what any of them does; a comma in brackets is its own.
-
-    MirrorMaker 2 lists topics and groups so.
-    """
-    parts = [regular_expression(part.strip()) for part in _split(value)]
-    return "|".join(f"(?:{part})" for part in parts if part)
-
-
-def _split(value: str) -> list[str]:
-    """The text between commas that are neither escaped nor inside of brackets."""
-    return re.findall(r"((?:\\.|\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,])+)", value)
-
-
-def address(value: str) -> str:
-    """An IP address, without brackets."""
-    try:
-        return str(ipaddress.ip_address(value)) if value else ""
-    except ValueError as error:
-        raise ValueError("expected an IP address") from error
-
-
-def host(value: str) -> str:
-    """An IP address or a host name, in its normal spelling."""
-    try:
-        return Target.parse(f"{value}:1").host if value else ""
-    except ValueError as error:
-        raise ValueError("expected an IP address or a host name") from error
+    return parse_expected
 
 
 def optional(parse: Callable[[str], _T]) -> Callable[[str], _T | None]:
@@ -126,14 +73,13 @@ def listed(parse: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
     return parse_list
 
 
-def _network(value: str) -> Network:
-    try:
-        return ipaddress.ip_network(value)
-    except ValueError as error:
-        raise ValueError("expected a network such as 10.0.0.0/8") from error
+address = expecting("an IP address", lambda value: str(ipaddress.ip_address(value)) if value else "")
+"""An IP address, without brackets."""
 
+host = expecting("an IP address or a host name", lambda value: Target.parse(f"{value}:1").host if value else "")
+"""An IP address or a host name, in its normal spelling."""
 
-networks = listed(_network)
+networks = listed(expecting("a network such as 10.0.0.0/8", ipaddress.ip_network))
 
 
 def loopback_network(value: str) -> ipaddress.IPv4Network:
@@ -180,13 +126,6 @@ def without_login(value: str) -> str:
     return value
 
 
-def audit_path(value: str) -> str:
-    """An absolute path, or the URL of a folder in an object store; empty for none."""
-    if not re.fullmatch(r"(/[^\x00-\x1f*?\[\]{}\\]*|(s3a|gs)://[^\s?#*\[\]{}\\]+)?", value):
-        raise ValueError("expected an absolute path of a folder, or a URL such as s3a://bucket/folder")
-    return value.rstrip("/")
-
-
 def choice(kind: type[_Choice]) -> Callable[[str], _Choice]:
     """A parser of the values of ``kind``, in upper or lower case."""
     by_name = {member.value.lower(): member for member in kind}
@@ -204,17 +143,6 @@ def yes_or_no(value: str) -> bool:
     if value.lower() not in ("yes", "no", ""):
         raise ValueError("expected yes or no")
     return value.lower() == "yes"
-
-
-def matching(pattern: str, expected: str) -> Callable[[str], str]:
-    """A parser of texts that match ``pattern`` as a whole."""
-
-    def parse_matching(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"expected {expected}")
-        return value
-
-    return parse_matching
 
 
 def whole(minimum: int, maximum: int) -> Callable[[str], int]:
@@ -243,13 +171,3 @@ def seconds(minimum: float, maximum: float) -> Callable[[str], float]:
         return float(value)
 
     return parse_seconds
-
-
-def replication_factor(value: str) -> int:
-    """A replication factor, or -1 for the broker's default."""
-    if value == "-1":
-        return -1
-    try:
-        return whole(1, 32767)(value)
-    except ValueError as error:
-        raise ValueError("expected -1 for the broker's default, or a whole number from 1 to 32767") from error

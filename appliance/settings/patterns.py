@@ -84,8 +84,8 @@ def _domain_faults(pattern: TargetPattern) -> Iterator[str]:
 
 def _port_faults(pattern: TargetPattern, brokers: set[int]) -> Iterator[str]:
     if brokers.isdisjoint(pattern.ports):
-        named = ", ".join(map(str, sorted(brokers)))
-        yield f"expected ports with one of SOURCE_BROKER_SERVERS ({named}): name a broker there, or correct the ports"
+        ports = ", ".join(map(str, sorted(brokers)))
+        yield f"expected ports with one of SOURCE_BROKER_SERVERS ({ports}): name a broker there, or correct the ports"
         return
     for port in pattern.ports:
         if port not in brokers and (service := _other_service(port)):

@@ -60,15 +60,15 @@ def private_key(content: bytes, password: Secret | None = None, remedy: str = ""
     """
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    given = password.reveal().encode() if password else None
+    text = password.reveal().encode() if password else None
     try:
-        return load_pem_private_key(content, given)
+        return load_pem_private_key(content, text)
     except TypeError as error:
-        if given is not None:
+        if text is not None:
             return private_key(content)
         raise ValueError(f"expected a key without a passphrase{remedy}") from error
     except ValueError as error:
-        raise ValueError("expected a private key in PEM" + (", and its own password" if given else "")) from error
+        raise ValueError("expected a private key in PEM" + (", and its own password" if text else "")) from error
 
 
 def is_pair(key: PrivateKeyTypes, certificate: x509.Certificate) -> bool:

@@ -65,13 +65,13 @@ def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
         secret: what is judged.
         names: what others know of the link, such as the names of its clusters and hosts.
     """
-    guesses, found = _judged(_without_repeats(re.sub(r"[\s._-]+", "", secret[:_LOOKED_AT]))[:_JUDGED], _words(names))
+    guesses, patterns = _judged(_without_repeats(re.sub(r"[\s._-]+", "", secret[:_LOOKED_AT]))[:_JUDGED], _words(names))
     if guesses >= GUESSES_MIN:
         return None
-    made_of = f"it holds {' and '.join(found)}" if found else "it is short"
+    cause = f"it holds {' and '.join(patterns)}" if patterns else "it is short"
     return (
         f"too easy to guess, it withstands 2^{math.log2(guesses):.0f} guesses and has to withstand "
-        f"2^{math.log2(GUESSES_MIN):.0f}: {made_of}"
+        f"2^{math.log2(GUESSES_MIN):.0f}: {cause}"
     )
 
 
@@ -88,17 +88,17 @@ def _words(names: Iterable[str]) -> tuple[str, ...]:
 
 def _without_repeats(text: str) -> str:
     """``text`` without what is in it a second time, in upper or lower case."""
-    kept, at = "", 0
+    unique, at = "", 0
     while at < len(text):
         length = _REPEATED
-        while at + length <= len(text) and text[at : at + length].lower() in kept.lower():
+        while at + length <= len(text) and text[at : at + length].lower() in unique.lower():
             length += 1
         if length > _REPEATED:
             at += length - 1
         else:
-            kept += text[at]
+            unique += text[at]
             at += 1
-    return kept
+    return unique
 
 
 @functools.lru_cache(maxsize=8)
@@ -109,5 +109,5 @@ def _judged(text: str, words: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     from zxcvbn import zxcvbn  # here, since it takes 60 ms and 15 MB: only where there is a secret to judge
 
     estimate = zxcvbn(text, words, _JUDGED)
-    found = {match["pattern"] for match in estimate["sequence"]} & set(_FINDINGS)
-    return int(estimate["guesses"]), tuple(phrase for pattern, phrase in _FINDINGS.items() if pattern in found)
+    patterns = {match["pattern"] for match in estimate["sequence"]} & set(_FINDINGS)
+    return int(estimate["guesses"]), tuple(phrase for pattern, phrase in _FINDINGS.items() if pattern in patterns)

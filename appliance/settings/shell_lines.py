@@ -98,9 +98,9 @@ def _cause(rest: str, at: int) -> tuple[str, bool]:
     """The reason why the grammar ends at ``at``, and whether it is that a shell would put something else there."""
     within = _OPEN_DOUBLE.match(rest, at)
     assert within is not None
-    met = rest[within.end() : within.end() + 1]
-    if met in ("", "'"):
+    character = rest[within.end() : within.end() + 1]
+    if character in ("", "'"):
         return "on one line: its quote is not closed", False
-    if met in "$`":
+    if character in "$`":
         return "in single quotes: outside of them a shell puts something else in place of $ and `", True
     return "in single quotes: outside of them a shell would read something else", False

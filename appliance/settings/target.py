@@ -9,6 +9,8 @@ Grammar of one entry::
 Hosts are compared without case and without a trailing dot (RFC 4343). An IP literal is a legal target of a direct
 connection but never of the tunnel, whose targets are names. A host whose last label is a number is an address or
 nothing: no top-level domain is one (RFC 3696, section 2), and resolvers read 10.1 and 0xa000001 as addresses.
+
+Texts that are no such entry raise ValueError with what is expected.
 """
 
 import ipaddress
@@ -57,11 +59,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """``host:port`` to a target.
-
-        Raises:
-            ValueError: with what is expected.
-        """
+        """``host:port`` to a target."""
         host, separator, port = text.strip().rpartition(":")
         host = normal_host(host).removeprefix("[").removesuffix("]")
         if not separator or not (_legal_name(host) or is_ip_literal(host)):
@@ -86,11 +84,7 @@ class TargetPattern:
 
     @classmethod
     def parse(cls, text: str) -> "TargetPattern":
-        """``*.domain:port`` or ``*.domain:first-last`` to a pattern.
-
-        Raises:
-            ValueError: with what is expected.
-        """
+        """``*.domain:port`` or ``*.domain:first-last`` to a pattern."""
         star, separator, rest = text.strip().partition("*.")
         if star or not separator:
             raise ValueError("expected *.domain:port")
@@ -139,11 +133,7 @@ class AllowedTargets:
 
 
 def user_name(value: str) -> str:
-    """A user name that needs no quoting anywhere.
-
-    Raises:
-        ValueError: with what is expected.
-    """
+    """A user name that needs no quoting anywhere."""
     if not _USER.fullmatch(value):
         raise ValueError("expected a user name: at most 64 of the characters a-z A-Z 0-9 . _ -")
     return value
@@ -158,11 +148,7 @@ class Login:
 
     @classmethod
     def parse(cls, text: str) -> "Login":
-        """``user@host:port`` to a login.
-
-        Raises:
-            ValueError: with what is expected.
-        """
+        """``user@host:port`` to a login."""
         user, separator, server = text.partition("@")
         if not separator:
             raise ValueError("expected user@host:port")

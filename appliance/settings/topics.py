@@ -5,18 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from appliance.settings.parsers import (
-    choice,
-    matching,
-    regexes,
-    regular_expression,
-    replication_factor,
-    seconds,
-    topic_name,
-    topic_suffix,
-    topics_regex,
-    yes_or_no,
-)
+from appliance.settings.parsers import choice, expecting, matching, seconds, whole, yes_or_no
+from appliance.settings.topic_names import regexes, regular_expression, topic_name, topic_suffix, topics_regex
 from appliance.settings.variable import REQUIRED, variable
 
 _BOUND_TO_A_CLUSTER = (
@@ -32,6 +22,10 @@ _OF_OTHER_PROGRAMS = ("__.*", r".*[-.]internal", r".*\.replica", r".*\.checkpoin
 
 _GROUPS_OF_TOOLS = "console-consumer-.*,connect-.*,__.*"
 
+_replication_factor = expecting(
+    "-1 for the broker's default, or a whole number from 1 to 32767",
+    lambda value: -1 if value == "-1" else whole(1, 32767)(value),
+)
 _separator = matching(r"[._-]{1,10}", "at most 10 of the characters . _ -")
 
 
@@ -86,7 +80,7 @@ class TopicSettings:
     start: Start = variable("REPLICA_TOPICS_START", choice(Start), "earliest").purpose(
         "Start of a partition's copy when the link is new: earliest or latest."
     )
-    replication_factor: int = variable("REPLICATION_FACTOR", replication_factor, "-1").purpose(
+    replication_factor: int = variable("REPLICATION_FACTOR", _replication_factor, "-1").purpose(
         "Replication factor of new topics at the destination; -1: its brokers' default."
     )
     follows_configs: bool = variable("CONFIGS_SYNC", yes_or_no, "yes").purpose(

@@ -1,4 +1,7 @@
-"""The table of all variables of setenv.sh, taken from their declarations at the fields of ``values.Settings``."""
+"""The table of all variables of setenv.sh, taken from the fields of ``values.Settings``, and faults of other names."""
+
+import difflib
+from collections.abc import Mapping
 
 from appliance.settings.one_topic import ONE_TOPIC_NAMES
 from appliance.settings.values import Settings
@@ -24,3 +27,21 @@ GONE = {
     "PROGRESS_LISTENER": "there is no listener any more; read `appliance status --json`, or /metrics on CONSOLE_LISTEN",
 }
 """Variables that an older setenv.sh may hold, with their replacements."""
+
+_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_", "CONTROL_CENTER_")
+
+
+def removed_faults(environment: Mapping[str, str]) -> list[str]:
+    """The fault of each variable that is set and that an older release had."""
+    return [f"{name}: gone: {instead}" for name, instead in GONE.items() if environment.get(name, "").strip()]
+
+
+def name_fault(name: str | None) -> str | None:
+    """The fault of a name in setenv.sh that is nearly one of ours, with the nearest; None for any other."""
+    if name is None or name in NAMES or name in GONE:
+        return None
+    nearest = difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.8)
+    if not nearest and not name.upper().startswith(_OUR_PREFIXES):
+        return None
+    nearest = nearest or difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.0)
+    return f"{name}: no such variable: did you mean {nearest[0]}?"

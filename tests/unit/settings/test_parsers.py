@@ -3,9 +3,10 @@ from collections.abc import Callable
 
 import pytest
 
-from appliance.settings import parsers
+from appliance.settings import parsers, topic_names
 from appliance.settings.target import Target
 from appliance.settings.values import SaslMechanism
+from appliance.settings.variables import BY_NAME
 
 
 @pytest.mark.parametrize("name", ["orange cluster", "orange/1", "örange", "a" * 101])
@@ -17,13 +18,13 @@ def test_a_cluster_id_must_be_fit_for_a_topics_name(name: str) -> None:
 @pytest.mark.parametrize("suffix", ["co py", "copy/1", "copy,", "cöpy"])
 def test_a_suffix_must_be_legal_in_a_topics_name(suffix: str) -> None:
     with pytest.raises(ValueError, match="legal in a topic name"):
-        parsers.topic_suffix(suffix)
+        topic_names.topic_suffix(suffix)
 
 
 def test_a_suffix_leaves_room_for_a_dot_and_one_character() -> None:
-    assert parsers.topic_suffix("c" * 247) == "c" * 247
+    assert topic_names.topic_suffix("c" * 247) == "c" * 247
     with pytest.raises(ValueError, match="at most 247"):
-        parsers.topic_suffix("c" * 248)
+        topic_names.topic_suffix("c" * 248)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +32,11 @@ def test_a_suffix_leaves_room_for_a_dot_and_one_character() -> None:
 )
 def test_a_regex_that_does_not_compile_is_refused_with_the_place(pattern: str, where: str) -> None:
     with pytest.raises(ValueError, match=where):
-        parsers.regular_expression(pattern)
+        topic_names.regular_expression(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 5000 + ")" * 5000])
-@pytest.mark.parametrize("parse", [parsers.regular_expression, parsers.topics_regex, parsers.regexes])
+@pytest.mark.parametrize("parse", [topic_names.regular_expression, topic_names.topics_regex, topic_names.regexes])
 def test_case_1031_a_regex_beyond_pythons_limits_is_refused(parse: Callable[[str], str], pattern: str) -> None:
     with pytest.raises(ValueError, match=r"^expected a regular expression with smaller"):
         parse(pattern)
@@ -45,12 +46,12 @@ def test_case_1031_a_regex_beyond_pythons_limits_is_refused(parse: Callable[[str
 def test_case_875_a_list_of_topics_with_commas_is_refused_with_the_right_form(value: str) -> None:
     # MirrorMaker 2's form: it matched nothing, and the link was "copied".
     with pytest.raises(ValueError, match=r"a list is orders(\.\*)?\|payments"):
-        parsers.topics_regex(value)
+        topic_names.topics_regex(value)
 
 
 @pytest.mark.parametrize("value", ["orders|payments", "a{1,3}", "[a,b]x", "x\\,"])
 def test_other_commas_are_the_expressions_own(value: str) -> None:
-    assert parsers.topics_regex(value) == value
+    assert topic_names.topics_regex(value) == value
 
 
 def test_a_list_names_its_bad_entry() -> None:
@@ -149,10 +150,11 @@ def test_seconds_have_decimals_and_a_range() -> None:
 
 
 def test_a_replication_factor_is_minus_one_or_positive() -> None:
-    assert [parsers.replication_factor(text) for text in ("-1", "3")] == [-1, 3]
+    parse = BY_NAME["REPLICATION_FACTOR"].parse
+    assert [parse(text) for text in ("-1", "3")] == [-1, 3]
     for text in ("0", "-2", "three"):
         with pytest.raises(ValueError, match="expected -1 for the broker's default"):
-            parsers.replication_factor(text)
+            parse(text)
 
 
 def test_yes_and_no_are_taken_in_either_case_and_nothing_else_is() -> None:
