@@ -11,7 +11,7 @@ from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import new_secret, weakness
 from appliance.settings.target import is_ip_literal
-from appliance.settings.topic_names import topic_name
+from appliance.settings.topics import topic_name
 from appliance.settings.transform import transform_faults
 from appliance.settings.values import (
     EngineSettings,

@@ -12,7 +12,7 @@ from appliance.settings.clusters import ClusterSettings
 from appliance.settings.parsers import listed
 from appliance.settings.role import Side
 from appliance.settings.target import Target
-from appliance.settings.topic_names import topic_name
+from appliance.settings.topics import topic_name
 from appliance.settings.variable import REQUIRED, Variable, declared_within
 
 _FROM, _TO = "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS", "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS"

@@ -1,4 +1,7 @@
-"""PEM files of certificates and private keys: read, and checked for what an other end would refuse without a reason."""
+"""PEM files of certificates and private keys: read, and checked for what an other end would refuse without a reason.
+
+A file or a content that is refused raises ValueError with what is expected.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +37,12 @@ def _state(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def read_pem(path: Path, read: Callable[[Path], bytes] = Path.read_bytes) -> bytes:
-    """The content of a file.
-
-    Raises:
-        ValueError: with what is expected.
-    """
+    """The content of a file."""
     return readable(path, "expected a readable PEM file", read)
 
 
 def certificates(content: bytes) -> list[x509.Certificate]:
-    """The certificates in PEM, at least one; raises ValueError."""
+    """The certificates in PEM, at least one."""
     from cryptography import x509  # takes a megabyte, and most links have no certificate of their own
 
     try:
@@ -53,11 +52,7 @@ def certificates(content: bytes) -> list[x509.Certificate]:
 
 
 def private_key(content: bytes, password: Secret | None = None, remedy: str = "") -> PrivateKeyTypes:
-    """The private key in PEM; ``remedy`` is what to do about one with a password that is not given.
-
-    Raises:
-        ValueError: there is none, or the password is not its own.
-    """
+    """The private key in PEM; ``remedy`` is what to do about one with a password that is not given."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     text = password.reveal().encode() if password else None
@@ -87,7 +82,7 @@ def check_time(certificate: x509.Certificate) -> None:
 
 
 def read_private_pem(path: Path) -> bytes:
-    """The content of a file that others cannot read; raises ValueError."""
+    """The content of a file that others cannot read."""
     return read_pem(path, read_private)
 
 

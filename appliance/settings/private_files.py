@@ -2,6 +2,8 @@
 
 SSH keys are Ed25519 alone, as ``ssh-keygen -t ed25519`` makes them: every OpenSSH since 6.5 has such a key, and it
 offers nothing to choose.
+
+A file that is refused raises ValueError with what is expected.
 """
 
 from __future__ import annotations
@@ -76,11 +78,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def read_secret(path: Path) -> str:
-    """The one line of text in a file that others cannot read, without the newline at its end.
-
-    Raises:
-        ValueError: with what is expected; it shows nothing of the content.
-    """
+    """The one line of text in a file that others cannot read, without the newline at its end; no fault shows it."""
     content = readable(path, "expected a readable file", lambda file: read_private(file, _SECRET_MAX + 1))
     try:
         text = content.decode("utf-8").removesuffix("\n")
@@ -95,11 +93,7 @@ def read_secret(path: Path) -> str:
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """The key in a file that others cannot read; the file's group may, as Kubernetes gives secrets to a container.
-
-    Raises:
-        ValueError: with what is expected.
-    """
+    """The key in a file that others cannot read; the file's group may, as Kubernetes gives secrets to a container."""
     from cryptography.exceptions import UnsupportedAlgorithm  # takes megabytes, and few links have SSH keys
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_ssh_private_key
@@ -117,11 +111,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_public_keys(path: Path) -> tuple[Ed25519PublicKey, ...]:
-    """The keys in a file: at least one; empty lines and comments do not count.
-
-    Raises:
-        ValueError: with what is expected.
-    """
+    """The keys in a file: at least one; empty lines and comments do not count."""
     lines = (line.strip() for line in readable(path, _PUBLIC).splitlines())
     keys = tuple(_public_key(line) for line in lines if line and not line.startswith(b"#"))
     if not keys:

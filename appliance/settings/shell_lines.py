@@ -48,21 +48,13 @@ def read_lines(text: str) -> Iterator[Line]:
 
 
 def check_one_line(value: str) -> None:
-    """Check that a line can hold ``value``.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Raise ValueError unless a line can hold ``value``."""
     if _CONTROL.search(value):
         raise ValueError("expected one line of text without control characters")
 
 
 def quoted(value: str) -> str:
-    """``value`` as such a line has it.
-
-    Raises:
-        ValueError: no line can hold it.
-    """
+    """``value`` as such a line has it; raises ValueError if none can hold it."""
     check_one_line(value)
     return "'" + value.replace("'", r"'\''") + "'"
 

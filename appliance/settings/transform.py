@@ -44,11 +44,7 @@ class TransformSettings:
 
 
 def read_sql(path: Path) -> str:
-    """The text of a file with SQL.
-
-    Raises:
-        ValueError: with what is expected.
-    """
+    """The text of a file with SQL; raises ValueError with what is expected."""
     try:
         with path.open("rb") as file:
             content = file.read(_SQL_MAX + 1)

@@ -1,8 +1,15 @@
-"""A setenv.sh: valid values of all required variables, for tests to change, and the file."""
+"""A setenv.sh: valid values of all required variables, for tests to change, their faults, and the file."""
 
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
+
+from appliance.errors import SettingsError
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE, Role
+from appliance.settings.values import Settings
 
 SECRET = "G9n2pQ7sVw4xZ1aB8cD3eF6hJ0kL5mR/tUyIoO+="
 
@@ -21,6 +28,23 @@ REQUIRED = {
     "DESTINATION_SIDE_TUNNEL_IP": "198.51.100.9",
     "SHARED_SECRET": SECRET,
 }
+
+
+def parsed(role: Role = EVERY_ROLE, **changes: str) -> Settings:
+    """The settings with these variables changed."""
+    return parse(REQUIRED | changes, role)
+
+
+def faults(role: Role = EVERY_ROLE, **changes: str) -> tuple[str, ...]:
+    """The faults of the settings with these variables changed."""
+    return faults_of(REQUIRED | changes, role)
+
+
+def faults_of(environment: Mapping[str, str], role: Role) -> tuple[str, ...]:
+    """The faults of these variables."""
+    with pytest.raises(SettingsError) as refusal:
+        parse(environment, role)
+    return refusal.value.faults
 
 
 def write_settings(path: Path, variables: Mapping[str, str]) -> Path:

@@ -27,7 +27,7 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.position import NO_PLACE, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.link.model.topic_configs import copied_configs
-from appliance.settings.topic_names import TOPIC_NAME_MAX
+from appliance.settings.topics import TOPIC_NAME_MAX
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0.5)
 _FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}

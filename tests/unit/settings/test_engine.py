@@ -11,21 +11,21 @@ from tests.support.virtual_time import run
 BROKEN = SettingsError(["line 3: expected export NAME='value'"])
 
 
-def read(*found: int | SettingsError) -> Bound:
+def bound_of(*values: int | SettingsError) -> Bound:
     """A bound of 100, which then reads these values one after the other."""
-    coming: Iterator[int | SettingsError] = iter(found)
+    unread: Iterator[int | SettingsError] = iter(values)
 
-    def following() -> int:
-        one = next(coming)
-        if isinstance(one, SettingsError):
-            raise one
-        return one
+    def read() -> int:
+        value = next(unread)
+        if isinstance(value, SettingsError):
+            raise value
+        return value
 
-    return Bound(100, following)
+    return Bound(100, read)
 
 
 @pytest.mark.parametrize(
-    ("found", "held"),
+    ("values", "bounds"),
     [
         ((100, 100), [100, 100]),
         ((200, 200, 200), [100, 200, 200]),
@@ -35,18 +35,16 @@ def read(*found: int | SettingsError) -> Bound:
         ((0, 0), [100, 0]),
     ],
 )
-def test_a_bound_that_is_read_twice_holds(found: tuple[int | SettingsError, ...], held: list[int]) -> None:
-    bound = read(*found)
-    seen = []
-    for _ in found:
+def test_a_bound_that_is_read_twice_holds(values: tuple[int | SettingsError, ...], bounds: list[int]) -> None:
+    bound = bound_of(*values)
+    for expected in bounds:
         before = bound.bytes_per_second
-        assert bound.read_again() == (bound.bytes_per_second != before)
-        seen.append(bound.bytes_per_second)
-    assert seen == held
+        assert bound.read_again() == (expected != before)
+        assert bound.bytes_per_second == expected
 
 
 def test_settings_that_cannot_be_read_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    bound = read(BROKEN, BROKEN, 100, BROKEN)
+    bound = bound_of(BROKEN, BROKEN, 100, BROKEN)
     for _ in range(4):
         bound.read_again()
     assert [record.getMessage() for record in caplog.records] == [
@@ -55,7 +53,7 @@ def test_settings_that_cannot_be_read_are_logged_once(caplog: pytest.LogCaptureF
 
 
 def test_each_change_is_reported() -> None:
-    told: list[int] = []
+    changes: list[int] = []
     with pytest.raises(RuntimeError, match="StopIteration"):  # there is no more to read
-        run(read(200, 200, 200, 300, 300).follow(3.0, told.append))
-    assert told == [200, 300]
+        run(bound_of(200, 200, 200, 300, 300).follow(3.0, changes.append))
+    assert changes == [200, 300]

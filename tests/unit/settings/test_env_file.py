@@ -9,7 +9,7 @@ from appliance.errors import SettingsError
 from appliance.settings.env_file import assignment, load, read_settings
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.variables import GONE
-from tests.support.settings import REQUIRED
+from tests.support.settings import REQUIRED, write_settings
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_name_that_is_nearly_ours_is_a_fault_with_the_nearest(path: Path, name
 
 
 def test_a_name_that_is_gone_is_reported_once_and_likened_to_none(path: Path) -> None:
-    path.write_text("".join(assignment(name, text) for name, text in (REQUIRED | {"TUNNEL_SSH_USER": "ann"}).items()))
+    write_settings(path, REQUIRED | {"TUNNEL_SSH_USER": "ann"})
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
     assert refusal.value.faults == (f"TUNNEL_SSH_USER: gone: {GONE['TUNNEL_SSH_USER']}",)
@@ -105,7 +105,7 @@ def test_a_missing_file_gives_the_command_that_makes_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
 def test_a_file_that_others_may_read_or_write_is_refused_with_the_command_that_closes_it(path: Path, mode: int) -> None:
-    path.write_text("".join(assignment(name, text) for name, text in REQUIRED.items()))
+    write_settings(path, REQUIRED)
     path.chmod(mode)
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
@@ -146,7 +146,7 @@ def test_a_value_that_no_line_holds_is_a_fault_that_does_not_show_it(value: str)
 
 
 def test_faults_of_lines_and_of_values_are_reported_together(path: Path) -> None:
-    good = "".join(f"export {name}='{text}'\n" for name, text in REQUIRED.items())
+    good = write_settings(path, REQUIRED).read_text()
     path.write_text(f"{good}export TUNEL_PORT=1\nexport LANES=many\nexport TASKS='0\n")
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
@@ -158,14 +158,14 @@ def test_faults_of_lines_and_of_values_are_reported_together(path: Path) -> None
 
 
 def test_file_and_process_together_make_the_settings(path: Path) -> None:
-    path.write_text("".join(f"export {name}='{text}'\n" for name, text in REQUIRED.items()))
+    write_settings(path, REQUIRED)
     settings = read_settings(path, EVERY_ROLE, {"SOURCE_CLUSTER_ID": "lemon"})
     assert settings.tunnel.link == "lemon-grape"
     assert settings.destination.api_secret.reveal() == REQUIRED["DESTINATION_API_SECRET"]
 
 
 def test_a_line_that_cannot_be_read_is_not_called_missing_too(path: Path) -> None:
-    path.write_text("".join(assignment(name, text) for name, text in REQUIRED.items()) + "export SHARED_SECRET=$X\n")
+    path.write_text(write_settings(path, REQUIRED).read_text() + "export SHARED_SECRET=$X\n")
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
     assert [fault[:16] for fault in refusal.value.faults] == ["line 14: expecte"]

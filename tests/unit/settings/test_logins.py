@@ -5,28 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from appliance.errors import SettingsError
-from appliance.settings.parse import parse
-from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
-from appliance.settings.values import Settings, Side
+from appliance.settings.role import TUNNEL_ENDS
+from appliance.settings.values import Side
 from tests.support.authority import Authority, Leaf, replace
-from tests.support.settings import REQUIRED
+from tests.support.settings import faults, parsed
 
 NO_KEYS = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
 BY_TOKEN = {"SOURCE_SASL_MECHANISM": "OAUTHBEARER"}
 URL = "https://idp.example/oauth2/token"
 IAM = {**NO_KEYS, "SOURCE_SASL_MECHANISM": "AWS_MSK_IAM"}
 DAY = datetime.timedelta(days=1)
-
-
-def parsed(role: Role = EVERY_ROLE, **changes: str) -> Settings:
-    return parse(REQUIRED | changes, role)
-
-
-def faults(role: Role = EVERY_ROLE, **changes: str) -> tuple[str, ...]:
-    with pytest.raises(SettingsError) as refusal:
-        parsed(role, **changes)
-    return refusal.value.faults
 
 
 @pytest.fixture
@@ -51,8 +39,8 @@ def test_a_token_endpoint_needs_the_key_of_its_client_and_a_command_none() -> No
         **BY_TOKEN, SOURCE_OAUTH_TOKEN_URL=URL, SOURCE_OAUTH_EXTENSIONS="logicalCluster=lkc-1, a=b c"
     ).source
     assert (source.oauth.token_url, source.oauth.extensions) == (URL, (("logicalCluster", "lkc-1"), ("a", "b c")))
-    told = faults(**BY_TOKEN, **NO_KEYS, SOURCE_OAUTH_TOKEN_URL=URL)
-    assert [fault.partition(":")[0] for fault in told] == ["SOURCE_API_KEY", "SOURCE_API_SECRET"]
+    missing = faults(**BY_TOKEN, **NO_KEYS, SOURCE_OAUTH_TOKEN_URL=URL)
+    assert [fault.partition(":")[0] for fault in missing] == ["SOURCE_API_KEY", "SOURCE_API_SECRET"]
     source = parsed(**BY_TOKEN, **NO_KEYS, SOURCE_OAUTH_TOKEN_COMMAND="cat '/run/my token'").source
     assert (source.oauth.command, source.login) == (("cat", "/run/my token"), "SOURCE_OAUTH_TOKEN_COMMAND")
 
@@ -63,21 +51,18 @@ def test_tokens_come_from_one_place(both: dict[str, str]) -> None:
     assert fault.endswith("expected either SOURCE_OAUTH_TOKEN_URL or SOURCE_OAUTH_TOKEN_COMMAND with it")
 
 
-@pytest.mark.parametrize("url", ["http://idp.example/token", "idp.example", "https://"])
-def test_a_token_endpoint_is_reached_by_https_alone(url: str) -> None:
-    (fault,) = faults(**BY_TOKEN, SOURCE_OAUTH_TOKEN_COMMAND="cat", SOURCE_OAUTH_TOKEN_URL=url)
-    assert fault.startswith(f"SOURCE_OAUTH_TOKEN_URL={url}: expected an address that begins with https://")
-
-
-@pytest.mark.parametrize("pairs", ["a", "a=", "auth=x", "a1=x", "=x"])
-def test_an_extension_has_a_name_of_letters_and_a_value(pairs: str) -> None:
-    (fault,) = faults(SOURCE_OAUTH_EXTENSIONS=pairs)
-    assert fault.startswith(f"SOURCE_OAUTH_EXTENSIONS={pairs}: expected name=value")
-
-
-def test_a_command_has_matching_quotes() -> None:
-    (fault,) = faults(**BY_TOKEN, SOURCE_OAUTH_TOKEN_URL=URL, SOURCE_OAUTH_TOKEN_COMMAND="print 'it")
-    assert fault.endswith("expected a program and its arguments, with matching quotes")
+@pytest.mark.parametrize(
+    ("name", "expected", "values"),
+    [
+        ("TOKEN_URL", "an address that begins with https://", ["http://idp.example/token", "idp.example", "https://"]),
+        ("EXTENSIONS", "name=value, comma separated, with letters", ["a", "a=", "auth=x", "a1=x", "=x"]),
+        ("TOKEN_COMMAND", "a program and its arguments, with matching quotes", ["print 'it"]),
+    ],
+)
+def test_a_value_of_oauth_has_its_form(name: str, expected: str, values: list[str]) -> None:
+    for value in values:
+        (fault,) = faults(**{f"SOURCE_OAUTH_{name}": value})
+        assert fault.startswith(f"SOURCE_OAUTH_{name}={value.split()[0]}: expected {expected}")
 
 
 @pytest.mark.parametrize(

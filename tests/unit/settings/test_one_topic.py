@@ -16,7 +16,7 @@ from appliance.settings.parsers import identifier
 from appliance.settings.role import EVERY_ROLE, Role
 from appliance.settings.target import Target
 from appliance.settings.values import Route, SecurityProtocol, Settings, TopicNaming
-from tests.support.settings import REQUIRED, write_settings
+from tests.support.settings import REQUIRED, faults_of, write_settings
 
 FOUR = {
     "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS": "source-kafka-cluster:9092",
@@ -33,20 +33,14 @@ def settings(**more: str) -> Settings:
     return parse(FOUR | more, Role.REPLICATOR)
 
 
-def faults(environment: Mapping[str, str]) -> tuple[str, ...]:
-    with pytest.raises(SettingsError) as refusal:
-        parse(environment, Role.REPLICATOR)
-    return refusal.value.faults
-
-
 def test_the_four_variables_are_a_link_of_one_topic_to_one_topic_without_a_tunnel() -> None:
-    made = settings()
+    link = settings()
     assert set(FOUR) == set(ONE_TOPIC_NAMES)
-    assert made.source.bootstrap == (Target("source-kafka-cluster", 9092),)
-    assert made.destination.bootstrap == (Target("destination-kafka-cluster", 9092),)
-    assert (made.source.protocol, made.destination.protocol) == (SecurityProtocol.PLAINTEXT,) * 2
-    assert (made.route, made.topics.naming) == (Route.DIRECT, TopicNaming.EXACT)
-    naming = Naming.of(made)
+    assert link.source.bootstrap == (Target("source-kafka-cluster", 9092),)
+    assert link.destination.bootstrap == (Target("destination-kafka-cluster", 9092),)
+    assert (link.source.protocol, link.destination.protocol) == (SecurityProtocol.PLAINTEXT,) * 2
+    assert (link.route, link.topics.naming) == (Route.DIRECT, TopicNaming.EXACT)
+    naming = Naming.of(link)
     assert naming.destination("source-topic") == "destination-topic"
     assert naming.copies("source-topic", internal=False)
     assert not naming.copies("source-topic2", internal=False)
@@ -109,10 +103,10 @@ def test_an_authority_turns_on_tls_and_a_login_leaves_the_usual_default(
 
 def test_variables_of_ours_win_and_keep_their_texts() -> None:
     own = {"SOURCE_CLUSTER_ID": "orange", "DESTINATION_CLUSTER_ID": "grape", "TASKS": "5", "SOURCE_API_SECRET": " x "}
-    made = settings(**own, SOURCE_API_KEY="ann")
-    assert (made.replicator, made.destination.cluster_id, made.engine.tasks) == ("replicator-orange", "grape", 5)
-    assert made.source.api_secret.reveal() == " x "
-    assert made.source.protocol is SecurityProtocol.SASL_SSL
+    link = settings(**own, SOURCE_API_KEY="ann")
+    assert (link.replicator, link.destination.cluster_id, link.engine.tasks) == ("replicator-orange", "grape", 5)
+    assert link.source.api_secret.reveal() == " x "
+    assert link.source.protocol is SecurityProtocol.SASL_SSL
 
 
 def test_ours_may_stand_for_one_of_the_four() -> None:
@@ -127,7 +121,7 @@ def test_all_faults_are_found_and_called_by_the_names_that_the_user_set() -> Non
         "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS": " ",
         "LANES": "many",
     }
-    assert faults(wrong) == (
+    assert faults_of(wrong, Role.REPLICATOR) == (
         "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS=b0:9092, b1: expected host:port, got 'b1' in the list",
         "KAFKA_CLUSTERS_SOURCE_TOPIC=orders.*: expected a topic's name: 1 to 249 of the characters a-z A-Z 0-9 . _ -",
         "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS: missing: The destination's bootstrap brokers: host:port.",
@@ -137,7 +131,7 @@ def test_all_faults_are_found_and_called_by_the_names_that_the_user_set() -> Non
 
 
 def test_one_of_the_four_and_another_text_of_ours_are_not_both_taken() -> None:
-    assert faults(FOUR | {"SOURCE_BROKER_SERVERS": "b0.orange:9092"}) == (
+    assert faults_of(FOUR | {"SOURCE_BROKER_SERVERS": "b0.orange:9092"}, Role.REPLICATOR) == (
         "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS=source-kafka-cluster:9092, SOURCE_BROKER_SERVERS=b0.orange:9092: "
         "expected one of them, not both",
     )
@@ -146,7 +140,7 @@ def test_one_of_the_four_and_another_text_of_ours_are_not_both_taken() -> None:
 
 def test_a_topic_is_not_copied_onto_itself() -> None:
     same = FOUR | {"KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS": FOUR["KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS"]}
-    assert faults(same | {"KAFKA_CLUSTERS_DESTINATION_TOPIC": "source-topic"}) == (
+    assert faults_of(same | {"KAFKA_CLUSTERS_DESTINATION_TOPIC": "source-topic"}, Role.REPLICATOR) == (
         "KAFKA_CLUSTERS_DESTINATION_TOPIC=source-topic: expected another topic than KAFKA_CLUSTERS_SOURCE_TOPIC in the "
         "same cluster",
     )
@@ -155,7 +149,7 @@ def test_a_topic_is_not_copied_onto_itself() -> None:
 
 
 def test_another_naming_is_refused() -> None:
-    [fault] = faults(FOUR | {"REPLICA_TOPICS_NAMING": "prefix"})
+    [fault] = faults_of(FOUR | {"REPLICA_TOPICS_NAMING": "prefix"}, Role.REPLICATOR)
     assert fault.startswith("REPLICA_TOPICS_NAMING=prefix: expected exact, or nothing, with KAFKA_CLUSTERS_DEST")
     assert settings(REPLICA_TOPICS_NAMING="EXACT") == settings()
 

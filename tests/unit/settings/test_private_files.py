@@ -1,17 +1,22 @@
+"""The files of SSH keys and of secrets."""
+
 import base64
+import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from appliance.settings.private_files import read_private_key, read_public_keys
+from appliance.settings.role import Role
+from appliance.settings.secret import Secret
+from appliance.settings.values import SecretFile
+from appliance.settings.variable import Variable
+from appliance.settings.variables import TABLE
+from tests.support.settings import SECRET, faults, parsed
 
 KEY = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PRIVATE = KEY.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
@@ -34,6 +39,7 @@ def with_passphrase() -> bytes:
 
 def file_with(directory: Path, content: bytes, mode: int = 0o600) -> Path:
     path = directory / "key"
+    path.touch(mode=0o600)
     path.write_bytes(content)
     path.chmod(mode)
     return path
@@ -94,3 +100,85 @@ def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
         read_private_key(tmp_path / "absent")
     with pytest.raises(ValueError, match="Is a directory"):
         read_public_keys(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "variable", [variable for variable in TABLE if variable.confidential], ids=lambda one: one.name
+)
+def test_every_secret_may_be_in_a_file_of_its_own(tmp_path: Path, variable: Variable[object]) -> None:
+    path = file_with(tmp_path, SECRET.encode() + b"\n", 0o440)
+    settings = parsed(**{variable.name: "", f"{variable.name}_FILE": f" {path} "})
+    assert settings.secret_files == (SecretFile(variable.name, path, Secret(SECRET)),)
+    with_it = parsed(**{variable.name: SECRET})
+    assert replace(settings, secret_files=()) == with_it
+
+
+def test_a_variable_that_is_no_secret_has_no_file() -> None:
+    assert all(variable.names == (variable.name,) for variable in TABLE if not variable.confidential)
+
+
+OPEN = (
+    "expected a file that others cannot read: chmod o= {} (a secret of Docker: mode 0440, of Kubernetes: defaultMode "
+    "0440)"
+)
+ALONE = "expected the secret alone, without a byte order mark or blanks around it"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "expected"),
+    [
+        *((b"hunter", mode, OPEN) for mode in (0o604, 0o602, 0o444)),
+        *((content, 0o600, "expected a line of 1 to 4096 bytes in it") for content in (b"", b"\n", b"x" * 4097)),
+        (b"hunter\nhunter\n", 0o600, "expected one line of text without control characters"),
+        (b"hunter\r\n", 0o600, "expected one line of text without control characters"),
+        (b"hunter\xff", 0o600, "expected UTF-8 text in it"),
+        *((text.encode(), 0o600, ALONE) for text in ("\ufeffhunter", " hunter", "hunter \n", "\thunter\n")),
+    ],
+)
+def test_a_file_that_holds_no_secret_is_a_fault_of_one_line_with_the_cure_and_without_the_secret(
+    tmp_path: Path, content: bytes, mode: int, expected: str
+) -> None:
+    path = file_with(tmp_path, content, mode)
+    [fault] = faults(SOURCE_API_SECRET="", SOURCE_API_SECRET_FILE=str(path))
+    assert fault == f"SOURCE_API_SECRET_FILE={path}: {expected.format(path)}"
+
+
+def test_a_secret_is_in_a_regular_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe, 0o600)
+    for path, cause in {tmp_path: "expected a readable file: Is a directory", pipe: "expected a regular file"}.items():
+        assert faults(SHARED_SECRET="", SHARED_SECRET_FILE=str(path)) == (f"SHARED_SECRET_FILE={path}: {cause}",)
+
+
+def test_a_secret_is_given_in_one_way(tmp_path: Path) -> None:
+    path = file_with(tmp_path, SECRET.encode())
+    assert faults(SHARED_SECRET_FILE=str(path)) == (
+        "SHARED_SECRET, SHARED_SECRET_FILE: expected one of them, not both",
+    )
+
+
+def test_a_role_opens_no_file_whose_secret_it_does_not_need(tmp_path: Path) -> None:
+    absent = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(tmp_path / "absent")}
+    assert parsed(Role.REPLICATOR, **absent).secret_files == ()
+    assert faults(Role.SOURCE, **absent)
+
+
+def test_a_relative_path_is_refused_for_a_container_or_an_executor_is_elsewhere(tmp_path: Path) -> None:
+    path = os.path.relpath(file_with(tmp_path, SECRET.encode()))
+    assert faults(SHARED_SECRET="", SHARED_SECRET_FILE=path) == (
+        "SHARED_SECRET_FILE: expected the absolute path of a file "
+        "(if it is the secret itself, give it as SHARED_SECRET)",
+    )
+
+
+@pytest.mark.parametrize("pasted", [f"/{SECRET}", "/" + "s" * 300, "/hunter2\0"])
+def test_a_secret_that_is_pasted_in_the_place_of_its_file_is_not_shown(pasted: str) -> None:
+    assert faults(SHARED_SECRET="", SHARED_SECRET_FILE=pasted) == (
+        "SHARED_SECRET_FILE: no such file (if it is the secret itself, give it as SHARED_SECRET)",
+    )
+
+
+def test_a_weak_secret_in_a_file_gets_a_strong_one_for_that_file(tmp_path: Path) -> None:
+    path = file_with(tmp_path, b"hunter2\n")
+    [fault] = faults(SHARED_SECRET="", SHARED_SECRET_FILE=str(path))
+    assert f"; a strong one for {path}, made just now: " in fault

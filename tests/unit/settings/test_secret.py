@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appliance.settings.role import Role
 from appliance.settings.secret import new_secret, weakness
-from tests.support.settings import SECRET
+from tests.support.settings import SECRET, faults, parsed
 
 
 @pytest.mark.parametrize(
@@ -58,15 +59,9 @@ def test_generated_secrets_and_long_sentences_of_random_words_pass(strong: str) 
 
 def test_secrets_of_the_usual_commands_pass() -> None:
     for _ in range(20):
-        for made in (new_secret.__wrapped__("SHARED_SECRET"), secrets.token_urlsafe(33), secrets.token_hex(32)):
-            assert weakness(made) is None
+        for secret in (new_secret.__wrapped__("SHARED_SECRET"), secrets.token_urlsafe(33), secrets.token_hex(32)):
+            assert weakness(secret) is None
     assert weakness(f"{uuid.uuid4()}{uuid.uuid4()}") is None
-
-
-def test_the_names_of_a_link_help_to_guess_its_secret() -> None:
-    secret = "tangerine-hz1-quaxolotl-bromeliad-vq7-zebrafinch"
-    assert weakness(secret) is None
-    assert weakness(secret, ["tangerine-hz1", "b0.bromeliad.vq7.example:9092"])
 
 
 def test_a_repetition_counts_once() -> None:
@@ -90,3 +85,30 @@ def test_a_long_secret_is_judged_by_a_part_of_it(length: int) -> None:
 def test_the_estimator_is_loaded_only_where_a_secret_is_judged() -> None:
     code = "import sys, appliance.cli, appliance.settings.secret; sys.exit('zxcvbn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["SHARED_SECRET", "SPARK_AUTHENTICATE_SECRET"])
+@pytest.mark.parametrize("role", [Role.SOURCE, Role.DESTINATION, Role.REPLICATOR])
+def test_a_weak_secret_is_refused_in_every_role_with_a_strong_one_ready_to_paste(name: str, role: Role) -> None:
+    [fault] = faults(role, **{name: "Password123!Password2024!Kafka-Prod"})
+    pasted = re.fullmatch(rf"{name}: too easy to guess, .*; a strong one, made just now: export {name}='(\S+)'", fault)
+    assert pasted
+    assert "Password" not in fault
+    assert parsed(role, **{name: pasted[1]})
+
+
+def test_two_weak_secrets_get_two_strong_ones() -> None:
+    weak = faults(SHARED_SECRET="hunter2", SPARK_AUTHENTICATE_SECRET="hunter2")
+    assert len({fault.rpartition("='")[2] for fault in weak}) == 2
+
+
+def test_a_weak_secret_of_before_is_to_be_left_out() -> None:
+    [fault] = faults(SHARED_SECRET_PREVIOUS="hunter2hunter2")
+    assert fault.endswith("; leave it empty, and change SHARED_SECRET on both VMs at once")
+
+
+def test_the_names_of_the_link_are_no_part_of_a_strong_secret() -> None:
+    names = {"SOURCE_CLUSTER_ID": "tangerine-hz1", "SOURCE_BROKER_SERVERS": "b0.bromeliad.vq7.example:9092"}
+    secret = {"SHARED_SECRET": "tangerine-hz1-quaxolotl-bromeliad-vq7-zebrafinch"}
+    assert parsed(**secret)
+    assert faults(**names, **secret)[0].startswith("SHARED_SECRET: too easy to guess, ")

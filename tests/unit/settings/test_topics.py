@@ -3,16 +3,9 @@
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.settings.parse import parse
-from appliance.settings.role import Role
-from appliance.settings.values import Settings
-from tests.support.settings import REQUIRED
+from tests.support.settings import parsed
 
 AT_SOURCE = {"retention.ms": "1", "min.insync.replicas": "2", "unclean.leader.election.enable": "true"}
-
-
-def parsed(**variables: str) -> Settings:
-    return parse(REQUIRED | variables, Role.REPLICATOR)
 
 
 def test_copies_follow_but_not_in_what_belongs_to_a_cluster() -> None:

@@ -5,32 +5,19 @@ from pathlib import Path
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.settings.parse import parse
-from appliance.settings.role import Role
 from appliance.settings.secret import new_secret
-from appliance.settings.values import Settings
 from appliance.sql.model.statement import Statement
-from tests.support.settings import REQUIRED
-
-
-def read(**variables: str) -> Settings:
-    return parse(REQUIRED | variables, Role.REPLICATOR)
-
-
-def faults(**variables: str) -> str:
-    with pytest.raises(SettingsError) as error:
-        read(**variables)
-    return str(error.value)
+from tests.support.settings import faults, parsed
 
 
 def test_without_a_file_records_are_copied_as_they_are() -> None:
-    assert Statement.of(read().transform) is None
+    assert Statement.of(parsed().transform) is None
 
 
 def test_the_text_is_read_at_every_start(tmp_path: Path) -> None:
     file = tmp_path / "mask.sql"
     file.write_bytes("\ufeffSELECT key\r\nFROM records".encode())
-    settings = read(REPLICA_TRANSFORM_SQL_FILE=str(file))
+    settings = parsed(REPLICA_TRANSFORM_SQL_FILE=str(file))
     statement = Statement.of(settings.transform)
     assert statement == Statement("SELECT key\r\nFROM records", f"REPLICA_TRANSFORM_SQL_FILE={file}")
     file.unlink()
@@ -39,7 +26,7 @@ def test_the_text_is_read_at_every_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         (b"", "expected a SELECT in it, and it is empty"),
         (b" \n", "it is empty"),
@@ -47,20 +34,21 @@ def test_the_text_is_read_at_every_start(tmp_path: Path) -> None:
         (b"-" * 70_000, "expected a file of at most 65536 bytes"),
     ],
 )
-def test_a_file_that_holds_no_sql_is_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_holds_no_sql_is_named(tmp_path: Path, content: bytes, expected: str) -> None:
     file = tmp_path / "mask.sql"
     file.write_bytes(content)
-    assert said in faults(REPLICA_TRANSFORM_SQL_FILE=str(file))
-    assert "No such file" in faults(REPLICA_TRANSFORM_SQL_FILE=str(tmp_path / "absent.sql"))
-    assert "Is a directory" in faults(REPLICA_TRANSFORM_SQL_FILE=str(tmp_path))
+    for path, cause in {file: expected, tmp_path / "absent.sql": "No such file", tmp_path: "Is a directory"}.items():
+        (fault,) = faults(REPLICA_TRANSFORM_SQL_FILE=str(path))
+        assert fault.startswith(f"REPLICA_TRANSFORM_SQL_FILE={path}: ")
+        assert cause in fault
 
 
 def test_a_salt_is_a_secret_and_hard_to_guess(tmp_path: Path) -> None:
     file = tmp_path / "mask.sql"
     file.write_text("SELECT sha2(salt, 256) AS key FROM records")
     salt = new_secret("REPLICA_TRANSFORM_SALT")
-    settings = read(REPLICA_TRANSFORM_SQL_FILE=str(file), REPLICA_TRANSFORM_SALT=salt)
+    settings = parsed(REPLICA_TRANSFORM_SQL_FILE=str(file), REPLICA_TRANSFORM_SALT=salt)
     assert settings.transform.salt.reveal() == salt
     assert salt not in repr(settings)
-    weak = faults(REPLICA_TRANSFORM_SQL_FILE=str(file), REPLICA_TRANSFORM_SALT="pepper")
-    assert "REPLICA_TRANSFORM_SALT: too easy to guess" in weak
+    (weak,) = faults(REPLICA_TRANSFORM_SQL_FILE=str(file), REPLICA_TRANSFORM_SALT="pepper")
+    assert weak.startswith("REPLICA_TRANSFORM_SALT: too easy to guess")
