@@ -22,7 +22,7 @@ from appliance.commands.run.link_lanes import Moves
 from appliance.commands.run.operation import Operation
 from appliance.commands.run.plan import Plan, Work, constant
 from appliance.commands.run.runner import add_options, run_with
-from appliance.engine.write.admission import identity_fault
+from appliance.engine.model.admission import identity_fault
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, States, effective

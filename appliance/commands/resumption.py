@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from appliance.clock import now_ms
 from appliance.commands.model.position_change import Change, Kind, Place, moved, no_position, retried
 from appliance.driver.establish import Establishing
-from appliance.engine.write.admission import identity_fault
+from appliance.engine.model.admission import identity_fault
 from appliance.engine.write.copies import as_found
 from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced, LinkRefused, SettingsError

@@ -38,7 +38,7 @@ async def test_case_95_a_failback_that_is_killed_at_any_write_is_finished_by_the
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = [pair.topic(f"killed-{at}") for at in range(80)]
-    write, finished = Lane._write, False
+    write, finished = Lane.write, False
     async with pair.engine() as engine:
         for topic in topics:
             write_here(pair, topic, 5)
@@ -61,7 +61,7 @@ async def test_case_95_a_failback_that_is_killed_at_any_write_is_finished_by_the
                     raise Killed
 
             with monkeypatch.context() as patch:
-                patch.setattr(Lane, "_write", counted)
+                patch.setattr(Lane, "write", counted)
                 try:
                     await failed_back(pair, choice)
                     finished = True
@@ -84,7 +84,7 @@ async def test_case_170_what_is_kept_is_kept_once_whoever_is_killed(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = [pair.topic(f"killed-{at}") for at in range(60)]
-    write, finished = Lane._write, False
+    write, finished = Lane.write, False
     async with pair.engine() as engine:
         for topic in topics:
             write_here(pair, topic, 5)
@@ -99,16 +99,16 @@ async def test_case_170_what_is_kept_is_kept_once_whoever_is_killed(
 
             async def counted(self: Lane, *arguments: object, before: bool = at % 2 == 0) -> None:
                 nonlocal left
-                if "failback" in self._transactional_id:
+                if "failback" in self.transactional_id:
                     left -= 1
                     if before and left == -1:
                         raise Killed
                 await write(self, *arguments)  # type: ignore[arg-type]
-                if left == -1 and "failback" in self._transactional_id:
+                if left == -1 and "failback" in self.transactional_id:
                     raise Killed
 
             with monkeypatch.context() as patch:
-                patch.setattr(Lane, "_write", counted)
+                patch.setattr(Lane, "write", counted)
                 try:
                     await failed_back(pair, choice)
                     finished = True

@@ -120,17 +120,19 @@ def state_written_unfenced(patch: pytest.MonkeyPatch) -> None:
     """A command writes states beside the lanes, which go on as they were (invariant M)."""
     take = Lane.__init__
 
-    def beside(self: Lane, index: int, destination: Cluster, naming: Naming, owner: Owner, timeout: float) -> None:
-        take(self, index, destination, naming, owner, timeout)
+    def beside(
+        self: Lane, index: int, destination: Cluster, naming: Naming, owner: Owner, timeout: float, *further: Any
+    ) -> None:
+        take(self, index, destination, naming, owner, timeout, *further)
         if owner.run == OPERATOR:
-            self._transactional_id += "-operator"
+            self.transactional_id += "-operator"
 
     patch.setattr(Lane, "__init__", beside)
 
 
 def layout_overlooked(patch: pytest.MonkeyPatch) -> None:
     """A lane goes on as it was assigned, whatever layout its partition is of (invariant B)."""
-    patch.setattr(Lane, "_require_layout", lambda _: None)
+    patch.setattr(Lane, "require_layout", lambda _: None)
 
 
 def layout_read_back_at_once(patch: pytest.MonkeyPatch) -> None:

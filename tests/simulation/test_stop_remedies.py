@@ -486,7 +486,7 @@ def test_case_1041_a_lane_forgets_the_trial_that_an_error_has_ended_which_is_not
 
     link = Stopped(monkeypatch)
     play(link, OddAlone())
-    monkeypatch.setattr("appliance.engine.write.lane_runner.make_room", make_room)
+    monkeypatch.setattr("appliance.engine.write.transactions.make_room", make_room)
     before = link.position()
     link.write(link.log, 20)
     link.go_on(20)

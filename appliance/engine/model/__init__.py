@@ -1,5 +1,6 @@
 """Decisions and values of the engine; no IO.
 
+- ``admission``: the facts of partitions, and the verdict on whether a lane copies them.
 - ``chunk``: the batches of one transaction, and the sums of what was copied.
 - ``held_back``: partitions that are not copied now, and the time of each one's next try.
 - ``map_growth``: the maps of offsets after each transaction, and their obsolete segments.

@@ -54,14 +54,14 @@ def copied_tail(
     """
     batches = [batch for chunk in chunks for batch in chunk.batches]
     tail, source_to = _tail(before, begin), chunks[-1].next_offset
-    if not strange(chunks, begin, end):
+    if not foreign_offsets(chunks, begin, end):
         return tail.copied(batches, begin, source_to, end)
     for batch, at in zip(batches, begins, strict=True):
         tail = tail.copied([batch], at, batch.next_offset, at + batch.records)
     return tail._replace(source_to=source_to, copy_to=end)
 
 
-def strange(chunks: Sequence[Chunk], begin: int, end: int) -> int:
+def foreign_offsets(chunks: Sequence[Chunk], begin: int, end: int) -> int:
     """Number of offsets from ``begin`` to ``end``, past a transaction's marker, that hold no record of these chunks."""
     return end - _MARKER - begin - sum(chunk.records for chunk in chunks)
 

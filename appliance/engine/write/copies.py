@@ -12,8 +12,9 @@ not at once. A look reads some megabytes, and the next one continues from there.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from appliance.engine.model.admission import CopyEnds
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
 from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
@@ -47,14 +48,6 @@ LookedTo = dict[tuple[Partition, int, CopyEnd, frozenset[int]], int]
 def as_found(offset: int, metadata: Metadata, copy: Partition) -> CopyEnd:
     """The end of a copy without a remembered end, from its leader."""
     return CopyEnd(offset, metadata.leader_epoch(*copy), NOBODY, UNKNOWN_EPOCH)
-
-
-@dataclass(frozen=True, slots=True)
-class CopyEnds:
-    """``ends`` of the copies that may be written to, and the reasons against the others."""
-
-    ends: Mapping[Partition, int]
-    refused: Mapping[Partition, ApplianceError] = field(default_factory=dict)
 
 
 async def examine_copies(

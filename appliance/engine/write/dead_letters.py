@@ -18,7 +18,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.client.topics import NewTopic, grow_topics
 from appliance.kafka.protocol.answer import failure
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.outgoing import UNLIMITED
 
 HEADERS_BYTES = 16 * 1024
@@ -43,7 +43,8 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], l
             largest[place] = max(largest.get(place, 0), len(batch.data))
             copies[place[0]] = chunk.replica.destination_topic
     if all(
-        lane.knows_leader(place) and (place[0] not in limits or size <= limits[place[0]].batch_bytes)
+        lane.writer.metadata.leader(*place) != NOBODY
+        and (place[0] not in limits or size <= limits[place[0]].batch_bytes)
         for place, size in largest.items()
     ):
         return

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import loop_seconds, now_ms
+from appliance.engine.model.admission import Verdict, recreated_copy
 from appliance.engine.model.chunk import dead_letters_of
 from appliance.engine.model.held_back import HeldBack
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
-from appliance.engine.write.admission import Admission, Admitting, made_anew_since
+from appliance.engine.write.admission import Admission, Admitting
 from appliance.engine.write.copies import UNFINISHED, LookedTo
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
@@ -141,25 +142,25 @@ class LanePartitions:
                 await self._take_in(replicas, admission)
 
     async def _take_in(self, replicas: Iterable[Replica], admission: Admission) -> None:
-        self.limits |= admission.limits
-        admitted = []
+        facts, admitted = admission.facts, dict[Replica, Verdict]()
+        self.limits |= facts.limits
         for replica in replicas:
-            stop = admission.stops.get(replica)
-            if replica in admission.waiting:
-                self.leave_out(replica, admission.waiting[replica])
+            verdict = admission.verdicts[replica]
+            stop = verdict.stop
+            if verdict.wait is not None:
+                self.leave_out(replica, verdict.wait)
             elif isinstance(stop, CopyShortened) and not stop.is_known and not self.lane.can_cut_maps:
                 self.leave_out(replica, stop)
-            elif self.lane.is_led_as(replica.copy, admission.metadata):
-                admitted.append(replica)
+            elif self.lane.is_led_as(replica.copy, facts.metadata):
+                admitted[replica] = verdict
             else:
                 self._held_back.add_due([replica])
-        positions = {replica: admission.positions[replica] for replica in admitted if replica in admission.positions}
-        await self.lane.commit([], positions)
-        ends = {replica.copy: admission.ends[replica.copy] for replica in admitted if replica.copy in admission.ends}
-        self.lane.expect_ends(ends, admission.metadata)
-        for replica in admitted:
-            if replica in admission.stops:
-                await self.settle(replica, admission.stops[replica], admission.begins.get(replica.source, NO_PLACE))
+        await self.lane.commit([], {each: verdict.position for each, verdict in admitted.items() if verdict.position})
+        ends = facts.copies.ends
+        self.lane.expect_ends({each.copy: ends[each.copy] for each in admitted if each.copy in ends}, facts.metadata)
+        for replica, verdict in admitted.items():
+            if verdict.stop is not None:
+                await self.settle(replica, verdict.stop, facts.begins.places.get(replica.source, NO_PLACE))
             else:
                 self._read(replica)
             self.taken_in.add(replica)
@@ -226,8 +227,8 @@ class LanePartitions:
 
     def have_changed(self, metadata: Metadata) -> bool:
         """True when the leader or topic of a written copy has changed since its check."""
-        made_anew = any(made_anew_since(replica, metadata) for replica in self.taken_in)
-        return made_anew or self.lane.has_moved(metadata)
+        recreated = any(recreated_copy(replica, metadata) for replica in self.taken_in)
+        return recreated or self.lane.has_moved(metadata)
 
     def position(self, replica: Replica) -> Position:
         """The remembered position of a taken-in partition."""

@@ -6,25 +6,22 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.clock import loop_seconds
-from appliance.engine.model.chunk import Chunk, Ledger
-from appliance.engine.model.transaction_size import TransactionSize
+from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import Notice, ProblemLog
 from appliance.engine.read.buffer import ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
-from appliance.engine.write.copy_watch import CopyWatch, MapCleaner
-from appliance.engine.write.dead_letters import make_room
+from appliance.engine.write.copy_watch import CopyWatch
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.lane_partitions import LanePartitions
-from appliance.engine.write.transformation import Transform, Transformation
-from appliance.engine.write.trials import Trials
+from appliance.engine.write.map_cleaner import MapCleaner
+from appliance.engine.write.transactions import Transactions
+from appliance.engine.write.transformation import Transform
 from appliance.errors import (
     ApplianceError,
     CopyRefused,
     Fenced,
     LayoutChanged,
     PartitionsUnavailable,
-    TransactionTimedOut,
 )
 from appliance.kafka.client.interface import Cluster
 from appliance.link.model.checkpoint import StartOffsets
@@ -37,14 +34,6 @@ _NAMES = "names of lanes"
 """The subject of a lane that copies without having left its name."""
 
 _BACKOFF_MAX = 5.0
-_CYCLE = 2
-"""Minimum spacing of transaction starts, as a multiple of the average commit time."""
-
-_SQL_INTERVAL = 0.15
-"""Minimum spacing of transaction starts with SQL in flight, in seconds."""
-
-_NEWEST = 1 / 8
-"""EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
 
 _ENDING_INTERVAL = 0.01
 """Seconds between two looks at a transaction that has to end before a stop."""
@@ -70,27 +59,20 @@ class LaneRunner:
     _assigned: tuple[tuple[Replica, ...], Mapping[str, StartOffsets]] | None = None
     _running: bool = False
     _failures: int = 0
-    _wrote: bool = False
-    _took: float = 0.0
-    _timed_out: TransactionTimedOut | None = None
-    _size: TransactionSize = field(init=False)
     _problems: ProblemLog = field(init=False)
     _partitions: LanePartitions = field(init=False)
+    _transactions: Transactions = field(init=False)
     _watch: CopyWatch = field(init=False)
     _cleaner: MapCleaner = field(init=False)
-    _transformation: Transformation | None = field(init=False)
-    _trials: Trials = field(init=False)
 
     def __post_init__(self) -> None:
-        self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
         self._problems = ProblemLog(self.notice)
         records_gaps = self.engine.on_gap is OnGap.RECORD
         clusters = self.source, self.destination
         self._partitions = LanePartitions(self.lane, *clusters, self.reader, self.ready, self._problems, records_gaps)
+        self._transactions = Transactions(self._partitions, self.engine, self.ledger, self.sql)
         self._watch = CopyWatch(self._partitions)
         self._cleaner = MapCleaner(self.lane, self.destination)
-        self._transformation = Transformation(self.sql, self._partitions) if self.sql else None
-        self._trials = Trials(self._partitions, self._transform)
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
@@ -132,7 +114,7 @@ class LaneRunner:
                 if stopping.is_set() or self._is_cold():
                     continue
                 await self._partitions.admit()
-                await self._trials.undo()
+                await self._transactions.undo_trials()
                 self._problems.over(self._name)
                 await self._watch.look()
                 await self._watch.look_for_room()
@@ -159,10 +141,6 @@ class LaneRunner:
     @property
     def _name(self) -> str:
         return f"lane {self.lane.index}"
-
-    @property
-    def _transactions(self) -> str:
-        return f"{self._name} transactions"
 
     async def _get_ready(self) -> None:
         """Start a cold lane, and check due partitions; safe to repeat after a cancel at any await.
@@ -207,69 +185,12 @@ class LaneRunner:
             if pause >= _SILENCE:
                 await self._look_for_others(stopping)
             return  # the lane may have another owner, or be cold, by now
-        self.ready.clear()
-        chunks = self.reader.take(self.ready, self._size.bytes)
-        if chunks:
-            began = loop_seconds()
-            if self._transformation is None:
-                await self._commit(chunks)
-            else:
-                await self._trials.each(chunks)
-            await self._gather(began + self._interval, stopping)
-        for replica, reason in self.reader.stopped(self.ready):
-            await self._partitions.settle(replica, reason)
-        if self.ready.filled:
-            self.ready.set()
-
-    @property
-    def _interval(self) -> float:
-        """Spacing of transaction starts while records trickle: a Spark job for a few costs as much as for many."""
-        interval = min(_CYCLE * self._took, self.engine.commit_interval)
-        return interval if self.sql is None else max(interval, _SQL_INTERVAL)
-
-    async def _transform(self, chunks: Sequence[Chunk]) -> None:
-        """One transaction with what the SQL makes of the chunks; a record that it fails on stops its partition."""
-        assert self._transformation is not None
-        try:
-            passed, stops = await self._transformation.of(chunks)
-            await make_room(self.lane, self.destination, passed, self._partitions.limits)
-        except ApplianceError:
-            self.lane.begin_anew()  # the chunks are read again
-            raise
-        await self._commit(passed)
-        for replica, reason in stops.items():
-            self.reader.forget([replica])
-            await self._partitions.settle(replica, reason)
-
-    async def _commit(self, chunks: Sequence[Chunk]) -> None:
-        """One transaction, whose duration decides the size of the next one."""
-        began, size = loop_seconds(), sum(chunk.bytes for chunk in chunks)
-        try:
-            await self.lane.commit(chunks, {})
-        except ApplianceError as error:
-            timed_out = self._size.failed(size, loop_seconds() - began)
-            self._timed_out = timed_out if isinstance(error, Fenced) else None
-            raise
-        took = loop_seconds() - began
-        self._size.committed(size, took)
-        self._took += (took - self._took) * _NEWEST
-        self._problems.over(self._transactions)
-        self.ledger.add(chunks)
-        self._wrote = True
-        self._partitions.wrote_to({chunk.replica for chunk in chunks})
-
-    async def _gather(self, until: float, stopping: asyncio.Event) -> None:
-        """Collect a trickle of records for a moment, rather than commit it record by record."""
-        while (pause := until - loop_seconds()) > 0 and not stopping.is_set() and not self.reader.full(self.ready):
-            self.ready.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self.ready.wait()
+        await self._transactions.step(stopping)
 
     async def _look_for_others(self, stopping: asyncio.Event) -> None:
         """Find out if an idle lane has another owner, or was changed by the operator."""
-        if self.lane.state is not LaneState.COPYING or self._wrote:
-            self._wrote = False
+        if self.lane.state is not LaneState.COPYING or self._transactions.wrote:
+            self._transactions.wrote = False
             return
         try:
             await self.lane.check_owner()
@@ -290,9 +211,9 @@ class LaneRunner:
                     return
         if error is not None:
             self._problems.tell(self._name, error)
-        elif self._timed_out is not None:
-            self._problems.tell(self._transactions, self._timed_out)
-            self._timed_out = None
+        elif self._transactions.timed_out is not None:
+            self._problems.tell(self._transactions.subject, self._transactions.timed_out)
+            self._transactions.timed_out = None
 
     async def _tell_and_back_off(self, error: ApplianceError, stopping: asyncio.Event) -> None:
         self._problems.tell(self._name, error)

@@ -8,9 +8,12 @@ from typing import Any
 from kio.schema.produce.v9 import ProduceResponse
 
 from appliance.driver import establish
+from appliance.engine.model import admission as judgement
+from appliance.engine.model.admission import CopyEnds, Facts, Verdict
 from appliance.engine.read import buffer
-from appliance.engine.write import admission, copies, lane
-from appliance.engine.write.copies import CopyEnds
+from appliance.engine.write import admission, copies
+from appliance.engine.write.lane import Lane
+from appliance.engine.write.ownership import OwnedLane
 from appliance.errors import BrokerBusy, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
@@ -25,7 +28,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.link_check import PositionsTopic
-from appliance.link.model.position import CopyEnd, Position, SourcePlace
+from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LANE, StateMachine
 from tests.faults.injection import switches
@@ -88,23 +91,23 @@ def _position_committed_separately() -> None:
 
 def _read_before_fencing() -> None:
     """Against invariant C: what the predecessor commits between the two is not known to the lane."""
-    take_id = lane.Lane._take_id
+    fence = OwnedLane.fence
 
-    async def promise(self: lane.Lane) -> Producer:
-        return Producer(self._transactional_id, -1, -1)
+    async def promise(self: OwnedLane) -> Producer:
+        return Producer(self.transactional_id, -1, -1)
 
-    async def read_first(self: lane.Lane, _: Producer) -> LaneCheckpoint:
-        topic, index = self._positions
+    async def read_first(self: OwnedLane, _: Producer) -> LaneCheckpoint:
+        topic, index = self.positions
         remembered = LaneCheckpoint()
-        await peek_checkpoint(self._cluster, topic, index, remembered)
+        await peek_checkpoint(self.cluster, topic, index, remembered)
         await asyncio.sleep(_LATE)
-        producer = await _insist(lambda: take_id(self))
-        metadata = await self._cluster.metadata([topic])
-        self._writer = writer.Writer(self._cluster, producer, self._positions, metadata, self._timeout)
-        self._named = False
+        producer = await _insist(lambda: fence(self))
+        metadata = await self.cluster.metadata([topic])
+        self._writer = writer.Writer(self.cluster, producer, self.positions, metadata, self._timeout)
+        self.named = False
         return remembered
 
-    _replace(lane.Lane, _take_id=promise, _read_checkpoint=read_first)
+    _replace(OwnedLane, fence=promise, read_checkpoint=read_first)
     _look_at_nothing_past_the_end()
 
 
@@ -129,9 +132,9 @@ def _aborted_let_through() -> None:
 
 def _retry_without_new_epoch() -> None:
     """A doubtful transaction is tried again as the same producer, instead of finding out what became of it."""
-    commit = lane.Lane.commit
+    commit = Lane.commit
 
-    async def insist(self: lane.Lane, *arguments: Any) -> Any:
+    async def insist(self: Lane, *arguments: Any) -> Any:
         kept = dict(vars(self))
         state = self.state
         try:
@@ -140,21 +143,20 @@ def _retry_without_new_epoch() -> None:
             vars(self).update(kept, _machine=StateMachine(LANE, state))
             return await commit(self, *arguments)
 
-    _replace(lane.Lane, commit=insist)
+    _replace(Lane, commit=insist)
 
 
 def _missing_position_taken_for_the_start() -> None:
     """Against invariant H: nobody asks how the link was made, nor looks at copies that no position accounts for."""
 
-    def admit_new(
-        found: admission.Admission, replica: Replica, begin: SourcePlace, _held: Position | None, _empty: CopyEnd
-    ) -> None:
-        found.positions[replica] = Position(replica.source_id, replica.destination_id, *begin)
+    def judge_new(replica: Replica, _: Position | None, facts: Facts) -> Verdict:
+        begin = facts.begins.places[replica.source]
+        return Verdict(Position(replica.source_id, replica.destination_id, *begin))
 
     def partitions_now(topic: PositionsTopic) -> int:
         return len(topic.checkpoints)
 
-    _replace(admission, _admit_new=admit_new)
+    _replace(judgement, judge_new=judge_new)
     _replace(establish, link_fault=lambda *_: "")
     _replace(PositionsTopic, lanes=property(partitions_now))
 

@@ -392,13 +392,13 @@ async def test_case_353_a_topic_of_producers_that_may_lose_names_is_refused(thre
 @pytest.fixture(params=["of this release", "of the release before"])
 def plain_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes that keep to themselves, of releases that leave their names, and of those that do not."""
-    leaves = Lane._producer_name
+    leaves = Lane.producer_name
 
     async def named(self: Lane, *arguments: Any) -> Record | None:
-        return await leaves(self, *arguments) if self.shares_copies else None
+        return await leaves(self, *arguments) if self.naming.shared else None
 
     if request.param != "of this release":
-        monkeypatch.setattr(Lane, "_producer_name", named)
+        monkeypatch.setattr(Lane, "producer_name", named)
 
 
 @pytest.mark.usefixtures("plain_lanes")

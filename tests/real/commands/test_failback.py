@@ -11,7 +11,7 @@ from appliance.commands.failback.failback import failback
 from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, operation
 from appliance.engine.model.ranges import Outcome
-from appliance.engine.write import lane
+from appliance.engine.write import ownership
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.transactions import Producer as TransactionalProducer
@@ -213,15 +213,15 @@ async def test_case_540_a_failback_whose_lane_is_fenced_before_it_left_its_name_
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The name that the same run had left when it fenced the lane was another one: it ended with Superseded (case 96).
-    monkeypatch.setattr(lane, "_NAME_PATIENCE", 0.5)
-    topic, starts, take_id = pair.topic("fenced"), 0, Lane._take_id
+    monkeypatch.setattr(ownership, "_NAME_PATIENCE", 0.5)
+    topic, starts, take_id = pair.topic("fenced"), 0, Lane.fence
     logs = Logs(pair, topic)
 
     async def and_fence(self: Lane) -> TransactionalProducer:
         nonlocal starts
         producer = await take_id(self)
-        starts += self._owner.worker == "failback"
-        if starts == 2 and self._owner.worker == "failback":
+        starts += self.owner.worker == "failback"
+        if starts == 2 and self.owner.worker == "failback":
             await take_id(self)  # as the later of two failbacks does, which leaves its name some moments later
         return producer
 
@@ -231,7 +231,7 @@ async def test_case_540_a_failback_whose_lane_is_fenced_before_it_left_its_name_
         await promoted(pair)
         write_there(pair, topic, 10)
         there = logs.at_copy()
-        monkeypatch.setattr(Lane, "_take_id", and_fence)
+        monkeypatch.setattr(Lane, "fence", and_fence)
         report = await failed_back(pair)
         assert [each.copied_back for each in report.partitions] == [10]
         assert starts > 2

@@ -7,12 +7,11 @@ import pytest
 from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kio.schema.types import TransactionalId
 
-from appliance.engine.write import lane
+from appliance.engine.write import ownership
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import add_partitions
-from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.states import LaneState
@@ -56,8 +55,7 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         (runner,) = engine.runners
         lane = runner.lane
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
-        assert lane._writer is not None
-        producer, copy = lane._writer.producer, Partition(pair.naming.destination(topic), 0)
+        producer, copy = lane.producer, (pair.naming.destination(topic), 0)
         await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), is_completing)
         async with asyncio.timeout(PATIENCE):
             while await transaction_state(coordinator, producer.transactional_id) != "CompleteAbort":
@@ -119,7 +117,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
         (runner,) = older.runners
         running = asyncio.create_task(runner.run(asyncio.Event()), name="older")
         await newer.copy_all()
-        look = runner.lane._find_owner
+        look = runner.lane.find_owner
 
         async def look_slowly() -> Owner | None:
             monkeypatch.undo()
@@ -129,7 +127,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
                 await asyncio.sleep(0.02)
             return owner
 
-        monkeypatch.setattr(runner.lane, "_find_owner", look_slowly)
+        monkeypatch.setattr(runner.lane, "find_owner", look_slowly)
         await asyncio.wait_for(running, PATIENCE)
         assert runner.lane.state is LaneState.FENCED
         await newer.copy_all()
@@ -166,14 +164,14 @@ async def test_case_18_a_start_that_another_overtook_is_fenced_and_takes_nothing
         await engine.establish()
         owners = [Owner(run, "driver", "host", 0, 1) for run in ("one", "other")]
         one, other = (Lane(0, engine.destination, pair.naming, owner, 60.0) for owner in owners)
-        read = lane.read_checkpoint
+        read = ownership.read_checkpoint
 
         async def read_later(*arguments: Any) -> None:
             monkeypatch.undo()
             await other.start()
             await read(*arguments)
 
-        monkeypatch.setattr(lane, "read_checkpoint", read_later)
+        monkeypatch.setattr(ownership, "read_checkpoint", read_later)
         with pytest.raises(Fenced):
             await one.start()
         assert (one.state, other.state) == (LaneState.FENCED, LaneState.COPYING)

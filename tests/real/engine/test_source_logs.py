@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from appliance.engine.write import lane
+from appliance.engine.write import ownership
 from appliance.kafka.records.batch import SEQUENCES
 from appliance.link.client.writer import Writer
 from testbed.cluster import Cluster
@@ -47,10 +47,9 @@ async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair, monkey
     produce(pair.producer(**{"batch.num.messages": 50}), topic, 500)
     async with pair.engine() as engine:
         await engine.prepare()
-        monkeypatch.setattr(lane, "Writer", LongWriting)
+        monkeypatch.setattr(ownership, "Writer", LongWriting)
         await engine.copy_all()
-        writer = engine.runners[0].lane._writer
-        assert writer is not None
+        writer = engine.runners[0].lane.writer
         assert writer.sequences[pair.naming.destination(topic), 0] < 500
         produce(pair.producer(), topic, 100)
         await engine.copy_all()
