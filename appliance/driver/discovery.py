@@ -10,7 +10,7 @@ from functools import partial
 
 from appliance.driver.acl_follower import AclFollower
 from appliance.driver.config_follower import ConfigFollower
-from appliance.engine.model.round_robin import RoundRobin
+from appliance.driver.model.round_robin import RoundRobin
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.kafka.client.config_filter import ConfigFilter

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from appliance.engine.control.address_messages import Question
 from appliance.engine.control.addresses import TransformAddresses
-from appliance.engine.control.assignment import Hello, encode_message
+from appliance.engine.control.assignment import Hello, Question, encode_message
 from appliance.engine.control.client import control_client
 from appliance.engine.control.connection import dialled
 from appliance.engine.control.server import ControlServer

@@ -1,6 +1,6 @@
 """The control connections, by which the driver assigns lanes to tasks, and tasks report.
 
-- ``assignment``, ``address_messages``: their messages; pure.
+- ``assignment``: their messages; pure.
 - ``server``, ``listener``, ``client``, ``connection``: the driver's end, its listener, a task's end, and their sockets.
 - ``addresses``: where the tasks serve the SQL's jobs of other hosts.
 """

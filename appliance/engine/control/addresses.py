@@ -2,8 +2,7 @@
 
 import asyncio
 
-from appliance.engine.control.address_messages import Question, encode_answer
-from appliance.engine.control.assignment import Hello, decode_hello, encode_message
+from appliance.engine.control.assignment import Hello, Question, decode_hello, encode_answer, encode_message
 from appliance.engine.control.connection import DIAL_SECONDS, Stream, dialled, read_line
 from appliance.errors import PeerError
 from appliance.settings.target import Target

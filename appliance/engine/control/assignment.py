@@ -8,6 +8,9 @@
     task   -> driver  {"records", "bytes", ...}         what was copied since then; with 0, that it lives
     task   -> driver  {"host", "port"}                  where it serves the SQL's jobs of other hosts
     driver -> task    {"stop": true}                    finish the transactions and return
+    job    -> driver  {"task", "stage"}                 where that task serves it; again and again on one connection
+    driver -> job     {"host", "port"}, {}              there; or nowhere, so that the job ends
+    job    -> task    {"task", "attempt"}               hello, as a task's own; then follow ``sql.flight.messages``
 
 A connection that ends without a stop is a failure: the task finishes its transactions and raises, so that Spark
 restarts it, unless the driver is dead. A task's number decides its lanes, so a second try gets the lanes of the first;
@@ -15,11 +18,12 @@ an older epoch of a lane is fenced.
 """
 
 import dataclasses
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_type_hints
 
-from appliance.engine.control.address_messages import Question, decoded, encode_line, fields_of
 from appliance.engine.model.chunk import Ledger
 from appliance.errors import PeerError, said
 from appliance.link.model.checkpoint import StartOffsets
@@ -27,6 +31,8 @@ from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.settings.target import Target
+
+Message = TypeVar("Message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,14 @@ class Hello:
 
     task: int
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question where a task serves a job; ``stage`` is Spark's number for the job's stage, larger in later ones."""
+
+    task: int
+    stage: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +108,38 @@ class Copied:
 Report = Notice | Copied
 
 STOP = b'{"stop":true}\n'
+
+
+def encode_line(fields: Mapping[str, Any]) -> bytes:
+    """The line."""
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def fields_of(line: bytes) -> dict[str, Any]:
+    """The fields of a line.
+
+    Raises:
+        PeerError: it is no JSON object.
+    """
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise PeerError(f"not a line of JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise PeerError("not a JSON object")
+    return fields
+
+
+def decoded(message: type[Message], fields: Mapping[str, Any]) -> Message:
+    """A message whose fields are texts and numbers.
+
+    Raises:
+        PeerError: a field is missing, or of another type.
+    """
+    try:
+        return message(**{name: kind(fields[name]) for name, kind in get_type_hints(message).items()})
+    except (KeyError, ValueError, TypeError) as error:
+        raise PeerError(f"not a {message.__name__.lower()}: {said(error)}") from error
 
 
 def encode_message(message: Hello | Question | Report | Target) -> bytes:
@@ -166,3 +212,18 @@ def decode_report(line: bytes) -> Report | Target:
     if "host" in fields:
         return decoded(Target, fields)
     return decoded(Notice, fields) if "subject" in fields else decoded(Copied, fields)
+
+
+def encode_answer(at: Target | None) -> bytes:
+    """The line; None if the job has to end."""
+    return encode_line(dataclasses.asdict(at) if at else {})
+
+
+def decode_answer(line: bytes) -> Target | None:
+    """The address in the driver's answer; None if the job has to end.
+
+    Raises:
+        PeerError: it is no answer.
+    """
+    fields = fields_of(line)
+    return decoded(Target, fields) if fields else None

@@ -6,8 +6,7 @@ import secrets
 import socket
 from pathlib import Path
 
-from appliance.engine.control.address_messages import Question
-from appliance.engine.control.assignment import Hello, decode_hello
+from appliance.engine.control.assignment import Hello, Question, decode_hello
 from appliance.engine.control.connection import Stream, accepted, listening_socket, read_line
 from appliance.errors import PeerError
 from appliance.settings.target import Target

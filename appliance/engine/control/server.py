@@ -6,9 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.engine.control.address_messages import Question
 from appliance.engine.control.addresses import TransformAddresses
-from appliance.engine.control.assignment import STOP, Assignment, Hello, Report, decode_report, encode_assignment
+from appliance.engine.control.assignment import (
+    STOP,
+    Assignment,
+    Hello,
+    Question,
+    Report,
+    decode_report,
+    encode_assignment,
+)
 from appliance.engine.control.connection import read_line
 from appliance.engine.control.listener import HELLO_SECONDS, STRANGERS_MAX, ControlListener
 from appliance.errors import PeerError

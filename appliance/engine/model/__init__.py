@@ -1,10 +1,7 @@
 """Decisions and values of the engine; no IO.
 
-- ``admission``: the facts of partitions, and the verdict on whether a lane copies them.
-- ``chunk``: the batches of one transaction, and the sums of what was copied.
-- ``held_back``: partitions that are not copied now, and the time of each one's next try.
+- ``admission``: the facts of partitions, the verdicts on them, and the time of each one's next try.
+- ``chunk``: the batches of one transaction, the sums of what was copied, and the size of the next transaction.
 - ``map_growth``: the maps of offsets after each transaction, and their obsolete segments.
-- ``ranges``, ``trials``: ranges of records that pass SQL; what it is given first in a process.
-- ``round_robin``: round-robin over names.
-- ``transaction_size``: the limit of the next transaction, from the durations of the last ones.
+- ``ranges``: ranges of records that pass SQL, and their trials in a process.
 """

@@ -1,9 +1,10 @@
-"""The admission of partitions to a lane: the facts that were read of both sides, and the verdict on each partition.
+"""The admission of partitions to a lane: the facts that were read of both sides, the verdicts, and those that wait.
 
 Each is judged alone: a leader that does not answer, or a copy that must not be written, delays no other partition.
 """
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeGuard
 
@@ -15,6 +16,9 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import NO_PLACE, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
 from appliance.program import topic_option
+
+_FIRST, _GROWTH, _LONGEST = 0.1, 2.0, 30.0
+"""Pause of a partition that is held back, in seconds: it doubles each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +194,47 @@ def identity_fault(replica: Replica, position: Position) -> GapFound | None:
 def is_known(position: Position | None) -> TypeGuard[Position]:
     """True unless nothing is known of the progress of a copy."""
     return position is not None and position.next_offset != UNKNOWN
+
+
+@dataclass(slots=True)
+class HeldBack:
+    """Partitions that are not copied now, each tried at growing intervals, so that others lose little.
+
+    Times are seconds of any monotonic clock.
+    """
+
+    _due: dict[Replica, float] = field(default_factory=dict)
+    _pauses: dict[Replica, float] = field(default_factory=dict)
+
+    def add(self, replica: Replica, now: float) -> None:
+        """Retry it after a pause, twice as long as the one before."""
+        pause = min(_GROWTH * self._pauses[replica], _LONGEST) if replica in self._pauses else _FIRST
+        self._pauses[replica] = pause
+        self._due[replica] = now + pause
+
+    def add_due(self, replicas: Iterable[Replica]) -> None:
+        """Try these now; those that wait already keep waiting."""
+        for replica in replicas:
+            self._due.setdefault(replica, -math.inf)
+
+    def due(self, now: float) -> list[Replica]:
+        """Those that may be tried now."""
+        return [replica for replica, at in self._due.items() if at <= now]
+
+    def tried(self, replica: Replica) -> None:
+        """Count a new try; if it fails, the partition is added again and waits longer."""
+        self._due.pop(replica, None)
+
+    def pause(self, now: float) -> float:
+        """Seconds until the next one may be tried; infinite when none waits."""
+        return max(0.0, min(self._due.values(), default=math.inf) - now)
+
+    def went_well(self, replica: Replica) -> bool:
+        """Forget a partition that is copyable again; True when it was held back."""
+        self._due.pop(replica, None)
+        return self._pauses.pop(replica, None) is not None
+
+    def keep(self, replicas: Collection[Replica]) -> None:
+        """Forget all others."""
+        for replica in {*self._due, *self._pauses}.difference(replicas):
+            self.went_well(replica)

@@ -1,4 +1,4 @@
-"""A range of source offsets of one partition on its way through the SQL, and its outcome.
+"""A range of source offsets of one partition on its way through the SQL, its outcome, and the trials of ranges.
 
 Every range ends by a mark, a row of its own, which every filter lets pass. A range whose mark has not arrived has no
 outcome, however its stream ended: Spark often shows a clean end where a source, the SQL or a sibling has failed.
@@ -6,9 +6,11 @@ outcome, however its stream ended: Spark often shows a clean end where a source,
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
+from appliance.link.model.position import Position, Trial
 
 ROOM_MAX = 8_192_000
 """The most bytes by which a record may grow."""
@@ -21,6 +23,12 @@ ROOM_BYTES = 2 * ROW_BYTES
 
 WEIGHT_MAX = ROOM_MAX // ROOM_BYTES
 """The most rows that each record of a round counts as: as many as Spark gets at once."""
+
+_PARTS = 16
+"""Parts of a range in which a process has ended, each a trial of the next one."""
+
+TRIES_MAX = 4
+"""Trials of a record until it is stopped. Those of others end with it, where they share its Java: hence several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +112,32 @@ class Outcome:
     filtered: int
     failures: tuple[Failure, ...] = ()
     stop: Failure | None = None
+
+
+class Trying(NamedTuple):
+    """The trials of a process: of ``size`` offsets each, from an offset up to another; ``tries`` numbers them.
+
+    The first range that the SQL gets in a process is written down before, because a record may end the process. The
+    trial stays with the position at its start until copying passes it: it is found there if the process, or its Spark,
+    has ended in it. The next process tries it alone, and each one after that a part of it, down to one record.
+    """
+
+    until: int
+    size: int
+    tries: int = 1
+    start: int = 0
+
+    @classmethod
+    def of(cls, held: Position, end: int) -> Self:
+        """Those of what was read of a partition up to ``end``."""
+        start, found = held.next_offset, held.trial
+        if found is None or found.start != start:
+            return cls(end, end - start, 1, start)
+        size = found.end - start
+        if size == 1 or found.tries == 1:
+            return cls(found.end, size, found.tries + 1, start)
+        return cls(found.end, -(-size // _PARTS), 2, start)
+
+    def trial(self, start: int, end: int) -> Trial:
+        """The one at an offset, of what was read up to ``end``: all of that past the last trial."""
+        return Trial(start, min(start + self.size, self.until, end) if start < self.until else end, self.tries)

@@ -13,8 +13,7 @@ from kio.schema.errors import ErrorCode
 from appliance.clock import loop_seconds
 from appliance.engine.problem_log import ProblemLog, unexpected
 from appliance.engine.read.buffer import Buffer, unreadable
-from appliance.engine.read.buffer_budget import BufferBudget
-from appliance.engine.read.fetch_sizer import FetchSizer
+from appliance.engine.read.buffer_budget import BufferBudget, FetchSizer
 from appliance.engine.read.leaders import at_divergence
 from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped
 from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids

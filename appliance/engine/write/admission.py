@@ -45,11 +45,7 @@ class Admitting:
     looked_to: LookedTo
 
     async def admit(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Admission:
-        """Judge these partitions, by metadata of the destination and for the lane's newest epoch.
-
-        Raises:
-            ApplianceError: no broker answers a question that any can answer.
-        """
+        """Judge these partitions, by metadata of the destination and for the lane's newest epoch."""
         facts = await self._facts(replicas, metadata, producer)
         return Admission(facts, {replica: judge(replica, facts) for replica in replicas})
 

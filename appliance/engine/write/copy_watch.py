@@ -29,9 +29,6 @@ class CopyWatch:
         A copy with a new leader may have lost records (invariant J), and a recreated one has (invariant G): only a
         start finds out, since no write is in flight then. Too few replicas in sync would keep a transaction, and so the
         lane, from ending.
-
-        Raises:
-            Unreachable, BrokerRefused: nothing has changed.
         """
         partitions, began = self.partitions, loop_seconds()
         if not partitions.taken_in or began < self._looked + _INTERVAL:

@@ -5,19 +5,17 @@ Commands that move positions of a lane use it too; ``ownership`` says who may wr
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import Chunk, advanced, by_partition, rounds
 from appliance.engine.model.map_growth import Grown, MapGrowth, copied_tail, foreign_offsets, read_tail
 from appliance.engine.write.ownership import OwnedLane
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
-from appliance.link.client.origins import Origins
 from appliance.link.client.writer import Begins
-from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.checkpoint_records import (
     encode_forgotten,
     encode_gap,
@@ -26,7 +24,6 @@ from appliance.link.model.checkpoint_records import (
     encode_sql,
 )
 from appliance.link.model.link_sql import SqlChange, restated
-from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
@@ -41,27 +38,21 @@ _SEGMENTS_PAUSE, _SEGMENTS_PAUSE_MAX = 5.0, 300.0
 """Pause of map segments after a failed transaction with some, in seconds; it doubles each time."""
 
 
+@dataclass(eq=False)
 class Lane(OwnedLane):
     """An owned lane with its positions, its copies' leaders and ends, and its maps of offsets."""
 
-    def __init__(
-        self,
-        index: int,
-        destination: Cluster,
-        naming: Naming,
-        owner: Owner,
-        transaction_timeout: float,
-        layout: int | None = 0,
-        names: Origins | None = None,
-    ) -> None:
-        super().__init__(index, destination, naming, owner, transaction_timeout, layout, names)
-        self.offsets: Partition = (naming.offsets_topic, index)
-        """The lane's partition of the topic of the maps of offsets."""
-        self._maps = MapGrowth()
-        self._segments_pause = 0.0
-        self._segments_after = 0.0
-        self._reported: set[Partition] = set()
-        """The copies of which another writer is logged."""
+    offsets: Partition = field(init=False)
+    """The lane's partition of the topic of the maps of offsets."""
+    _maps: MapGrowth = field(init=False, default_factory=MapGrowth)
+    _segments_pause: float = field(init=False, default=0.0)
+    _segments_after: float = field(init=False, default=0.0)
+    _reported: set[Partition] = field(init=False, default_factory=set)
+    """The copies of which another writer is logged."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.offsets = self.naming.offsets_topic, self.index
 
     async def start(self) -> None:
         """Start as an owned lane does; the maps grow from what is committed."""
@@ -98,11 +89,7 @@ class Lane(OwnedLane):
         return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self.writer.epochs.items())
 
     async def forget(self, partitions: Collection[Partition], segments: Collection[SegmentKey]) -> None:
-        """Forget these positions and map segments; leaves the owner's name, in the same transaction.
-
-        Raises:
-            Fenced: as ``commit``.
-        """
+        """Forget these positions and map segments; leaves the owner's name, in the same transaction."""
         now = now_ms()
         records = [encode_forgotten(partition, now) for partition in partitions]
         records.append(encode_owner(self.index, self.owner, now))
@@ -125,21 +112,13 @@ class Lane(OwnedLane):
         return self._maps.growing
 
     async def remember_segments(self, segments: Sequence[tuple[Partition, Segment]]) -> None:
-        """Write segments of the maps of the lane's partitions, in transactions of their own.
-
-        Raises:
-            Fenced: as ``commit``.
-        """
+        """Write segments of the maps of the lane's partitions, in transactions of their own."""
         for at in range(0, len(segments), _SEGMENTS_A_COMMIT):
             some = segments[at : at + _SEGMENTS_A_COMMIT]
             await self._write_segments([encode_segment(partition, segment, now_ms()) for partition, segment in some])
 
     async def drop_segments(self, keys: Collection[SegmentKey]) -> None:
-        """Drop segments of the maps, in one transaction.
-
-        Raises:
-            Fenced: as ``commit``.
-        """
+        """Drop segments of the maps, in one transaction."""
         await self._write_segments([encode_dropped(key, now_ms()) for key in keys])
 
     async def _write_segments(self, records: Sequence[Record]) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import loop_seconds, now_ms
-from appliance.engine.model.admission import Verdict, recreated_copy
+from appliance.engine.model.admission import HeldBack, Verdict, recreated_copy
 from appliance.engine.model.chunk import dead_letters_of
-from appliance.engine.model.held_back import HeldBack
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
@@ -122,11 +121,7 @@ class LanePartitions:
             self._looks[look] = led
 
     async def admit(self) -> None:
-        """Take in the partitions checked by now.
-
-        Raises:
-            Fenced: as ``Lane.commit``.
-        """
+        """Take in the partitions checked by now."""
         done = [look for look in self._looks if look.done()]
         assigned, subject = set(self.replicas if done else ()), f"lane {self.lane.index} admission"
         for look in done:

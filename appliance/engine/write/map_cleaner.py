@@ -30,12 +30,7 @@ class MapCleaner:
         self._due: float | None = None
 
     async def step(self, replicas: Sequence[Replica]) -> None:
-        """Do the next step for these partitions: continue reading by one Fetch, or drop the segments of one
-        transaction.
-
-        Raises:
-            Fenced: as ``Lane.commit``.
-        """
+        """Continue reading by one Fetch, or drop some segments of these partitions, in one transaction."""
         now = loop_seconds()
         self._due = now + _INTERVAL if self._due is None else self._due
         if now < self._due:

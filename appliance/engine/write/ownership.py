@@ -9,6 +9,7 @@ delayed writes, and then reads the committed state.
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds, now_ms
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, LayoutChanged, PartitionsUnavailable, Superseded
@@ -32,42 +33,38 @@ _NAME_PATIENCE = 3.0
 _NAME_PAUSE = 0.1
 
 
+@dataclass(eq=False)
 class OwnedLane:
     """Lane ``index`` in one process: it fences its predecessor, reads the checkpoint, and writes records there.
 
     ``layout`` is the number of the layout that it belongs to; with None it only fences and reads. ``names`` are those
-    that lanes leave at the destination, one value for all lanes of a process; without it the lane copies nothing.
+    that lanes leave at the destination, one value for all lanes of a process; without it the lane copies nothing. A
+    lane is ``named`` once this epoch has left the owner's name, and ``nameless`` is the reason that it copies without
+    having left its name as a producer.
     """
 
-    def __init__(
-        self,
-        index: int,
-        destination: Cluster,
-        naming: Naming,
-        owner: Owner,
-        transaction_timeout: float,
-        layout: int | None = 0,
-        names: Origins | None = None,
-    ) -> None:
-        self.index = index
-        self.cluster = destination
-        self.naming = naming
-        self.owner = owner
-        self.transactional_id = naming.transactional_id(index)
-        self.positions: Partition = (naming.positions_topic, index)
-        """The lane's partition of the positions topic."""
-        self.checkpoint = LaneCheckpoint()
-        self.nameless: ApplianceError | None = None
-        """The reason that it copies without having left its name."""
-        self.named = False
-        """True once this epoch has left the owner's name."""
-        self._timeout = transaction_timeout
-        self._layout = layout
-        self._names = names
-        self._latest = LaneCheckpoint()
+    index: int
+    cluster: Cluster
+    naming: Naming
+    owner: Owner
+    transaction_timeout: float
+    layout: int | None = 0
+    names: Origins | None = None
+    checkpoint: LaneCheckpoint = field(init=False, default_factory=LaneCheckpoint)
+    transactional_id: str = field(init=False)
+    positions: Partition = field(init=False)
+    """The lane's partition of the positions topic."""
+    named: bool = field(init=False, default=False)
+    nameless: ApplianceError | None = field(init=False, default=None)
+    _latest: LaneCheckpoint = field(init=False, default_factory=LaneCheckpoint)
+    _machine: StateMachine[LaneState, LaneEvent] = field(init=False)
+    _writer: Writer | None = field(init=False, default=None)
+    _outdated: Fenced | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.transactional_id = self.naming.transactional_id(self.index)
+        self.positions = self.naming.positions_topic, self.index
         self._machine = StateMachine(LANE, LaneState.COLD)
-        self._writer: Writer | None = None
-        self._outdated: Fenced | None = None
 
     @property
     def state(self) -> LaneState:
@@ -117,7 +114,7 @@ class OwnedLane:
         # An error answer to a question means no change: it may be repeated, with another broker.
         self.cluster.forget_coordinator(self.transactional_id)
         coordinator = await self.cluster.coordinator(self.transactional_id)
-        return await init_producer_id(coordinator, self.transactional_id, self._timeout)
+        return await init_producer_id(coordinator, self.transactional_id, self.transaction_timeout)
 
     async def read_checkpoint(self, producer: Producer) -> LaneCheckpoint:
         """Commit a mark, and read up to it: this finds everything that was committed before.
@@ -127,7 +124,8 @@ class OwnedLane:
         topic, _ = self.positions
         metadata = await self.cluster.metadata([topic, self.naming.offsets_topic, PRODUCERS])
         shared, keeps_times = self.naming.shared, self.naming.shared or self.naming.keeps_times
-        self._writer = Writer(self.cluster, producer, self.positions, metadata, self._timeout, shared, keeps_times)
+        timeout = self.transaction_timeout
+        self._writer = Writer(self.cluster, producer, self.positions, metadata, timeout, shared, keeps_times)
         mark, now = Mark(self.index, producer.id, producer.epoch), now_ms()
         self.named = self.owner.run != OPERATOR
         name = [encode_owner(self.index, self.owner, now)] if self.named else []
@@ -149,10 +147,10 @@ class OwnedLane:
     async def producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
         """The name to leave; None of a lane that copies nothing, or that keeps to itself and may not leave one."""
         self.nameless = None
-        if self._names is None or (PRODUCERS not in metadata.topics and not self.naming.shared):
+        if self.names is None or (PRODUCERS not in metadata.topics and not self.naming.shared):
             return None
         try:
-            await self._names.refresh()
+            await self.names.refresh()
             if metadata.leader(PRODUCERS, 0) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the {self.cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
             if not self.naming.shared and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
@@ -163,12 +161,12 @@ class OwnedLane:
                 raise
             self.nameless = _nameless(error)
             return None
-        before = self._names.producers.lanes.get(producer.id)
+        before = self.names.producers.lanes.get(producer.id)
         return encode_producer(metadata.cluster_id, producer, self.naming, now_ms(), before)
 
     def require_layout(self) -> None:
         """Check that the lane is still of our layout: its predecessor is fenced, so that this cannot change unseen."""
-        if self._layout is not None and not self.checkpoint.allows(self._layout):
+        if self.layout is not None and not self.checkpoint.allows(self.layout):
             record = self.checkpoint.layout
             now = "being changed" if record and record.changing else "changed"
             raise LayoutChanged(f"lane {self.index}: the lanes of {self.naming.replicator} are {now}: run this again")
@@ -252,11 +250,7 @@ class OwnedLane:
             raise
 
     async def remember(self, records: Sequence[Record]) -> None:
-        """Write records other than positions and gaps into the lane's partition, in their own transaction.
-
-        Raises:
-            Fenced: as ``write``.
-        """
+        """Write records other than positions and gaps into the lane's partition, in their own transaction."""
         await self.write((), lambda *_: {self.positions: records})
 
     def _lose(self, error: BaseException) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds
-from appliance.engine.model.chunk import Chunk, Ledger
-from appliance.engine.model.transaction_size import TransactionSize
+from appliance.engine.model.chunk import Chunk, Ledger, TransactionSize
 from appliance.engine.write.dead_letters import make_room
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.engine.write.transformation import Transform, Transformation

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.engine.model.chunk import Chunk, by_partition
-from appliance.engine.model.ranges import Failure
-from appliance.engine.model.trials import TRIES_MAX, Trying
+from appliance.engine.model.ranges import TRIES_MAX, Failure, Trying
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.engine.write.transformation import failed
 from appliance.errors import ApplianceError, ProcessFailed

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from io import BufferedRWPair
 from pathlib import Path
 
-from appliance.engine.control.address_messages import Question, decode_answer
-from appliance.engine.control.assignment import Hello, encode_message
+from appliance.engine.control.assignment import Hello, Question, decode_answer, encode_message
 from appliance.engine.control.connection import DIAL_SECONDS, control_tls
 from appliance.errors import Unreachable
 from appliance.kafka.client.silence import probe

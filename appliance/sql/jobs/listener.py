@@ -5,8 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from appliance.engine.control.address_messages import Question
-from appliance.engine.control.assignment import Hello
+from appliance.engine.control.assignment import Hello, Question
 from appliance.engine.control.client import ControlClient, DriverEndpoint, transform_socket
 from appliance.engine.control.listener import ControlListener
 from appliance.engine.problem_log import Notice

@@ -3,8 +3,16 @@ import uuid
 import pytest
 
 from appliance.engine.control import assignment
-from appliance.engine.control.address_messages import Question, decode_answer, encode_answer
-from appliance.engine.control.assignment import STOP, Assignment, Copied, Hello, Notice
+from appliance.engine.control.assignment import (
+    STOP,
+    Assignment,
+    Copied,
+    Hello,
+    Notice,
+    Question,
+    decode_answer,
+    encode_answer,
+)
 from appliance.engine.control.connection import REPORT_MAX
 from appliance.engine.model.chunk import Ledger
 from appliance.errors import ApplianceError, BrokerRefused, PartitionStopped, PeerError, ProcessFailed, Unreachable

@@ -1,8 +1,10 @@
+"""Chunks: the positions after them, their requests and sums, and the size of the next transaction."""
+
 import uuid
 
 import pytest
 
-from appliance.engine.model.chunk import Chunk, Ledger, advanced, by_partition, rounds
+from appliance.engine.model.chunk import LEAST_BYTES, Chunk, Ledger, TransactionSize, advanced, by_partition, rounds
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.position import Position
@@ -59,3 +61,42 @@ def test_copied_records_are_summed_up_since_the_last_time_the_sum_was_taken() ->
     ledger.add([Chunk(ZERO, (batch(20, 1),), 21, 1)])
     assert ledger.take() == Ledger(8, 8, 2, 1, {Partition("orders", 0), Partition("orders", 1)})
     assert ledger.take() == Ledger()
+
+
+MEBIBYTE = 1024 * 1024
+TIMEOUT = 60.0
+
+
+def test_a_transaction_after_one_that_outlasted_its_timeout_holds_at_most_half_as_much() -> None:
+    size = TransactionSize(16 * MEBIBYTE, TIMEOUT)
+    problem = size.failed(4 * MEBIBYTE, 61.0)
+    assert size.bytes == 2 * MEBIBYTE
+    assert "TRANSACTION_TIMEOUT_SECONDS=60" in str(problem)
+    size.failed(3 * MEBIBYTE, 61.0)
+    assert size.bytes == MEBIBYTE
+    for _ in range(10):
+        size.failed(MEBIBYTE, 61.0)
+    assert size.bytes == LEAST_BYTES
+
+
+def test_a_transaction_that_failed_sooner_changes_nothing() -> None:
+    size = TransactionSize(16 * MEBIBYTE, TIMEOUT)
+    assert size.failed(16 * MEBIBYTE, 50.0) is None
+    assert size.bytes == 16 * MEBIBYTE
+
+
+def test_the_size_grows_back_by_quick_transactions_that_filled_it() -> None:
+    size = TransactionSize(4 * MEBIBYTE, TIMEOUT)
+    size.failed(4 * MEBIBYTE, 61.0)
+    size.committed(2 * MEBIBYTE, 30.0)
+    size.committed(1000, 0.01)
+    assert size.bytes == 2 * MEBIBYTE
+    size.committed(2 * MEBIBYTE, 10.0)
+    size.committed(4 * MEBIBYTE, 10.0)
+    assert size.bytes == 4 * MEBIBYTE
+
+
+def test_a_bound_below_the_least_size_stays() -> None:
+    size = TransactionSize(LEAST_BYTES // 2, TIMEOUT)
+    size.failed(LEAST_BYTES // 2, 61.0)
+    assert size.bytes == LEAST_BYTES // 2

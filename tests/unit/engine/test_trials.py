@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from appliance.engine.model.chunk import Chunk, advanced
-from appliance.engine.model.trials import Trying
+from appliance.engine.model.ranges import Trying
 from appliance.engine.write import trials
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.engine.write.trials import Trials

@@ -1,6 +1,6 @@
 import itertools
 
-from appliance.engine.model.round_robin import RoundRobin
+from appliance.driver.model.round_robin import RoundRobin
 
 
 def test_of_few_each_has_its_turn_once_in_so_many_rounds() -> None:
