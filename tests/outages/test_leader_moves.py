@@ -40,7 +40,7 @@ def topic_on(pair: Pair, name: str, *replicas: Sequence[int], **configs: str) ->
 
 def asked(engine: Engine, topic: str) -> set[int]:
     """The nodes from which a topic's partition is read now."""
-    return {fetcher.node for fetcher in engine.reader._fetchers.values() if (topic, 0) in fetcher._session._wanted}
+    return {fetcher.node for fetcher in engine.reader.router.fetchers.values() if (topic, 0) in fetcher.session._wanted}
 
 
 def offsets(cluster: Cluster, topic: str) -> set[int]:

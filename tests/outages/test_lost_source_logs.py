@@ -125,7 +125,7 @@ async def test_a_broker_that_restarts_or_has_no_room_for_a_session_is_read_on(pa
         await alone.restart(0)
         produce(restarted.producer(), topic, 10, 2)
         await engine.copy_all()
-        assert engine.fetcher._session._id == 0
+        assert engine.fetcher.session._id == 0
         produce(restarted.producer(), topic, 10, 0)
         await engine.copy_all()
     restarted.compare(topic, 3)

@@ -304,15 +304,15 @@ class Engine:
     @property
     def fetcher(self) -> Fetcher:
         """The engine's only fetcher."""
-        (fetcher,) = self.reader._fetchers.values()
+        (fetcher,) = self.reader.router.fetchers.values()
         return fetcher
 
     async def fetch_session(self) -> Session:
         """The session of the only fetcher, once it has one."""
         async with asyncio.timeout(PATIENCE):
-            while not self.reader._fetchers or self.fetcher._session._epoch == 0:
+            while not self.reader.router.fetchers or self.fetcher.session._epoch == 0:
                 await asyncio.sleep(0.01)
-        session = self.fetcher._session
+        session = self.fetcher.session
         return Session(session._id, session._epoch)
 
     async def until_copied(self, topic: str, records: int, partitions: int = 1) -> None:

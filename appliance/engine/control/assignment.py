@@ -116,11 +116,7 @@ def encode_line(fields: Mapping[str, Any]) -> bytes:
 
 
 def fields_of(line: bytes) -> dict[str, Any]:
-    """The fields of a line.
-
-    Raises:
-        PeerError: it is no JSON object.
-    """
+    """The fields of a line."""
     try:
         fields = json.loads(line)
     except ValueError as error:
@@ -131,11 +127,7 @@ def fields_of(line: bytes) -> dict[str, Any]:
 
 
 def decoded(message: type[Message], fields: Mapping[str, Any]) -> Message:
-    """A message whose fields are texts and numbers.
-
-    Raises:
-        PeerError: a field is missing, or of another type.
-    """
+    """A message whose fields are texts and numbers."""
     try:
         return message(**{name: kind(fields[name]) for name, kind in get_type_hints(message).items()})
     except (KeyError, ValueError, TypeError) as error:
@@ -148,11 +140,7 @@ def encode_message(message: Hello | Question | Report | Target) -> bytes:
 
 
 def decode_hello(line: bytes) -> Hello | Question:
-    """The first line of a connection, or a further question.
-
-    Raises:
-        PeerError: it holds neither.
-    """
+    """The first line of a connection, or a further question."""
     fields = fields_of(line)
     return decoded(Question, fields) if "stage" in fields else decoded(Hello, fields)
 
@@ -177,11 +165,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
 
 
 def decode_assignment(line: bytes) -> Assignment | None:
-    """The assignment in the driver's line; None when it is a stop.
-
-    Raises:
-        PeerError: it holds neither.
-    """
+    """The assignment in the driver's line; None when it is a stop."""
     if line == STOP:
         return None
     fields = fields_of(line)
@@ -203,11 +187,7 @@ def decode_assignment(line: bytes) -> Assignment | None:
 
 
 def decode_report(line: bytes) -> Report | Target:
-    """The report in a line, or the address at which the task serves the SQL's jobs of other hosts.
-
-    Raises:
-        PeerError: it holds neither.
-    """
+    """The report in a line, or the address at which the task serves the SQL's jobs of other hosts."""
     fields = fields_of(line)
     if "host" in fields:
         return decoded(Target, fields)
@@ -220,10 +200,6 @@ def encode_answer(at: Target | None) -> bytes:
 
 
 def decode_answer(line: bytes) -> Target | None:
-    """The address in the driver's answer; None if the job has to end.
-
-    Raises:
-        PeerError: it is no answer.
-    """
+    """The address in the driver's answer; None if the job has to end."""
     fields = fields_of(line)
     return decoded(Target, fields) if fields else None

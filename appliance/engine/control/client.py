@@ -79,11 +79,7 @@ class ControlClient:
 
 @contextlib.asynccontextmanager
 async def control_client(endpoint: DriverEndpoint, hello: Hello) -> AsyncIterator[ControlClient]:
-    """A connection to the driver, after the hello.
-
-    Raises:
-        Unreachable: there is none.
-    """
+    """A connection to the driver, after the hello."""
     at = Path(endpoint.at) if isinstance(endpoint.at, str) else Target(*endpoint.at)
     try:
         async with asyncio.timeout(DIAL_SECONDS):

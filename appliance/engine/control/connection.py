@@ -87,11 +87,7 @@ async def dialled(at: Path | Target, token: str) -> Stream:
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, empty at the end.
-
-    Raises:
-        PeerError: it is too long.
-    """
+    """The next line, empty at the end."""
     try:
         return await reader.readline()
     except ValueError as error:

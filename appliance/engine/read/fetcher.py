@@ -6,6 +6,7 @@ A Fetch costs by the partitions with news: the session knows the idle ones, whic
 import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kio.schema.errors import ErrorCode
@@ -48,37 +49,29 @@ class Keeper(Protocol):
         """The leader will not or cannot serve this one now, or does not have its position."""
 
 
+@dataclass(eq=False)
 class Fetcher:
     """The reading from one leader, while ``run`` runs."""
 
-    def __init__(
-        self,
-        node: int,
-        source: Cluster,
-        budget: BufferBudget,
-        problems: ProblemLog,
-        keeper: Keeper,
-        origins: Origins | None = None,
-    ) -> None:
-        self.node = node
-        self._cluster = source
-        self._budget = budget
-        self._problems = problems
-        self._keeper = keeper
-        self._origins = origins
-        self._session = FetchSession()
-        self._sizer = FetchSizer()
-        self._connection: Connection | None = None
-        self._buffers: dict[Partition, Buffer] = {}
-        self._pending: dict[Partition, None] = {}
-        """The buffers that the session does not ask for now: filled or added since the last Fetch, or full. What the
-        Fetch in flight says of them is out of date."""
-        self._doubted: set[Buffer] = set()
-        """Buffers that a leader has refused and the session asks for: an answer that names no error ends the doubt."""
-        self._lost: set[Buffer] = set()
-        """The buffers that were given back last."""
-        self._news = asyncio.Event()
-        self._wait = _IDLE_WAIT
+    node: int
+    cluster: Cluster
+    budget: BufferBudget
+    problems: ProblemLog
+    keeper: Keeper
+    origins: Origins | None = None
+    session: FetchSession = field(init=False, default_factory=FetchSession)
+    _sizer: FetchSizer = field(init=False, default_factory=FetchSizer)
+    _connection: Connection | None = field(init=False, default=None)
+    _buffers: dict[Partition, Buffer] = field(init=False, default_factory=dict)
+    _pending: dict[Partition, None] = field(init=False, default_factory=dict)
+    """The buffers that the session does not ask for now: filled or added since the last Fetch, or full. What the
+    Fetch in flight says of them is out of date."""
+    _doubted: set[Buffer] = field(init=False, default_factory=set)
+    """Buffers that a leader has refused and the session asks for: an answer that names no error ends the doubt."""
+    _lost: set[Buffer] = field(init=False, default_factory=set)
+    """The buffers that were given back last."""
+    _news: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _wait: float = field(init=False, default=_IDLE_WAIT)
 
     def add(self, buffer: Buffer) -> None:
         """Read into this buffer."""
@@ -91,16 +84,16 @@ class Fetcher:
         self._buffers.pop(buffer.key, None)
         self._pending.pop(buffer.key, None)
         self._doubted.discard(buffer)
-        self._session.drop(buffer.key)
+        self.session.drop(buffer.key)
 
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
         lost = list(self._buffers.values())
         self._lost = {*lost}
-        self._problems.tell(self._subject, _with_names(error, lost))
+        self.problems.tell(self._subject, _with_names(error, lost))
         for buffer in lost:
             self.drop(buffer)
-        self._keeper.release(lost)
+        self.keeper.release(lost)
 
     def look_again(self) -> None:
         """Full buffers may have room."""
@@ -116,7 +109,7 @@ class Fetcher:
     def rest(self, unplaced: Iterable[Buffer]) -> None:
         """End the problem of a broker once others lead all that it has given back; ``unplaced`` have no leader yet."""
         if not self._buffers and self._lost.isdisjoint(unplaced):
-            self._problems.over(self._subject)
+            self.problems.over(self._subject)
 
     async def run(self) -> None:
         """Fetch until cancelled."""
@@ -129,11 +122,11 @@ class Fetcher:
             try:
                 await self._fetch()
             except ApplianceError as error:
-                if isinstance(error, BrokerBusy) and error.code in LOST and not self._session.full:
+                if isinstance(error, BrokerBusy) and error.code in LOST and not self.session.full:
                     continue
                 self.lose(error)
             else:
-                self._problems.over(self._subject)
+                self.problems.over(self._subject)
 
     @property
     def _subject(self) -> str:
@@ -142,31 +135,31 @@ class Fetcher:
     def _ask_for_pending(self) -> None:
         """Make the next Fetch ask for the buffers with room alone."""
         for buffer in [self._buffers[key] for key in self._pending]:
-            if room := self._budget.room(buffer):
+            if room := self.budget.room(buffer):
                 del self._pending[buffer.key]
-                self._session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
+                self.session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
                 if buffer.doubted:
                     self._doubted.add(buffer)
             else:
-                self._session.drop(buffer.key)
+                self.session.drop(buffer.key)
 
     async def _fetch(self) -> None:
-        connection = await self._cluster.broker(self.node, "fetch")
+        connection = await self.cluster.broker(self.node, "fetch")
         if connection is not self._connection:
-            self._session.begin_anew()
+            self.session.begin_anew()
             self._connection, self._sizer = connection, FetchSizer()
-        size = await self._budget.allowance.left(min(self._sizer.response_bytes, self._budget.left))
+        size = await self.budget.allowance.left(min(self._sizer.response_bytes, self.budget.left))
         limits = FetchLimits(size, self._wait if self._pending else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = loop_seconds()
-        answer = await connection.ask(self._session.ask(limits, offers_ids(connection)))
-        self._budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
-        self._session.answered(answer.session_id)
+        answer = await connection.ask(self.session.ask(limits, offers_ids(connection)))
+        self.budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
+        self.session.answered(answer.session_id)
         self._sizer.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._sizer.far:
-            self._budget.stretch(self._sizer.response_bytes)
-        if self._origins is not None:
-            await self._learn(self._origins, answer.partitions)
+            self.budget.stretch(self._sizer.response_bytes)
+        if self.origins is not None:
+            await self._learn(self.origins, answer.partitions)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
             await asyncio.sleep(sent + _COLLECTING - loop_seconds())
@@ -177,8 +170,8 @@ class Fetcher:
         try:
             await origins.learn([header for each in headers.values() for header in each])
         except ApplianceError as error:
-            for partition, found in headers.items():
-                if (buffer := self._buffers.get(partition)) and origins.producers.unknown(found):
+            for partition, own in headers.items():
+                if (buffer := self._buffers.get(partition)) and origins.producers.unknown(own):
                     self._leave(buffer, error)
 
     def _leave(self, buffer: Buffer, error: ApplianceError) -> None:
@@ -194,7 +187,7 @@ class Fetcher:
                 self._take_in(buffer, fetched)
         for buffer in self._doubted:
             buffer.doubted = False
-            self._problems.over(buffer.subject)
+            self.problems.over(buffer.subject)
         self._doubted.clear()
 
     def _take_in(self, buffer: Buffer, fetched: Fetched) -> None:
@@ -207,7 +200,7 @@ class Fetcher:
 
     def _absorb(self, buffer: Buffer, fetched: Fetched) -> None:
         try:
-            self._budget.bytes += buffer.absorb(fetched)
+            self.budget.bytes += buffer.absorb(fetched)
         except MemoryError:
             raise
         except Exception as error:  # any fault in one partition's bytes: the others are still read
@@ -242,7 +235,7 @@ class Fetcher:
 
     def _refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
         self.drop(buffer)
-        self._keeper.refuse(buffer, error)
+        self.keeper.refuse(buffer, error)
 
     def _stop(self, buffer: Buffer, reason: PartitionStopped) -> None:
         self.drop(buffer)

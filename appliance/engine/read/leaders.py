@@ -37,11 +37,7 @@ class Leaders:
         self._epochs[buffer.replica.source_id, buffer.key] = max(epoch, self._known(buffer))
 
     def newest(self, buffer: Buffer, metadata: Metadata) -> int:
-        """The epoch of the leader in the metadata; it counts as seen.
-
-        Raises:
-            BrokerBusy: a newer leader is known; ask again.
-        """
+        """The epoch of the leader in the metadata; it counts as seen."""
         epoch, known = metadata.leader_epoch(*buffer.key), self._known(buffer)
         if UNKNOWN_EPOCH < epoch < known:
             text = f"metadata of the source name the leader of {buffer} in epoch {epoch}, and epoch {known} has begun"
@@ -54,21 +50,13 @@ class Leaders:
 
 
 def at_divergence(buffer: Buffer, end: EpochEnd) -> PartitionStopped | None:
-    """The stop of a partition whose leader has less of the newest epoch read; None: it holds all copied records.
-
-    Raises:
-        BrokerBusy: the leader was outdated.
-    """
+    """The stop of a partition whose leader has less of the newest epoch read; None: it holds all copied records."""
     _require_as_new_as_the_batches(buffer, buffer.leader_epoch)
     return _truncated(buffer, end.offset) if end.offset < buffer.position else None
 
 
 async def out_of_range(source: Cluster, leaders: Leaders, buffer: Buffer) -> PartitionStopped | None:
-    """The stop of a partition whose position a broker lacks; None: its newest leader has it, continue reading.
-
-    Raises:
-        BrokerBusy: the leader is not known, or does not know yet where its log ends; ask again.
-    """
+    """The stop of a partition whose position a broker lacks; None: its newest leader has it, continue reading."""
     key = buffer.key
     metadata = await source.metadata([key[0]])
     topic = metadata.topics.get(key[0])

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from appliance.engine.control.assignment import Assignment, Copied, Notice, Report
 from appliance.engine.model.chunk import Ledger
@@ -42,44 +42,31 @@ class _Running:
     task: asyncio.Task[None]
 
 
+@dataclass(eq=False)
 class TaskRunner:
     """Copies with the lanes of the newest assignment; made and run once, in one event loop.
 
-    Args:
-        source: the cluster to read from.
-        destination: the cluster to write to.
-        naming: the link's.
-        engine: the settings of copying.
-        owner: the name that the lanes leave at the destination.
-        report: called with the lanes' problems, and periodically with the sums of their copies.
-        transforming: what the records pass, if there is something.
+    The lanes leave ``owner`` as their name at the destination. ``report`` is called with their problems, and
+    periodically with the sums of their copies. ``transforming`` gives what the records pass, if there is something.
     """
 
-    def __init__(
-        self,
-        source: Cluster,
-        destination: Cluster,
-        naming: Naming,
-        engine: EngineSettings,
-        owner: Owner,
-        report: Callable[[Report], None],
-        transforming: Transforming | None = None,
-    ) -> None:
-        self._source = source
-        self._destination = destination
-        self._naming = naming
-        self._engine = engine
-        self._owner = owner
-        self._report = report
-        self._origins = Origins(source) if naming.is_identical else None
-        self._names = Origins(destination)
-        self._reader = SourceReader(source, self._tell, self._origins)
-        self._transforming = transforming
-        self._transform: Transform | None = None
-        self._ledger = Ledger()
-        self._assignment = Assignment()
-        self._running: dict[int, _Running] = {}
-        self._ending: dict[asyncio.Task[None], int] = {}
+    source: Cluster
+    destination: Cluster
+    naming: Naming
+    engine: EngineSettings
+    owner: Owner
+    report: Callable[[Report], None]
+    transforming: Transforming | None = None
+    _ledger: Ledger = field(init=False, default_factory=Ledger)
+    _assignment: Assignment = field(init=False, default_factory=Assignment)
+    _running: dict[int, _Running] = field(init=False, default_factory=dict)
+    _ending: dict[asyncio.Task[None], int] = field(init=False, default_factory=dict)
+    _transform: Transform | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._origins = Origins(self.source) if self.naming.is_identical else None
+        self._names = Origins(self.destination)
+        self._reader = SourceReader(self.source, self._tell, self._origins)
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, assignments: AsyncIterator[Assignment]) -> None:
@@ -90,8 +77,8 @@ class TaskRunner:
             ApplianceError: the error of the assignments.
         """
         async with contextlib.AsyncExitStack() as stack:
-            if self._transforming is not None:
-                self._transform = await stack.enter_async_context(self._transforming(self._tell))
+            if self.transforming is not None:
+                self._transform = await stack.enter_async_context(self.transforming(self._tell))
             await self._run(assignments)
 
     async def _run(self, assignments: AsyncIterator[Assignment]) -> None:
@@ -129,14 +116,14 @@ class TaskRunner:
                 self._running[lane].runner.assign(replicas, assignment.starts)
 
     def _begin(self, lane: int) -> None:
-        timeout, layout = self._engine.transaction_timeout, self._assignment.layout
-        owned = Lane(lane, self._destination, self._naming, self._owner, timeout, layout, self._names)
+        timeout, layout = self.engine.transaction_timeout, self._assignment.layout
+        owned = Lane(lane, self.destination, self.naming, self.owner, timeout, layout, self._names)
         runner = LaneRunner(
             owned,
-            self._source,
-            self._destination,
+            self.source,
+            self.destination,
             self._reader,
-            self._engine,
+            self.engine,
             self._tell,
             ledger=self._ledger,
             sql=self._transform,
@@ -183,7 +170,7 @@ class TaskRunner:
         if isinstance(error, Superseded):
             self._fail(error)
         else:
-            self._report(Notice(subject, str(error or ""), type(error).__name__ if error else ""))
+            self.report(Notice(subject, str(error or ""), type(error).__name__ if error else ""))
 
     def _fail(self, error: Exception) -> None:
         if not self._failed.done():
@@ -191,15 +178,15 @@ class TaskRunner:
 
     async def _sum_up(self) -> None:
         while True:
-            await asyncio.sleep(self._engine.summary_seconds)
+            await asyncio.sleep(self.engine.summary_seconds)
             self._report_copied()
 
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(_BEAT)
-            self._report(Copied.of(Ledger()))
+            self.report(Copied.of(Ledger()))
 
     def _report_copied(self) -> None:
         copied = self._ledger.take()
         if copied.partitions:
-            self._report(Copied.of(copied))
+            self.report(Copied.of(copied))

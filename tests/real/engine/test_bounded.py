@@ -36,7 +36,7 @@ class Counted(Allowance):
 
 def counting(engine: Engine) -> Counted:
     """Count the bytes that this engine reads."""
-    engine.reader._budget.allowance = counted = Counted()
+    engine.reader.budget.allowance = counted = Counted()
     return counted
 
 

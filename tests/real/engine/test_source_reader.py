@@ -97,8 +97,8 @@ async def test_with_any_fault_each_partition_is_read_in_order_without_a_hole(see
             if chance.random() < 0.05:
                 await reading.begin_one_again()
         reader.forget(list(reading.position))
-        assert reader._budget.bytes == 0
-        assert {task.get_name() for task in reader._tasks} == {"reader-router", "reader-0"}
+        assert reader.budget.bytes == 0
+        assert {task.get_name() for task in reader.router.tasks} == {"reader-router", "reader-0"}
     assert faults
 
 

@@ -114,7 +114,7 @@ async def test_a_session_that_has_gone_on_without_us_is_made_anew_and_nothing_is
         await engine.copy_all()
         before = await engine.fetch_session()
         connection = await engine.source.any_broker()
-        names = engine.fetcher._session._names
+        names = engine.fetcher.session._names
         stolen = None
         for epoch in range(before.epoch, before.epoch + 20):
             with contextlib.suppress(BrokerBusy):
