@@ -43,9 +43,9 @@ class ProblemLog:
 
     def tell(self, subject: str, error: ApplianceError) -> None:
         """Note that a subject has a problem, or still has it."""
-        held = self.open.get(subject)
-        if held is None or held.reason != str(error):
-            self.open[subject] = Fault(str(error), held.since if held else self._began(subject))
+        fault = self.open.get(subject)
+        if fault is None or fault.reason != str(error):
+            self.open[subject] = Fault(str(error), fault.since if fault else self._began(subject))
             self.notice(subject, error)
 
     def _began(self, subject: str) -> int:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from appliance.engine.control.addresses import TransformAddresses
 from appliance.engine.control.assignment import Hello, Question, encode_message
 from appliance.engine.control.client import control_client
 from appliance.engine.control.connection import dialled
-from appliance.engine.control.server import ControlServer
+from appliance.engine.control.server import ControlServer, TransformAddresses
 from appliance.errors import ApplianceError
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target

@@ -2,5 +2,4 @@
 
 - ``assignment``: their messages; pure.
 - ``server``, ``listener``, ``client``, ``connection``: the driver's end, its listener, a task's end, and their sockets.
-- ``addresses``: where the tasks serve the SQL's jobs of other hosts.
 """

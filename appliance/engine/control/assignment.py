@@ -153,7 +153,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
         ]
         for lane, rs in assignment.lanes.items()
     }
-    starts = {topic: [known.source_id.hex, known.places] for topic, known in assignment.starts.items()}
+    starts = {topic: [offsets.source_id.hex, offsets.places] for topic, offsets in assignment.starts.items()}
     producers = assignment.producers.hex if assignment.producers else None
     rest = {
         "bytes_per_second": assignment.bytes_per_second,

@@ -29,12 +29,8 @@ class ControlListener:
     Among too many silent connections, the newest replaces the oldest: a task needs milliseconds, so a stranger that
     holds connections, or opens one after the other, keeps no task out.
 
-    Args:
-        at: a file, which only our user can open, or a port, where TLS requires the ``token``.
-        strangers_max: the largest number of silent connections.
-        hello_seconds: the timeout of the hello.
-        token: that of the run; a new one if it is empty.
-        subject: what listens, for the log.
+    It listens ``at`` a file, which only our user can open, or at a port, where TLS requires the ``token`` of the run,
+    by default a new one. ``subject`` is the setting of what listens, for the log.
     """
 
     def __init__(

@@ -120,24 +120,24 @@ class MapGrowth:
         return Grown(positions, segments if keeps_segments else (), damaged)
 
     def _begun_anew(
-        self, partition: Partition, held: Position | None, position: Position
+        self, partition: Partition, before: Position | None, position: Position
     ) -> tuple[list[tuple[Partition, Segment]], Position]:
         """The position with a map that begins where it ends, and a segment that marks where older ones were cut."""
         self._newest.pop(partition, None)
         tail, ids = position.tail, (position.source_id, position.destination_id)
-        begins = [each.copy_from for each in (tail, held.tail if held else None) if each is not None]
+        begins = [each.copy_from for each in (tail, before.tail if before else None) if each is not None]
         anew = OffsetTail.begin(tail.source_to, tail.copy_to) if tail is not None else None
         cut = OffsetTail.begin(position.next_offset, min(begins))
         return [(partition, Segment(*ids, cut))], replace(position, tail=anew)
 
     def _grown(
-        self, partition: Partition, held: Position | None, position: Position, may_settle: bool
+        self, partition: Partition, before: Position | None, position: Position, may_settle: bool
     ) -> tuple[list[tuple[Partition, Segment]], Position]:
         """The segments of one partition, and its position."""
         tail, segments = position.tail, []
-        if held is not None and held.tail is not None and _is_lost(held.tail, tail):
-            segments += self._settled(partition, held, held.tail)
-        if held is not None and tail is not None and _cuts(held.tail, tail):
+        if before is not None and before.tail is not None and _is_lost(before.tail, tail):
+            segments += self._settled(partition, before, before.tail)
+        if before is not None and tail is not None and _cuts(before.tail, tail):
             segments += self._settled(partition, position, tail)
         if tail is not None and len(tail.settled) > TAIL_BYTES and (may_settle or len(tail.settled) > _TAIL_BYTES_MAX):
             segments += self._settled(partition, position, tail)

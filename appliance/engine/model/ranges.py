@@ -128,15 +128,15 @@ class Trying(NamedTuple):
     start: int = 0
 
     @classmethod
-    def of(cls, held: Position, end: int) -> Self:
+    def of(cls, position: Position, end: int) -> Self:
         """Those of what was read of a partition up to ``end``."""
-        start, found = held.next_offset, held.trial
-        if found is None or found.start != start:
+        start, trial = position.next_offset, position.trial
+        if trial is None or trial.start != start:
             return cls(end, end - start, 1, start)
-        size = found.end - start
-        if size == 1 or found.tries == 1:
-            return cls(found.end, size, found.tries + 1, start)
-        return cls(found.end, -(-size // _PARTS), 2, start)
+        size = trial.end - start
+        if size == 1 or trial.tries == 1:
+            return cls(trial.end, size, trial.tries + 1, start)
+        return cls(trial.end, -(-size // _PARTS), 2, start)
 
     def trial(self, start: int, end: int) -> Trial:
         """The one at an offset, of what was read up to ``end``: all of that past the last trial."""

@@ -27,19 +27,19 @@ class Limits:
     """Limits on reading a partition: the largest batch in bytes, and the offsets where batches are ``cut``.
 
     With a ``refusal``, reading stops at the last of these. ``refused_by`` is the topic that refused a batch, with its
-    limits then: the copy's, or that of the dead letters. ``held`` is the position then, or since it has stopped.
+    limits then: the copy's, or that of the dead letters. ``position`` is that then, or since it has stopped.
     """
 
     batch_bytes: int = UNLIMITED
     cut: tuple[int, ...] = ()
     refusal: str = ""
     refused_by: tuple[str, WriteLimits | None] = ("", None)
-    held: Position | None = None
+    position: Position | None = None
 
     def hold_at(self, position: Position) -> bool:
         """True unless the position has passed the refused batch, or the operator has moved it or let it go on."""
-        held, at = self.held, position.next_offset
-        return held is not None and held.stopped == position.stopped and held.next_offset <= at <= self.cut[-1]
+        before, at = self.position, position.next_offset
+        return before is not None and before.stopped == position.stopped and before.next_offset <= at <= self.cut[-1]
 
 
 class ReadyQueue(asyncio.Event):
@@ -73,8 +73,8 @@ class ReadyQueue(asyncio.Event):
 
     def stopped(self) -> list[tuple[Replica, PartitionStopped]]:
         """The partitions that can be read no further and whose chunks are all taken; each is returned once."""
-        told = [buffer for buffer in self._stopped if buffer not in self._filled]
-        return [(buffer.replica, self._stopped.pop(buffer)) for buffer in told]
+        stops = [buffer for buffer in self._stopped if buffer not in self._filled]
+        return [(buffer.replica, self._stopped.pop(buffer)) for buffer in stops]
 
     def has_more(self, buffer: "Buffer") -> None:
         """A buffer has chunks to take."""
@@ -186,14 +186,14 @@ class Buffer:
 
     def _copied(self, batches: Sequence[Batch], fetched: Fetched, following: int) -> Chunk:
         """The chunk of batches before the offset ``following``; of the first of them, if some are damaged."""
-        found = committed(batches, fetched.aborted)
+        data = committed(batches, fetched.aborted)
         end = min(offset for offset in (*self.limits.cut, NO_END) if offset > self.position)
         dropped: list[tuple[int, int]] = []
         if self.origins is not None:
-            found = self._without_copies(found, self.origins, dropped)
+            data = self._without_copies(data, self.origins, dropped)
         copied, room = list[Outgoing](), 2 * LIMIT
         try:
-            for each in outgoing(found, self.position, self.limits.batch_bytes, end):
+            for each in outgoing(data, self.position, self.limits.batch_bytes, end):
                 copied.append(each)
                 if (room := room - each.memory) < 0:  # others wait while these are rebuilt: the rest is fetched again
                     end = each.next_offset

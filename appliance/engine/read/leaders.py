@@ -38,9 +38,9 @@ class Leaders:
 
     def newest(self, buffer: Buffer, metadata: Metadata) -> int:
         """The epoch of the leader in the metadata; it counts as seen."""
-        epoch, known = metadata.leader_epoch(*buffer.key), self._known(buffer)
-        if UNKNOWN_EPOCH < epoch < known:
-            text = f"metadata of the source name the leader of {buffer} in epoch {epoch}, and epoch {known} has begun"
+        epoch, newest = metadata.leader_epoch(*buffer.key), self._known(buffer)
+        if UNKNOWN_EPOCH < epoch < newest:
+            text = f"metadata of the source name the leader of {buffer} in epoch {epoch}, and epoch {newest} has begun"
             raise BrokerBusy(text, FENCED)
         self.seen(buffer, epoch)
         return epoch

@@ -66,6 +66,6 @@ async def _copy(
         try:
             await runner.run(driver.assignments())
         except Exception as error:  # Spark reports to the driver only after the last failure
-            known = error if isinstance(error, ApplianceError) else unexpected(error)
-            driver.report(Notice(f"task {hello.task}", str(known), type(known).__name__))
+            reported = error if isinstance(error, ApplianceError) else unexpected(error)
+            driver.report(Notice(f"task {hello.task}", str(reported), type(reported).__name__))
             raise

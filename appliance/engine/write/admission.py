@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from appliance.clock import now_ms
-from appliance.engine.model.admission import Begins, Facts, Verdict, identity_fault, is_known, judge, unwritable
+from appliance.engine.model.admission import Begins, Facts, identity_fault, is_known, unwritable
 from appliance.engine.write.copies import NEVER_WRITTEN, OTHERS_ONLY, LookedTo, examine_copies
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy
@@ -23,15 +23,7 @@ from appliance.link.model.replicas import Replica
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """The verdicts on some partitions, and their facts."""
-
-    facts: Facts
-    verdicts: Mapping[Replica, Verdict]
-
-
-@dataclass(frozen=True, slots=True)
-class Admitting:
+class FactReader:
     """The questions of an admission, and their inputs. The questions change nothing: they may be cut off.
 
     ``starts`` are those of REPLICA_TOPICS_START=latest; with ``records_gaps`` no gap stops a partition.
@@ -44,12 +36,8 @@ class Admitting:
     records_gaps: bool
     looked_to: LookedTo
 
-    async def admit(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Admission:
-        """Judge these partitions, by metadata of the destination and for the lane's newest epoch."""
-        facts = await self._facts(replicas, metadata, producer)
-        return Admission(facts, {replica: judge(replica, facts) for replica in replicas})
-
-    async def _facts(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Facts:
+    async def read(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Facts:
+        """The facts of these partitions, by metadata of the destination and for the lane's newest epoch."""
         remembered = self.lane.checkpoint.positions
         positions = {each.source: remembered[each.source] for each in replicas if each.source in remembered}
         limits, unlimited = await write_limits(self.destination, {replica.destination_topic for replica in replicas})

@@ -74,21 +74,21 @@ async def examine_copies(
     refused |= {copy: undecided(copy, ends[copy]) for copy in open_copies}
     remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
     asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
-    held, unanswered = await epoch_ends(cluster, metadata, asked)
+    leader_ends, unanswered = await epoch_ends(cluster, metadata, asked)
     refused |= unanswered
     for copy, end in remembered.items():
         if copy in refused:
             continue
         examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to, shared)
         writers = _writers(end, producer_id, shared) | former_ids
-        log = CopyLog(copy, end=ends[copy], held_to=held.get(copy))
+        log = CopyLog(copy, end=ends[copy], held_to=leader_ends.get(copy))
         try:
             if loss := (await with_last_batch(cluster, metadata, log, end)).loss(end):
                 refused[copy] = _lost(copy, end, loss)
             elif (unaccounted := await examined.first_past_the_end(writers)) is not None:
                 what = f"holds records from offset {unaccounted} on"
-                left = end.producer_id == ANYBODY and end != NEVER_WRITTEN
-                refused[copy] = _written_after_failback(copy, what) if left else _unaccounted(copy, what)
+                failed_back = end.producer_id == ANYBODY and end != NEVER_WRITTEN
+                refused[copy] = _written_after_failback(copy, what) if failed_back else _unaccounted(copy, what)
         except ApplianceError as error:
             refused[copy] = error
     return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
@@ -102,9 +102,9 @@ async def _open_by_us(
     producer_id: int,
 ) -> tuple[set[Partition], Mapping[Partition, ApplianceError]]:
     """Those of the copies with an open transaction of this lane, and those of which it is not known."""
-    found, unknown = await open_since(cluster, metadata, asked)
+    openings, unknown = await open_since(cluster, metadata, asked)
     ours = set()
-    for copy, since in found.items():
+    for copy, since in openings.items():
         end = remembered.get(copy)
         if not since.keys().isdisjoint({producer_id, end.producer_id if end else producer_id}):
             ours.add(copy)
@@ -113,13 +113,13 @@ async def _open_by_us(
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """A copy with the remembered end ``end``, and the actual end ``found``."""
+    """A copy with the remembered end ``end``, and the ``actual_end``."""
 
     cluster: Cluster
     metadata: Metadata
     copy: Partition
     end: CopyEnd
-    found: int
+    actual_end: int
     looked_to: LookedTo
     shared: bool = False
 
@@ -132,19 +132,19 @@ class _Examined:
         """
         key = self.copy, self.metadata.leader_epoch(*self.copy), self.end, producer_ids
         at = self.looked_to.pop(key, self.end.offset)
-        if at < self.found:
+        if at < self.actual_end:
             start = (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
             if at < start and not self.shared:
                 raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
             at = max(at, start)
         for _ in range(_FETCHES_MAX):
-            if at >= self.found:
+            if at >= self.actual_end:
                 return None
             batches, following = await self._decided(at, producer_ids)
             for each in batches:
                 if ANYBODY in producer_ids or each.header.producer_id in producer_ids:
                     return each.header.base_offset
-            at = following if following > at else self.found
+            at = following if following > at else self.actual_end
         self.looked_to[key] = at
         text = f"{self.copy} is looked through for records of this lane past offset {self.end.offset}"
         raise BrokerBusy(text, UNFINISHED)
@@ -153,16 +153,16 @@ class _Examined:
         """Some visible batches, and the offset to continue from; all are decided, but others' in a shared copy."""
         if self.shared:
             fetched = await self._fetch(at, replace(_LIMITS, committed=False))
-            found = list(fetched.batches())
-            data = [each.header for each in found if not each.header.attributes & batch.CONTROL]
+            batches = list(fetched.batches())
+            data = [each.header for each in batches if not each.header.attributes & batch.CONTROL]
             ours = [header.base_offset for header in data if header.producer_id in producer_ids]
             if not ours:
-                return [], found[-1].header.last_offset + 1 if found else self.found
+                return [], batches[-1].header.last_offset + 1 if batches else self.actual_end
             at = ours[0]
         fetched = await self._fetch(at)
         require_decided(fetched, at)
         batches = list(fetched.batches())
-        following = batches[-1].header.last_offset + 1 if batches else self.found
+        following = batches[-1].header.last_offset + 1 if batches else self.actual_end
         return list(committed(batches, fetched.aborted)), following
 
     async def _fetch(self, offset: int, limits: FetchLimits = _LIMITS) -> Fetched:

@@ -45,7 +45,9 @@ class CopyWatch:
     async def look_for_room(self) -> None:
         """Retry refused batches where the limits have changed by now, or can be changed: see ``dead_letters``."""
         partitions, now = self.partitions, loop_seconds()
-        refused = {r: each.refused_by for r, each in partitions.refused.items() if each.held and each.held.stopped}
+        refused = {
+            r: each.refused_by for r, each in partitions.refused.items() if each.position and each.position.stopped
+        }
         if not refused or now < self._looked_for_room + _ROOM_INTERVAL:
             return
         self._looked_for_room = now

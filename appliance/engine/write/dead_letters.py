@@ -48,8 +48,8 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], l
         for place, size in largest.items()
     ):
         return
-    found = await destination.metadata([*copies, *copies.values()])
-    failures = await _make(destination, found, copies)
+    metadata = await destination.metadata([*copies, *copies.values()])
+    failures = await _make(destination, metadata, copies)
     led = [place for place in largest if place[0] not in failures]
     _, leaderless = await try_offsets(destination, await lane.learn(copies), led, Bound.END)
     unavailable = {place: failures[place[0]] for place in largest if place[0] in failures} | leaderless
@@ -58,23 +58,23 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], l
     limits |= await raised_limits(destination, copies)
 
 
-async def _make(destination: Cluster, found: Metadata, copies: Mapping[str, str]) -> dict[str, ApplianceError]:
+async def _make(destination: Cluster, metadata: Metadata, copies: Mapping[str, str]) -> dict[str, ApplianceError]:
     """Make or grow the topics, as the copies are in these metadata; the errors of topics, by name."""
-    sizes = {topic: len(found.topics[copy].leaders) for topic, copy in copies.items() if copy in found.topics}
-    known = {topic: len(found.topics[topic].leaders) for topic in sizes if topic in found.topics}
+    sizes = {topic: len(metadata.topics[copy].leaders) for topic, copy in copies.items() if copy in metadata.topics}
+    counts = {topic: len(metadata.topics[topic].leaders) for topic in sizes if topic in metadata.topics}
     failures = {
-        topic: failure(found.topics[topic].error, f"look for {topic}")
-        for topic in known
-        if found.topics[topic].error is not ErrorCode.none
+        topic: failure(metadata.topics[topic].error, f"look for {topic}")
+        for topic in counts
+        if metadata.topics[topic].error is not ErrorCode.none
     }
-    if missing := [topic for topic in sizes if topic not in known]:
+    if missing := [topic for topic in sizes if topic not in counts]:
         limits, _ = await write_limits(destination, [copies[topic] for topic in missing])
         configs = {
             topic: {LARGEST_BATCH: str(_room(limits[copies[topic]]))} for topic in missing if copies[topic] in limits
         }
         new = [NewTopic(topic, sizes[topic], -1, configs.get(topic, {})) for topic in missing]
         failures |= (await ConfigFilter(destination).make(new)).failures
-    smaller = {topic: sizes[topic] for topic, count in known.items() if count < sizes[topic] and topic not in failures}
+    smaller = {topic: sizes[topic] for topic, count in counts.items() if count < sizes[topic] and topic not in failures}
     if smaller:
         failures |= await grow_topics(destination, smaller)
     return failures

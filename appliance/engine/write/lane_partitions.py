@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import loop_seconds, now_ms
-from appliance.engine.model.admission import HeldBack, Verdict, recreated_copy
+from appliance.engine.model.admission import Facts, HeldBack, Verdict, judge, recreated_copy
 from appliance.engine.model.chunk import dead_letters_of
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
-from appliance.engine.write.admission import Admission, Admitting
+from appliance.engine.write.admission import FactReader
 from appliance.engine.write.copies import UNFINISHED, LookedTo
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
@@ -52,7 +52,7 @@ class LanePartitions:
     _held_back: HeldBack = field(default_factory=HeldBack)
     _starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     _unwritable: set[Replica] = field(default_factory=set)
-    _looks: dict[asyncio.Task[Admission], Sequence[Replica]] = field(default_factory=dict)
+    _looks: dict[asyncio.Task[Facts], Sequence[Replica]] = field(default_factory=dict)
     _looked_to: LookedTo = field(default_factory=dict)
 
     def assign(self, replicas: tuple[Replica, ...], starts: Mapping[str, StartOffsets]) -> None:
@@ -66,8 +66,8 @@ class LanePartitions:
         self._unwritable -= removed
         self._held_back.keep(replicas)
         self.replicas, self._starts = replicas, starts
-        known = self.taken_in.union(*self._looks.values())
-        self._held_back.add_due(replica for replica in replicas if replica not in known)
+        active = self.taken_in.union(*self._looks.values())
+        self._held_back.add_due(replica for replica in replicas if replica not in active)
 
     def begin_anew(self) -> None:
         """Begin a lane's start: read nothing until the positions are known again."""
@@ -111,12 +111,11 @@ class LanePartitions:
         for replica in due:
             self._held_back.tried(replica)
             by_leader.setdefault(metadata.leader(*replica.copy), []).append(replica)
-        admitting = Admitting(
-            self.source, self.destination, self.lane, self._starts, self.records_gaps, self._looked_to
-        )
+        clusters = self.source, self.destination
+        reader = FactReader(*clusters, self.lane, self._starts, self.records_gaps, self._looked_to)
         for led in by_leader.values():
-            admission = admitting.admit(led, metadata, self.lane.producer)
-            look = asyncio.create_task(admission, name=f"lane-{self.lane.index}-admission")
+            facts = reader.read(led, metadata, self.lane.producer)
+            look = asyncio.create_task(facts, name=f"lane-{self.lane.index}-admission")
             look.add_done_callback(lambda _: self.ready.set())
             self._looks[look] = led
 
@@ -127,20 +126,20 @@ class LanePartitions:
         for look in done:
             replicas = [replica for replica in self._looks.pop(look) if replica in assigned]
             try:
-                admission = look.result()
+                facts = look.result()
             except ApplianceError as error:
                 self.problems.tell(subject, error)
                 for replica in replicas:
                     self._held_back.add(replica, loop_seconds())
             else:
                 self.problems.over(subject)
-                await self._take_in(replicas, admission)
+                await self._take_in(replicas, facts)
 
-    async def _take_in(self, replicas: Iterable[Replica], admission: Admission) -> None:
-        facts, admitted = admission.facts, dict[Replica, Verdict]()
+    async def _take_in(self, replicas: Iterable[Replica], facts: Facts) -> None:
+        admitted: dict[Replica, Verdict] = {}
         self.limits |= facts.limits
         for replica in replicas:
-            verdict = admission.verdicts[replica]
+            verdict = judge(replica, facts)
             stop = verdict.stop
             if verdict.wait is not None:
                 self.leave_out(replica, verdict.wait)
@@ -202,11 +201,11 @@ class LanePartitions:
         size, refused_by = self.limits[replica.destination_topic].batch_bytes, (topic, self.limits.get(topic))
         remedy = f"; {SETTINGS[error.code]} of {topic}" if error.code in SETTINGS else ""
         text = f"{replica.name} offset {offsets.start} is refused: {error}{remedy}; {FOLLOWING} {offsets.stop}"
-        held, before = self.position(replica), self.refused.get(replica, Limits())
-        kept = [offset for offset in before.cut if before.hold_at(held) and offset < offsets.start]
+        position, before = self.position(replica), self.refused.get(replica, Limits())
+        kept = [offset for offset in before.cut if before.hold_at(position) and offset < offsets.start]
         parts = offsets[:: -(-len(offsets) // _PARTS)]
         text, cut = (text, (*kept, *parts)) if len(parts) == 1 else ("", (*kept, *parts, offsets.stop))
-        self.refused[replica] = Limits(size, cut, text, refused_by, held)
+        self.refused[replica] = Limits(size, cut, text, refused_by, position)
 
     def take_in_again(self, replica: Replica) -> None:
         """Forget the refused batch of a partition, and read it from its position."""
@@ -235,22 +234,22 @@ class LanePartitions:
         ``begin`` is where it continues if the gap does not say. The gap and the position past it commit together
         (invariants A and F).
         """
-        held = self.position(replica)
+        position = self.position(replica)
         if not (isinstance(reason, GapFound) and self.records_gaps):
             self.problems.tell(replica.name, reason)
-            stopped, cut = held.stop(str(reason), now_ms()), False
+            stopped, cut = position.stop(str(reason), now_ms()), False
             if isinstance(reason, CopyShortened):
                 loss = Loss(reason.end, reason.is_known)
-                stopped, cut = held.stop_shortened(str(reason), now_ms(), loss), not loss.is_known
-            if stopped is not held:
+                stopped, cut = position.stop_shortened(str(reason), now_ms(), loss), not loss.is_known
+            if stopped is not position:
                 await self.lane.commit([], {replica: stopped}, cut=[replica] if cut else ())
             if refused := self.refused.get(replica):
-                self.refused[replica] = replace(refused, held=self.position(replica))
+                self.refused[replica] = replace(refused, position=self.position(replica))
             return
         begin = SourcePlace(reason.next, reason.leader_epoch) if reason.next >= 0 else begin
         self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin.offset))
-        entry = Gap(replica.source, held.source_id, reason.first, reason.next, reason.cause, now_ms())
-        moved = held.go_on().begin_again(replica.source_id, replica.destination_id, begin)
+        entry = Gap(replica.source, position.source_id, reason.first, reason.next, reason.cause, now_ms())
+        moved = position.go_on().begin_again(replica.source_id, replica.destination_id, begin)
         await self.lane.commit([], {replica: moved}, [entry])
         self._read(replica)
 

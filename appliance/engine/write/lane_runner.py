@@ -114,7 +114,7 @@ class LaneRunner:
                 if stopping.is_set() or self._is_cold():
                     continue
                 await self._partitions.admit()
-                await self._transactions.undo_trials()
+                await self._transactions.trials.undo()
                 self._problems.over(self._name)
                 await self._watch.look()
                 await self._watch.look_for_room()

@@ -39,20 +39,16 @@ class Transactions:
     timed_out: TransactionTimedOut | None = None
     _took: float = 0.0
     _size: TransactionSize = field(init=False)
-    _trials: Trials = field(init=False)
+    trials: Trials = field(init=False)
 
     def __post_init__(self) -> None:
         self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
-        self._trials = Trials(self.partitions, self._transform)
+        self.trials = Trials(self.partitions, self._transform)
 
     @property
     def subject(self) -> str:
         """The subject under which their problems are logged."""
         return f"lane {self.partitions.lane.index} transactions"
-
-    async def undo_trials(self) -> None:
-        """Forget the trials that do not count, at the destination; the lane is copying."""
-        await self._trials.undo()
 
     async def step(self, stopping: asyncio.Event) -> None:
         """One transaction with the records that are ready, and the stops of partitions that can be read no further."""
@@ -65,7 +61,7 @@ class Transactions:
             if self.sql is None:
                 await self._commit(chunks)
             else:
-                await self._trials.each(chunks)
+                await self.trials.each(chunks)
             await self._gather(began + self._interval, stopping)
         for replica, reason in reader.stopped(ready):
             await partitions.settle(replica, reason)

@@ -40,11 +40,11 @@ class Trials:
         plain: list[Chunk] = []
         doubted: list[Chunk] = []
         for replica, own in by_partition(chunks).items():
-            held = self.partitions.position(replica)
+            position = self.partitions.position(replica)
             trying = self._trying.get(replica)
-            if trying is None or held.next_offset < trying.start:
-                trying = self._trying[replica] = Trying.of(held, own[-1].next_offset)
-            (plain if trying.tries == 1 or held.next_offset >= trying.until else doubted).extend(own)
+            if trying is None or position.next_offset < trying.start:
+                trying = self._trying[replica] = Trying.of(position, own[-1].next_offset)
+            (plain if trying.tries == 1 or position.next_offset >= trying.until else doubted).extend(own)
         if plain:
             await self._try(plain)
         for chunk in sorted(doubted, key=self._found):  # what may end this process comes last
@@ -58,10 +58,10 @@ class Trials:
         """Write down the trials that begin, and take the step; what stops it counts for nothing if no process ends."""
         lane, begun, void = self.partitions.lane, {}, {}
         for replica, own in by_partition(chunks).items():
-            held, trying = self.partitions.position(replica), self._trying[replica]
-            trial = trying.trial(held.next_offset, own[-1].next_offset)
-            if trial != held.trial and held.next_offset < trying.until:
-                begun[replica], void[replica] = replace(held, trial=trial), (trial, held.trial)
+            position, trying = self.partitions.position(replica), self._trying[replica]
+            trial = trying.trial(position.next_offset, own[-1].next_offset)
+            if trial != position.trial and position.next_offset < trying.until:
+                begun[replica], void[replica] = replace(position, trial=trial), (trial, position.trial)
         await lane.commit([], begun)
         try:
             await self.step(chunks)
@@ -89,10 +89,10 @@ class Trials:
     async def undo(self) -> None:
         """Forget the trials that do not count, at the destination; the lane is copying."""
         undone = {
-            replica: replace(held, trial=before)
+            replica: replace(position, trial=before)
             for replica, (trial, before) in self._void.items()
             if replica in self.partitions.replicas  # its position may be gone, with a removed topic
-            if (held := self.partitions.lane.checkpoint.positions.get(replica.source)) and held.trial == trial
+            if (position := self.partitions.lane.checkpoint.positions.get(replica.source)) and position.trial == trial
         }
         if undone:
             await self.partitions.lane.commit([], undone)
@@ -100,7 +100,11 @@ class Trials:
 
     async def _in_parts(self, chunk: Chunk, trying: Trying) -> None:
         replica = chunk.replica
-        while (at := (held := self.partitions.position(replica)).next_offset) < chunk.next_offset and not held.stopped:
+        while True:
+            position = self.partitions.position(replica)
+            at = position.next_offset
+            if at >= chunk.next_offset or position.stopped:
+                return
             if trying.tries > TRIES_MAX:
                 failure = Failure(at, f"Spark has ended, or made no progress, {TRIES_MAX} times with it")
                 self.partitions.reader.forget([replica])

@@ -201,7 +201,7 @@ def test_case_882_the_parts_of_a_refused_batch_are_written_by_themselves_to_find
 )
 def test_case_884_a_refusal_holds_at_the_position_that_it_stopped_and_at_no_other(now: Position, holds: bool) -> None:
     # Cold, a lane read on from 80 with what was refused at 20: "a position would move back from 80 to 20".
-    assert Limits(cut=(20, 23), held=HELD).hold_at(now) == holds
+    assert Limits(cut=(20, 23), position=HELD).hold_at(now) == holds
 
 
 def test_case_884_past_a_refused_record_it_is_read_on() -> None:
