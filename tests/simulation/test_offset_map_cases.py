@@ -167,8 +167,8 @@ def damaged(_: object) -> None:
 def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     # They stayed for ever, and were read by everybody who translates.
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 1)
-    monkeypatch.setattr("appliance.engine.write.map_cleaner._INTERVAL", 30.0)
-    monkeypatch.setattr("appliance.engine.write.map_cleaner._DROPPED_A_COMMIT", 4)
+    monkeypatch.setattr("appliance.engine.write.copy_watch._STARTS_INTERVAL", 30.0)
+    monkeypatch.setattr("appliance.engine.write.copy_watch._DROPPED_A_COMMIT", 4)
     link = two_lanes()
     (topic,) = link.source.topics
     copy = link.destination.topics[link.naming.destination(topic)].logs[0]

@@ -10,10 +10,9 @@ from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import Notice, ProblemLog
 from appliance.engine.read.buffer import ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
-from appliance.engine.write.copy_watch import CopyWatch
+from appliance.engine.write.copy_watch import CopyWatch, MapCleaner
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.lane_partitions import LanePartitions
-from appliance.engine.write.map_cleaner import MapCleaner
 from appliance.engine.write.transactions import Transactions
 from appliance.engine.write.transformation import Transform
 from appliance.errors import (
