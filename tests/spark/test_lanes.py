@@ -68,7 +68,7 @@ async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itse
     assert_same(orders)
 
 
-@pytest.mark.release  # held by tests/real/engine/test_lanes.py
+@pytest.mark.release  # held by tests/real/commands/test_lanes.py
 async def test_a_replicator_that_stood_still_while_the_lanes_were_changed_writes_nothing_more(orders: Link) -> None:
     async with orders.tunnel(), orders.running("replicate", TASKS="2") as older:
         await produced(orders, 100, 0)

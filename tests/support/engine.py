@@ -54,6 +54,7 @@ from appliance.sql.model.statement import Statement
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.patience import PATIENCE
+from tests.support.records import produce
 from tests.support.rows import Row, end, read_partitions
 from tests.support.settings import REQUIRED
 
@@ -163,13 +164,28 @@ class Pair:
         make_topic(self.orange, NewTopic(full, 1, replica_assignment=[[leader, follower]], config=configs))
         return full
 
+    def filled(self, name: str, records: int, partitions: int = 1, **configs: str) -> str:
+        """Create a source topic with that many records in each partition."""
+        topic = self.topic(name, partitions, **configs)
+        self.write(topic, records, partitions)
+        return topic
+
+    def write(self, topic: str, records: int, partitions: int = 1) -> None:
+        """Write that many records into each partition of a source topic."""
+        for partition in range(partitions):
+            produce(self.producer(), topic, records, partition)
+
+    def copy_of(self, topic: str) -> str:
+        """The name of a topic's copy."""
+        return self.naming.destination(topic)
+
     def delete(self, topic: str) -> None:
         """Delete a source topic, and wait until it is deleted."""
         delete_topic(self.orange, topic)
 
     def delete_copy(self, topic: str) -> None:
         """Delete a copy's topic, and wait until it is deleted."""
-        delete_topic(self.grape, self.naming.destination(topic))
+        delete_topic(self.grape, self.copy_of(topic))
 
     def delete_positions(self) -> None:
         """Delete the positions topic, and wait until it is deleted."""
@@ -177,7 +193,7 @@ class Pair:
 
     def make_copy(self, topic: str, partitions: int, **configs: str) -> None:
         """Create a copy's topic before the replicator does."""
-        copy = self.naming.destination(topic)
+        copy = self.copy_of(topic)
         make_topic(self.grape, NewTopic(copy, partitions, 1, config=configs))
 
     def producer(self, **configuration: str | int | bool) -> Producer:
@@ -190,8 +206,27 @@ class Pair:
     def compare(self, topic: str, partitions: int = 1) -> list[list[Row]]:
         """Require that both sides have the same rows, and return them."""
         source = self.rows(self.orange, topic, partitions)
-        assert self.rows(self.grape, self.naming.destination(topic), partitions) == source
+        assert self.rows(self.grape, self.copy_of(topic), partitions) == source
         return source
+
+    def copy_counts(self, topic: str, partitions: int = 1) -> list[int]:
+        """The number of records in each partition of a copy."""
+        return [len(rows) for rows in self.rows(self.grape, self.copy_of(topic), partitions)]
+
+    async def copy_all(self, **changed: Any) -> None:
+        """Copy everything, by an engine that starts now."""
+        async with self.engine(**changed) as engine:
+            await engine.copy_all()
+
+    async def copied(self, topic: str, partitions: int = 1, **changed: Any) -> list[int]:
+        """Copy everything, and require that both sides have the same rows; the number in each partition."""
+        await self.copy_all(**changed)
+        return [len(rows) for rows in await asyncio.to_thread(self.compare, topic, partitions)]
+
+    async def stopped(self, topic: str, **changed: Any) -> str:
+        """Copy, by an engine that starts now, until the topic's first partition stops; the reason."""
+        async with self.engine(**changed) as engine:
+            return str(await engine.until_stopped(topic))
 
     @contextlib.asynccontextmanager
     async def engine(
@@ -301,6 +336,12 @@ class Engine:
                 return held
         return None
 
+    def position(self, topic: str, partition: int = 0) -> Position:
+        """The position of a partition that its lane has."""
+        position = self.held(topic, partition)
+        assert position is not None
+        return position
+
     @property
     def fetcher(self) -> Fetcher:
         """The engine's only fetcher."""
@@ -386,7 +427,9 @@ class Engine:
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
         """Copy until the partition's stop is committed, and all others are at their ends; return the reason."""
-        key, subject = Partition(topic, partition), f"{topic}-{partition}"
+        key, subject = (topic, partition), f"{topic}-{partition}"
+        if not self.runners:
+            await self.prepare()
 
         async def stopped() -> None:
             while not (held := (await self.positions()).get(key)) or not held.stopped:
@@ -402,6 +445,8 @@ class Engine:
 
     async def until_all_stopped(self, topic: str, partitions: int) -> str:
         """Copy until the stops of all partitions of a topic are committed; return the first one's reason."""
+        if not self.runners:
+            await self.prepare()
 
         async def stopped() -> None:
             known: Mapping[Partition, Position] = {}

@@ -595,7 +595,7 @@ async def test_case_895_acls_and_settings_that_cannot_follow_are_problems_of_the
             pass
 
 
-@pytest.mark.release  # held by tests/real/engine/test_acls.py
+@pytest.mark.release  # held by tests/real/driver/test_acls.py
 async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_once_it_may_readers_read(
     path: Link,
 ) -> None:

@@ -8,8 +8,7 @@ from appliance.driver.layout_writer import LanesWriter
 from appliance.engine.model import map_growth
 from appliance.errors import LayoutChanging
 from appliance.kafka.protocol.metadata import Partition
-from tests.real.commands.test_promotion import Killed, command
-from tests.real.engine.test_lanes import (
+from tests.real.commands.test_lanes import (
     PARTITIONS,
     goes_on,
     in_their_lanes,
@@ -17,6 +16,7 @@ from tests.real.engine.test_lanes import (
     laid_out,
     produce_everywhere,
 )
+from tests.real.commands.test_promotion import Killed, command
 from tests.support.engine import Pair
 from tests.support.older_placing import place_as_an_older_release
 

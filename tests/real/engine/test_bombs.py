@@ -17,7 +17,6 @@ from testbed.plan import ClusterPlan
 from tests.support.engine import Engine, Pair
 from tests.support.memory import at_most
 from tests.support.patience import PATIENCE
-from tests.support.records import produce
 from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -58,28 +57,27 @@ async def test_case_950_bombs_are_copied_and_verified_as_they_are_within_the_mem
     # They took 2,004 MiB: tiny batches were joined, whatever they were uncompressed.
     topic, other = pair.topic("bombs"), pair.topic("other")
     bombs(pair, topic)
-    produce(pair.producer(), other, 100)
+    pair.write(other, 100)
     async with pair.engine() as engine:
         with at_most(MEMORY):
             await engine.copy_all()
             found = await results_of(Verification(engine.source, engine.destination, pair.naming), [], PATIENCE)
         assert {each.state for each in found} == {CopyState.EQUAL}
-        copied = await payloads(engine, pair.naming.destination(topic), of_copy=True)
+        copied = await payloads(engine, pair.copy_of(topic), of_copy=True)
         assert copied == await payloads(engine, topic)
         assert len(copied) == 5
 
 
 async def test_case_952_a_bomb_that_must_be_rebuilt_stops_its_partition_alone_within_the_memory(pair: Pair) -> None:
     topic, other = (pair.topic(name, **{"message.timestamp.type": "LogAppendTime"}) for name in ("bombs", "other"))
-    produce(pair.producer(), topic, 3)
+    pair.write(topic, 3)
     bombs(pair, topic)
-    produce(pair.producer(), other, 100)
+    pair.write(other, 100)
     async with pair.engine() as engine:
         await engine.prepare()
         with at_most(MEMORY):
             reason = str(await engine.until_stopped(topic))
-        held = engine.held(topic)
-        assert held is not None
+        held = engine.position(topic)
         assert held.next_offset == 3
     assert "the batch at offset 3 does not decompress: it takes more than" in reason
     assert f"{FOLLOWING} 4" in reason
@@ -87,8 +85,8 @@ async def test_case_952_a_bomb_that_must_be_rebuilt_stops_its_partition_alone_wi
 
 async def test_case_956_verify_names_a_batch_that_is_too_large_to_compare_and_goes_on(pair: Pair) -> None:
     topic, other = pair.topic("bombs"), pair.topic("other")
-    copy = pair.naming.destination(topic)
-    produce(pair.producer(), other, 100)
+    copy = pair.copy_of(topic)
+    pair.write(other, 100)
     async with pair.engine() as engine:
         await engine.copy_all()
         bombs(pair, topic, 2)

@@ -22,10 +22,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_other_named(pair: Pair) -> None:
     # Before, both wrote into it, and each record was there twice, without a message. Invariant I
-    topic = pair.topic("owned")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("owned", 10)
+    await pair.copy_all()
     other = OtherLink(pair.grape, pair.grape, pair.tag)
     other.topic("owned")
     produce(Producer(pair.grape.client_configuration()), topic, 10)
@@ -33,7 +31,7 @@ async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_ot
         await engine.establish()
         found = await engine.discovery().look()
         assert found.replicas == ()
-        assert f"{pair.naming.destination(topic)} belongs to link {pair.naming.replicator}" in found.unfit[topic]
+        assert f"{pair.copy_of(topic)} belongs to link {pair.naming.replicator}" in found.unfit[topic]
         assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit[topic]
     assert len(pair.compare(topic)[0]) == 10
 
@@ -54,8 +52,7 @@ async def test_of_two_links_that_come_at_once_one_has_the_copy(pair: Pair) -> No
 
 
 async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_stops(pair: Pair) -> None:  # invariant I
-    topic = pair.topic("taken")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("taken", 10)
     other = OtherLink(pair.grape, pair.grape, pair.tag)
     other.topic("taken")
     async with pair.engine() as engine, other.engine() as theirs:
@@ -75,12 +72,11 @@ async def test_a_copy_that_holds_records_no_position_accounts_for_waits_for_the_
     # The copy holds records, and starting at the beginning would double them.
     topic = pair.topic("found")
     pair.make_copy(topic, 1)
-    produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
-    produce(pair.producer(), topic, 10)
+    produce(Producer(pair.grape.client_configuration()), pair.copy_of(topic), 5)
+    pair.write(topic, 10)
     async with pair.engine() as engine:
-        await engine.prepare()
         fault = await engine.until_all_stopped(topic, 1)
-        assert f"{pair.naming.destination(topic)}-0 ends at offset 5, and no position says how far" in fault
+        assert f"{pair.copy_of(topic)}-0 ends at offset 5, and no position says how far" in fault
         told: list[str] = []
         choice = Choice(topic, 0, start)
         assert await resume(pair.settings(), choice, told.append, only_plan=True) == 1
@@ -90,7 +86,7 @@ async def test_a_copy_that_holds_records_no_position_accounts_for_waits_for_the_
         assert f"{topic}-0 goes on from offset" in told[0]
         produce(pair.producer(), topic, 5 if start == "latest" else 0)
         await engine.copy_all()
-    (rows,) = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), 1)
+    (rows,) = await asyncio.to_thread(pair.rows, pair.grape, pair.copy_of(topic), 1)
     assert len(rows) == 5 + count
 
 
@@ -98,10 +94,8 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A deposed leader that does not know it answers with an old end, so later positions would be missed.
-    topic = pair.topic("deposed")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("deposed", 10)
+    await pair.copy_all()
     real = checkpoint_log.list_offsets
 
     async def of_the_past(*arguments: Any) -> dict[Partition, int]:
@@ -109,7 +103,7 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
         return offsets if arguments[3] is Bound.START else dict.fromkeys(offsets, 0)
 
     monkeypatch.setattr(checkpoint_log, "list_offsets", of_the_past)
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     async with pair.engine() as engine:
         await engine.prepare()
         await engine.copy_until(asyncio.create_task(engine.until_copied(topic, 20)))
@@ -117,8 +111,7 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
 
 
 async def test_ids_that_topics_get_at_an_upgrade_do_not_make_them_others(pair: Pair) -> None:  # invariant G
-    topic = pair.topic("upgraded")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("upgraded", 10)
     async with pair.engine() as engine:
         await engine.copy_all()
         (runner,) = engine.runners
@@ -126,7 +119,7 @@ async def test_ids_that_topics_get_at_an_upgrade_do_not_make_them_others(pair: P
         held = runner.lane.checkpoint.positions[topic, 0]
         without = held.begin_again(NOWHERE, NOWHERE, SourcePlace(held.next_offset, held.leader_epoch))
         await runner.lane.commit([], {replica: without})
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
         position = (await engine.positions())[topic, 0]
@@ -141,9 +134,8 @@ async def test_a_refusal_heals_when_the_copy_takes_larger_batches(pair: Pair) ->
     large.produce(topic, bytes(range(256)) * 200)
     large.flush(PATIENCE)
     async with pair.engine() as engine:
-        await engine.prepare()
         assert "MESSAGE_TOO_LARGE" in str(await engine.until_stopped(topic))
-        configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
+        configure(pair.grape, pair.copy_of(topic), **{"max.message.bytes": "200000"})
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""
     pair.compare(topic)

@@ -53,7 +53,7 @@ def send_to_each(pair: Pair, topic: str, value: bytes) -> None:
 
 
 def letters(pair: Pair, topic: str) -> str:
-    return f"{pair.naming.destination(topic)}.dead-letter"
+    return f"{pair.copy_of(topic)}.dead-letter"
 
 
 def values(pair: Pair, name: str, partitions: int = 1) -> list[list[bytes | None]]:
@@ -77,15 +77,14 @@ async def test_case_701_whatever_the_copy_takes_its_dead_letters_topic_takes_too
         await engine.copy_all()
         raised = LIMIT + 2 * HEADERS_BYTES
         configure(pair.orange, topic, **{"max.message.bytes": str(raised)})
-        configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": str(raised)})
+        configure(pair.grape, pair.copy_of(topic), **{"max.message.bytes": str(raised)})
         larger = (BAD + bytes(range(256)) * 5000)[: raised - 500]
         send(pair, topic, larger)
         await engine.copy_all()
-        held = engine.held(topic)
-    assert held is not None
+        held = engine.position(topic)
     assert (held.dead_letters, held.stopped) == (3, "")
     assert values(pair, letters(pair, topic), 2) == [[small_by_codec, near_the_limit, larger], small]
-    assert values(pair, pair.naming.destination(topic), 2) == [[], [b"good"]]
+    assert values(pair, pair.copy_of(topic), 2) == [[], [b"good"]]
     assert configuration(pair.grape, letters(pair, topic))["max.message.bytes"] == str(raised + HEADERS_BYTES)
 
 
@@ -107,7 +106,7 @@ async def test_case_702_a_dead_letter_that_is_refused_stops_its_partition_alone_
         where = f"produce to {letters(pair, topic)}-0"
         assert reason.startswith(f"{topic}-0 offset 1 is refused: {where}")
         assert f": MESSAGE_TOO_LARGE; raise max.message.bytes of {letters(pair, topic)}; what follows" in reason
-        assert values(pair, pair.naming.destination(topic), PARTITIONS) == [[b"first"]] * PARTITIONS
+        assert values(pair, pair.copy_of(topic), PARTITIONS) == [[b"first"]] * PARTITIONS
         found = values(pair, letters(pair, topic), PARTITIONS)
         assert found == [[], *[[BAD + b"second"]] * (PARTITIONS - 1)]
         configure(pair.grape, letters(pair, topic), **{"max.message.bytes": "200000"})
@@ -135,7 +134,7 @@ async def test_a_dead_letter_that_its_topic_refuses_for_another_reason_stops_its
 
 async def test_case_703_dead_letters_whose_topic_cannot_be_made_hold_back_their_partition_alone(pair: Pair) -> None:
     # The whole lane waited for it.
-    room = 245 - len(pair.naming.destination(f"-{pair.tag}"))
+    room = 245 - len(pair.copy_of(f"-{pair.tag}"))
     topic, other = pair.topic("n" * room), pair.topic("other", PARTITIONS)
     send(pair, topic, BAD)
     send_to_each(pair, other, b"first")
@@ -150,4 +149,4 @@ async def test_case_703_dead_letters_whose_topic_cannot_be_made_hold_back_their_
             await engine._caught_up(besides=Partition(topic, 0))
 
         await engine.copy_until(asyncio.create_task(told_and_others_copied()))
-    assert values(pair, pair.naming.destination(other), PARTITIONS) == [[b"first", b"second"]] * PARTITIONS
+    assert values(pair, pair.copy_of(other), PARTITIONS) == [[b"first", b"second"]] * PARTITIONS

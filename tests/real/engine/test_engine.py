@@ -28,26 +28,20 @@ async def test_every_codec_is_copied_record_for_record(pair: Pair, codec: str) -
     producer = pair.producer(**{"compression.type": codec})
     for partition in range(2):
         produce(producer, topic, 500, partition)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    assert [len(rows) for rows in pair.compare(topic, 2)] == [500, 500]
+    assert await pair.copied(topic, 2) == [500, 500]
 
 
 async def test_tiny_batches_are_copied_record_for_record(pair: Pair) -> None:
     topic = pair.topic("tiny")
     produce(pair.producer(**{"batch.num.messages": 1, "linger.ms": 0}), topic, 500)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    assert len(pair.compare(topic)[0]) == 500
-    assert end(pair.grape, pair.naming.destination(topic), 0) < 600  # including markers: they went in few transactions
+    assert await pair.copied(topic) == [500]
+    assert end(pair.grape, pair.copy_of(topic), 0) < 600  # including markers: they went in few transactions
 
 
 async def test_a_large_record_is_copied(pair: Pair) -> None:
     topic = pair.topic("large")
     produce(pair.producer(), topic, 5, size=900_000)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    pair.compare(topic)
+    await pair.copied(topic)
 
 
 async def test_committed_transactions_are_copied_and_aborted_ones_are_not(pair: Pair) -> None:
@@ -66,20 +60,17 @@ async def test_committed_transactions_are_copied_and_aborted_ones_are_not(pair: 
             producers[1].commit_transaction(PATIENCE)
         else:
             producers[1].abort_transaction(PATIENCE)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    assert [len(rows) for rows in pair.compare(topic, 2)] == [180, 180]
+    assert await pair.copied(topic, 2) == [180, 180]
 
 
 async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pair: Pair) -> None:
-    topic = pair.topic("open")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("open", 10)
     opened = pair.producer(**{"transactional.id": topic})
     opened.init_transactions(PATIENCE)
     opened.begin_transaction()
     produce(opened, topic, 10)
-    produce(pair.producer(), topic, 10)
-    copy = pair.naming.destination(topic)
+    pair.write(topic, 10)
+    copy = pair.copy_of(topic)
 
     async def ten_are_there() -> None:
         while len(pair.rows(pair.grape, copy, 1)[0]) < 10:
@@ -96,12 +87,10 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
 
 
 async def test_log_append_time_is_kept_as_the_records_time(pair: Pair) -> None:
-    topic = pair.topic("append", **{"message.timestamp.type": "LogAppendTime"})
-    produce(pair.producer(), topic, 100)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("append", 100, **{"message.timestamp.type": "LogAppendTime"})
+    await pair.copy_all()
     (source,) = pair.rows(pair.orange, topic, 1)
-    (copy,) = pair.rows(pair.grape, pair.naming.destination(topic), 1)
+    (copy,) = pair.rows(pair.grape, pair.copy_of(topic), 1)
     # The timestamp's type cannot be kept, because no producer may write LogAppendTime.
     assert [(row[:4], row[4][1]) for row in copy] == [(row[:4], row[4][1]) for row in source]
 
@@ -112,8 +101,7 @@ async def test_times_long_ago_and_far_ahead_are_kept(pair: Pair) -> None:
     for timestamp in (1, 1_000_000_000_000, 4_000_000_000_000):
         producer.produce(topic, b"v", timestamp=timestamp)
     producer.flush(PATIENCE)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    await pair.copy_all()
     assert [row[4][1] for row in pair.compare(topic)[0]] == [1, 1_000_000_000_000, 4_000_000_000_000]
 
 
@@ -146,60 +134,45 @@ async def test_engines_that_are_cut_off_at_any_await_lose_and_double_nothing(pai
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    assert [len(rows) for rows in pair.compare(topic, 2)] == [3600, 3600], f"seed {seed}"
+    assert await pair.copied(topic, 2) == [3600, 3600], f"seed {seed}"
 
 
 async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: Pair) -> None:  # invariant G
-    topic = pair.topic("anew")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("anew", 10)
+    await pair.copy_all()
     pair.delete(topic)
     pair.topic("anew")
-    produce(pair.producer(), topic, 20)
-    async with pair.engine() as engine:
-        await engine.prepare()
-        assert "deleted and made anew" in str(await engine.until_stopped(topic))
-    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
+    pair.write(topic, 20)
+    assert "deleted and made anew" in await pair.stopped(topic)
+    assert pair.copy_counts(topic) == [10]
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next) == (Partition(topic, 0), 10, -1)
-    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 30
+        assert (gap.partition, gap.first, gap.next) == ((topic, 0), 10, -1)
+    assert pair.copy_counts(topic) == [30]
 
 
 async def test_a_copy_that_somebody_made_anew_is_not_taken_for_one_that_is_there(pair: Pair) -> None:  # invariant G
-    topic = pair.topic("copy-anew")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("copy-anew", 10)
+    await pair.copy_all()
     pair.delete_copy(topic)
     pair.make_copy(topic, 1)
-    produce(pair.producer(), topic, 20)
-    async with pair.engine() as engine:
-        await engine.prepare()
-        fault = str(await engine.until_stopped(topic))
-    assert f"destination topic {pair.naming.destination(topic)} was deleted and made anew" in fault
-    assert pair.rows(pair.grape, pair.naming.destination(topic), 1) == [[]]
+    pair.write(topic, 20)
+    fault = await pair.stopped(topic)
+    assert f"destination topic {pair.copy_of(topic)} was deleted and made anew" in fault
+    assert pair.rows(pair.grape, pair.copy_of(topic), 1) == [[]]
 
 
 async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_chosen(pair: Pair) -> None:
-    topic = pair.topic("gap", 2)
-    for partition in range(2):
-        produce(pair.producer(), topic, 10, partition)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    for partition in range(2):
-        produce(pair.producer(), topic, 10, partition)
+    topic = pair.filled("gap", 10, 2)
+    await pair.copy_all()
+    pair.write(topic, 10, 2)
     delete_before(pair.orange, topic, 0, 15)
     async with pair.engine() as engine:
-        await engine.prepare()
         fault = await engine.until_stopped(topic)
         assert str(fault) == f"{topic}-0: offsets 10 to 14 were deleted at the source before they were copied"
         assert await engine.gaps() == []
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     assert [len(rows) for rows in pair.rows(pair.grape, copy, 2)] == [10, 20]
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
@@ -213,28 +186,25 @@ async def test_a_batch_that_is_too_large_for_the_destination_is_split(pair: Pair
     topic = pair.topic("split")
     pair.make_copy(topic, 1, **{"max.message.bytes": "20000"})
     produce(pair.producer(**{"linger.ms": 200}), topic, 300, size=1000)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    pair.compare(topic)
+    await pair.copied(topic)
 
 
 async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_before_it(pair: Pair) -> None:
     topic = pair.topic("oversize", 2)
     pair.make_copy(topic, 2, **{"max.message.bytes": "20000"})
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     large = pair.producer()
     large.produce(topic, bytes(range(256)) * 200, partition=0)
     large.flush(PATIENCE)
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     produce(pair.producer(), topic, 50, partition=1)
     async with pair.engine() as engine:
-        await engine.prepare()
         fault = str(await engine.until_stopped(topic))
         assert f"{topic}-0 offset 10 is refused" in fault
         assert "MESSAGE_TOO_LARGE" in fault
-        assert f"raise max.message.bytes of {pair.naming.destination(topic)}" in fault
-    assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 2)] == [10, 50]
-    configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
+        assert f"raise max.message.bytes of {pair.copy_of(topic)}" in fault
+    assert pair.copy_counts(topic, 2) == [10, 50]
+    configure(pair.grape, pair.copy_of(topic), **{"max.message.bytes": "200000"})
     async with pair.engine() as engine:
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""
@@ -258,20 +228,16 @@ async def test_case_887_of_a_refused_batch_the_record_that_the_broker_names_is_l
         refuse(partitions, error)
 
     monkeypatch.setattr(LanePartitions, "refuse", refusing)
-    async with pair.engine() as engine:
-        await engine.prepare()
-        reason = str(await engine.until_stopped(topic))
+    reason = await pair.stopped(topic)
     assert reason.startswith(f"{topic}-0 offset 60 is refused: ")
     assert reason.endswith("what follows begins at offset 61")
     assert refused == [range(60, 61)]
-    assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 1)] == [60]
+    assert pair.copy_counts(topic, 1) == [60]
 
 
 async def test_case_2_partitions_given_while_the_metadata_is_looked_up_are_read_at_once(pair: Pair) -> None:
     # Before, the reader forgot them, and read them after its next Metadata request, half a minute later.
-    topic = pair.topic("many", 12)
-    for partition in range(12):
-        produce(pair.producer(), topic, 5, partition)
+    topic = pair.filled("many", 5, 12)
     async with pair.engine() as engine:
         await engine.prepare()
         async with asyncio.timeout(PATIENCE):

@@ -50,7 +50,7 @@ def make(both: list[Pair], *partitions: int) -> str:
 def numbers(link: Pair, topic: str, partition: int) -> dict[str, list[int]]:
     """The numbers of the records in a copy's partition, by their link, in the partition's order."""
     found: dict[str, list[int]] = {}
-    for row in link.rows(link.grape, link.naming.destination(topic), partition + 1)[partition]:
+    for row in link.rows(link.grape, link.copy_of(topic), partition + 1)[partition]:
         origin, number = json.loads(row[2] or b"")
         found.setdefault(origin, []).append(number)
     return found
@@ -82,7 +82,7 @@ async def test_a_copy_of_two_sources_has_the_records_of_each_once_and_in_order(p
 async def test_other_producers_and_their_open_transactions_are_no_obstacle_in_a_shared_copy(pair: Pair) -> None:
     link, _ = links(pair, True, True)
     topic = link.topic("orders")
-    copy = link.naming.destination(topic)
+    copy = link.copy_of(topic)
     make_topic(pair.grape, NewTopic(copy, 1, 1))
     other = Producer({**pair.grape.client_configuration(), "transactional.id": f"other-{pair.tag}"})
     other.init_transactions(PATIENCE)
@@ -144,8 +144,7 @@ async def test_a_second_link_is_refused_unless_both_share_the_copy(pair: Pair, s
     first, second = links(pair, *shares)
     topic = make([first, second], 1, 1)
     produce(first, topic, 0, 0, 10)
-    async with first.engine() as engine:
-        await engine.copy_all()
+    await first.copy_all()
     async with second.engine() as engine:
         await engine.establish()
         found = await engine.discovery().look()
@@ -161,8 +160,7 @@ async def test_a_link_that_begins_to_share_lets_the_other_in(pair: Pair) -> None
     topic = make([first, second], 1, 1)
     for link in (first, second):
         produce(link, topic, 0, 0, 10)
-    async with first.engine() as engine:
-        await engine.copy_all()
+    await first.copy_all()
     sharing = replace(first, fan_in=True)
     async with sharing.engine() as one, second.engine() as other:
         engines: list[Engine] = [one, other]
@@ -193,8 +191,7 @@ async def test_case_351_what_a_link_has_copied_to_a_shared_copy_is_not_copied_ag
     link, _ = links(pair, True, True)
     topic = link.topic("orders")
     produce(link, topic, 0, 0, 10)
-    async with link.engine() as engine:
-        await engine.copy_all()
+    await link.copy_all()
     if lost == "the position":
         await removed(link, topic)
         await restored(link, topic)
@@ -202,7 +199,6 @@ async def test_case_351_what_a_link_has_copied_to_a_shared_copy_is_not_copied_ag
         link.delete_positions()
         assert await adopt_positions(link.settings(), lambda _: None)
     async with link.engine() as engine:
-        await engine.prepare()
         reason = await engine.until_all_stopped(topic, 1)
     assert "no position accounts for" in reason
     assert numbers(link, topic, 0) == {link.link: list(range(10))}
@@ -214,12 +210,10 @@ async def test_case_356_a_lane_that_is_new_after_an_adoption_copies_nothing_twic
     topic = make([link], 16)
     for partition in range(16):
         produce(link, topic, partition, 0, 3)
-    async with link.engine() as engine:
-        await engine.copy_all()
+    await link.copy_all()
     link.delete_positions()
     assert await adopt_positions(link.settings(LANES="8"), lambda _: None)
     async with link.engine() as engine:
-        await engine.prepare()
         await engine.until_all_stopped(topic, 16)
     found = [numbers(link, topic, partition)[link.link] for partition in range(16)]
     assert found == [list(range(3))] * 16
@@ -234,8 +228,7 @@ async def test_case_640_a_copy_that_retention_has_emptied_is_not_filled_again_wi
     link = replace(pair, fan_in=fan_in)
     topic = link.topic("orders")
     produce(link, topic, 0, 0, 10)
-    async with link.engine() as engine:
-        await engine.copy_all()
+    await link.copy_all()
     if lost == "the position alone":  # the command was killed before it had withdrawn the claim for good
         forget = LinkLanes.forget
 
@@ -254,16 +247,14 @@ async def test_case_640_a_copy_that_retention_has_emptied_is_not_filled_again_wi
     else:
         link.delete_positions()
         assert await adopt_positions(link.settings(), lambda _: None)
-    delete_records(link.grape, link.naming.destination(topic), -1)
+    delete_records(link.grape, link.copy_of(topic), -1)
     for _ in range(2):  # a start that is killed before the operator has spoken forgets nothing
         async with link.engine() as engine:
-            await engine.prepare()
             reason = await engine.until_all_stopped(topic, 1)
         assert "no position says how far" in reason
     produce(link, topic, 0, 10, 5)
     assert await resume(link.settings(), Choice(topic, 0, "10"), lambda _: None) == 1
-    async with link.engine() as engine:
-        await engine.copy_all()
+    await link.copy_all()
     assert numbers(link, topic, 0) == {link.link or link.tag: list(range(10, 15))}
 
 
@@ -298,7 +289,7 @@ async def test_case_668_a_compacted_topic_is_copied_to_a_shared_copy_only_if_eac
     assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[topic]
     assert [status.stopped.reason for status in snapshot.topics if status.stopped] == [found.unfit[topic]]
     assert {replica.source_topic for replica in one_writer.replicas} == {topic}
-    held = configuration(pair.grape, link.naming.destination(topic))
+    held = configuration(pair.grape, link.copy_of(topic))
     assert (held["cleanup.policy"], held["retention.ms"], held["retention.bytes"]) == ("delete", "-1", "-1")
     (line,) = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "settings left out"]
     assert line["cause"].startswith("cleanup.policy: no link compacts a shared copy")

@@ -18,19 +18,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def test_copies_that_have_a_prefix_hold_what_their_sources_do(pair: Pair) -> None:
     prefixed = replace(pair, kind=TopicNaming.PREFIX)
-    topic = prefixed.topic("orders", 2)
-    for partition in range(2):
-        produce(prefixed.producer(), topic, 100, partition)
-    async with prefixed.engine() as engine:
-        await engine.copy_all()
-    assert prefixed.naming.destination(topic) == f"{pair.tag}.{topic}"
+    topic = prefixed.filled("orders", 100, 2)
+    await prefixed.copy_all()
+    assert prefixed.copy_of(topic) == f"{pair.tag}.{topic}"
     assert [len(rows) for rows in prefixed.compare(topic, 2)] == [100, 100]
 
 
 async def test_a_link_of_one_topic_copies_it_to_a_topic_of_any_name_and_nothing_else(pair: Pair) -> None:
     topic = pair.topic("orders")
     pair.topic("other")
-    produce(pair.producer(), topic, 100)
+    pair.write(topic, 100)
     exact = replace(pair, kind=TopicNaming.EXACT, only=topic)
     async with exact.engine() as engine:
         await engine.copy_all()
@@ -66,22 +63,18 @@ async def test_a_link_that_is_to_call_its_copies_otherwise_goes_on_only_by_the_n
     pair: Pair, before: TopicNaming, after: TopicNaming
 ) -> None:
     known, changed = replace(pair, kind=before), replace(pair, kind=after)
-    topic = pair.topic("orders")
-    produce(pair.producer(), topic, 10)
-    async with known.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("orders", 10)
+    await known.copy_all()
     async with changed.engine() as engine:
-        with pytest.raises(LinkRefused, match=f"the copy of {topic} is called {known.naming.destination(topic)} "):
+        with pytest.raises(LinkRefused, match=f"the copy of {topic} is called {known.copy_of(topic)} "):
             await engine.establish()
         watcher = Watcher(changed.settings(), engine.source, engine.destination)
         snapshot = await watcher.collect()
     assert not snapshot.state.well
     assert snapshot.stopped is not None
     assert "REPLICA_TOPICS_NAMING" in snapshot.stopped.reason
-    produce(pair.producer(), topic, 10)
-    async with known.engine() as engine:
-        await engine.copy_all()
-    assert len(known.compare(topic)[0]) == 20
+    pair.write(topic, 10)
+    assert await known.copied(topic) == [20]
 
 
 async def test_case_867_between_links_with_other_endings_a_record_comes_back_twice_and_status_says_why(
@@ -91,8 +84,7 @@ async def test_case_867_between_links_with_other_endings_a_record_comes_back_twi
     back = replace(
         forth, orange=pair.grape, grape=pair.orange, kind=TopicNaming.GLOBAL, link=f"back-{pair.tag}", target=pair.tag
     )
-    topic = forth.topic("orders")
-    produce(forth.producer(), topic, 10)
+    topic = forth.filled("orders", 10)
     for link in (forth, back, forth, back):
         async with link.engine() as engine:
             await engine.copy_all()

@@ -23,12 +23,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: Pair) -> None:  # invariant B
-    topic = pair.topic("two")
-    produce(pair.producer(), topic, 100)
+    topic = pair.filled("two", 100)
     async with pair.engine() as older, pair.engine() as newer:
         await older.copy_all()
         await newer.copy_all()
-        produce(pair.producer(), topic, 100)
+        pair.write(topic, 100)
         await newer.copy_all()
 
         async def fenced() -> None:
@@ -48,26 +47,24 @@ async def transaction_state(coordinator: BrokerConnection, transactional_id: str
 
 
 async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair: Pair) -> None:
-    topic = pair.topic("given-up")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("given-up", 10)
     async with pair.engine(transaction_timeout=1.0) as engine:
         await engine.copy_all()
         (runner,) = engine.runners
         lane = runner.lane
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
-        producer, copy = lane.producer, (pair.naming.destination(topic), 0)
+        producer, copy = lane.producer, (pair.copy_of(topic), 0)
         await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), is_completing)
         async with asyncio.timeout(PATIENCE):
             while await transaction_state(coordinator, producer.transactional_id) != "CompleteAbort":
                 await asyncio.sleep(0.05)
-        produce(pair.producer(), topic, 10)
+        pair.write(topic, 10)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 20
 
 
 async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pair: Pair) -> None:
-    topic = pair.topic("idle")
-    produce(pair.producer(), topic, 10)
+    pair.filled("idle", 10)
     async with pair.engine() as older, pair.engine() as newer:
         await older.copy_all()
         await older.copy_all()
@@ -81,9 +78,7 @@ async def test_a_lane_that_has_nothing_to_copy_finds_out_that_it_is_anothers(pai
 
 async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) -> None:  # invariant B
     # Before, each had taken a lane after the other, and both stopped.
-    topic = pair.topic("at-once", 16)
-    for partition in range(16):
-        produce(pair.producer(), topic, 10, partition)
+    topic = pair.filled("at-once", 10, 16)
     async with pair.engine() as one, pair.engine() as other:
         await one.prepare()
         await other.prepare()
@@ -110,8 +105,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Before, the lane found that it had another owner, and still wrote, without a producer id.
-    topic = pair.topic("looks")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("looks", 10)
     async with pair.engine() as older, pair.engine() as newer:
         await older.copy_all()
         (runner,) = older.runners
@@ -122,7 +116,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
         async def look_slowly() -> Owner | None:
             monkeypatch.undo()
             owner = await look()
-            produce(pair.producer(), topic, 1)
+            pair.write(topic, 1)
             while not runner.ready.filled:
                 await asyncio.sleep(0.02)
             return owner

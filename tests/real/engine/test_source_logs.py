@@ -37,8 +37,7 @@ async def test_a_compacted_log_with_holes_and_emptied_batches_is_copied(pair: Pa
             kept.produce(topic, b"comes", b"late")  # rolls the segment: earlier ones are cleaned
             kept.flush(PATIENCE)
     configure(pair.orange, topic, **{"cleanup.policy": "delete", "segment.ms": None})
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    await pair.copy_all()
     assert len(pair.compare(topic)[0]) < end(pair.orange, topic, 0) - 100
 
 
@@ -50,8 +49,8 @@ async def test_sequence_numbers_go_on_at_0_after_the_last_one(pair: Pair, monkey
         monkeypatch.setattr(ownership, "Writer", LongWriting)
         await engine.copy_all()
         writer = engine.runners[0].lane.writer
-        assert writer.sequences[pair.naming.destination(topic), 0] < 500
-        produce(pair.producer(), topic, 100)
+        assert writer.sequences[pair.copy_of(topic), 0] < 500
+        pair.write(topic, 100)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 600
 
@@ -78,33 +77,30 @@ class NearTheEnd(dict[tuple[str, int], int]):
 async def test_a_batch_that_is_damaged_on_the_sources_disk_is_never_forwarded(pair: Pair) -> None:
     topic = pair.topic("damaged")
     for _ in range(3):
-        produce(pair.producer(), topic, 20)
+        pair.write(topic, 20)
     log = pair.orange.directory / "b0" / "data" / f"{topic}-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     data[-10] ^= 1
     log.write_bytes(data)
-    async with pair.engine() as engine:
-        await engine.prepare()
-        fault = str(await engine.until_stopped(topic))
+    fault = await pair.stopped(topic)
     assert "CRC" in fault
     assert f"{topic}-0 from offset" in fault
-    (rows,) = pair.rows(pair.grape, pair.naming.destination(topic), 1)
+    (rows,) = pair.rows(pair.grape, pair.copy_of(topic), 1)
     assert len(rows) in (0, 20, 40)
 
 
 async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair: Pair) -> None:  # invariant G
-    topic = pair.topic("anew-soon")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("anew-soon", 10)
     async with pair.engine() as engine:
         await engine.copy_all()
         pair.delete(topic)
         pair.topic("anew-soon")
-        produce(pair.producer(), topic, 50)
+        pair.write(topic, 50)
         told = asyncio.create_task(until_told(engine, f"{topic}-0 at its leader"))
         await engine.copy_until(told)
         await engine.assign()
         assert "deleted and made anew" in str(await engine.until_stopped(topic))
-    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 10
+    assert pair.copy_counts(topic) == [10]
 
 
 async def until_told(engine: Engine, subject: str) -> None:

@@ -9,7 +9,6 @@ from appliance.settings.values import OnGap
 from tests.support.administration import configuration, configure, grow, partitions
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
-from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -18,7 +17,7 @@ async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -
     topic = pair.topic("configured", 3, **{"retention.ms": "7200000", "min.insync.replicas": "1"})
     async with pair.engine() as engine:
         await engine.discovery().look()
-    held = configuration(pair.grape, pair.naming.destination(topic))
+    held = configuration(pair.grape, pair.copy_of(topic))
     assert held["retention.ms"] == "7200000"
     assert held["message.timestamp.type"] == "CreateTime"
     assert "min.insync.replicas" not in held
@@ -38,7 +37,7 @@ async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> No
 
 async def test_a_changed_configuration_follows(pair: Pair) -> None:
     topic = pair.topic("changing", **{"retention.ms": "7200000", "segment.ms": "600000"})
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     async with pair.engine() as engine:
         watching = engine.discovery()
         await watching.look()
@@ -54,15 +53,11 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
 
 async def test_a_grown_topic_is_copied_whole(pair: Pair) -> None:
     topic = pair.topic("growing", 1)
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    pair.write(topic, 10)
+    await pair.copy_all()
     grow(pair.orange, topic, 3)
-    for partition in range(3):
-        produce(pair.producer(), topic, 10, partition)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    assert [len(rows) for rows in pair.compare(topic, 3)] == [20, 10, 10]
+    pair.write(topic, 10, 3)
+    assert await pair.copied(topic, 3) == [20, 10, 10]
 
 
 async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) -> None:
@@ -72,7 +67,7 @@ async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) ->
         found = await engine.discovery().look()
     assert "has 1 partitions" in found.unfit[topic]
     assert found.replicas == ()
-    assert partitions(pair.grape, pair.naming.destination(topic)) == 1
+    assert partitions(pair.grape, pair.copy_of(topic)) == 1
 
 
 async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_stay_as_they_are(pair: Pair) -> None:
@@ -98,32 +93,31 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
 
 async def test_a_topic_that_is_made_anew_while_its_lane_is_warm_is_not_spliced_on(pair: Pair) -> None:
     topic, other = pair.topic("anew"), pair.topic("other")
-    produce(pair.producer(), topic, 20)
+    pair.write(topic, 20)
     async with pair.engine() as engine:
         await engine.copy_all()
         pair.delete(topic)
         await engine.assign()
-        produce(pair.producer(), other, 10)
+        pair.write(other, 10)
         await engine.copy_all()
         pair.topic("anew")
-        produce(pair.producer(), topic, 30)
+        pair.write(topic, 30)
         await engine.assign()
         fault = await engine.until_stopped(topic)
         assert "was deleted and made anew" in str(fault)
-        produce(pair.producer(), other, 10)
+        pair.write(other, 10)
         await engine.copy_until(asyncio.create_task(_copied(engine, other, 20)))
-    assert len(pair.rows(pair.grape, pair.naming.destination(topic), 1)[0]) == 20
+    assert pair.copy_counts(topic) == [20]
     assert len(pair.compare(other)[0]) == 20
 
 
 async def test_a_copy_that_is_made_anew_while_its_lane_is_warm_goes_on_from_the_sources_start(pair: Pair) -> None:
-    topic = pair.topic("again")
-    produce(pair.producer(), topic, 20)
+    topic = pair.filled("again", 20)
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         pair.delete_copy(topic)
         await engine.assign()
-        produce(pair.producer(), topic, 10)
+        pair.write(topic, 10)
         await engine.copy_until(asyncio.create_task(_copied(engine, topic, 50)))
         assert [gap.first for gap in await engine.gaps()] == [20]
     assert len(pair.compare(topic)[0]) == 30
@@ -131,7 +125,7 @@ async def test_a_copy_that_is_made_anew_while_its_lane_is_warm_goes_on_from_the_
 
 async def test_partitions_that_are_added_while_their_lanes_are_warm_are_copied_whole(pair: Pair) -> None:
     topic = pair.topic("larger", 1)
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     async with pair.engine() as engine:
         await engine.copy_all()
         grow(pair.orange, topic, 6)
@@ -142,8 +136,7 @@ async def test_partitions_that_are_added_while_their_lanes_are_warm_are_copied_w
 
 
 def _write_everywhere(pair: Pair, topic: str, partitions: int) -> None:
-    for partition in range(partitions):
-        produce(pair.producer(), topic, 50, partition)
+    pair.write(topic, 50, partitions)
 
 
 async def _copied(engine: Engine, topic: str, records: int) -> None:

@@ -36,7 +36,7 @@ async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_positio
         await engine.copy_until(asyncio.create_task(until_remembered(engine, topic)))
         first = engine.held(topic)
         assert first is not None
-        produce(pair.producer(), topic, 10)
+        pair.write(topic, 10)
         await engine.copy_all()
     async with pair.engine() as engine:
         await engine.establish()
@@ -56,14 +56,14 @@ async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind
     # Before, with ON_GAP=record the source was copied again after these records. A warm lane took them for another
     # writer's, and continued after them as if the earlier records were there.
     topic = pair.topic("filled")
-    copy = pair.naming.destination(topic)
-    produce(pair.producer(), topic, 10)
+    copy = pair.copy_of(topic)
+    pair.write(topic, 10)
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         pair.delete_copy(topic)
         pair.make_copy(topic, 1)
         produce(Producer(pair.grape.client_configuration()), copy, 30)
-        produce(pair.producer(), topic, 5)
+        pair.write(topic, 5)
         if not is_known:
             told = asyncio.create_task(until_told(engine, f"{topic}-0", f"{copy} was deleted and made anew"))
             await engine.copy_until(told)
@@ -78,18 +78,15 @@ async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind
 
 async def test_case_39_a_copy_in_which_a_transaction_is_open_is_not_written_to(pair: Pair) -> None:
     # It may be a late batch of this lane's earlier epoch, in a recreated copy; before, the next commit made it visible.
-    topic = pair.topic("late")
-    produce(pair.producer(), topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    topic = pair.filled("late", 10)
+    await pair.copy_all()
     other = Producer({**pair.grape.client_configuration(), "transactional.id": f"other-{topic}"})
-    await asyncio.to_thread(begin_to_write, other, pair.naming.destination(topic))
-    produce(pair.producer(), topic, 5)
+    await asyncio.to_thread(begin_to_write, other, pair.copy_of(topic))
+    pair.write(topic, 5)
     async with pair.engine() as engine:
         await engine.prepare()
         await engine.copy_until(asyncio.create_task(until_told(engine, f"{topic}-0", "open transaction below offset")))
-        held = engine.held(topic)
-        assert held is not None
+        held = engine.position(topic)
         assert held.records == 10
         await asyncio.to_thread(other.abort_transaction, PATIENCE)
         await engine.copy_all()

@@ -73,8 +73,7 @@ async def in_their_lanes(engine: Engine) -> dict[Partition, Position]:
 
 
 def produce_everywhere(pair: Pair, topic: str, count: int = 20) -> None:
-    for partition in range(PARTITIONS):
-        produce(pair.producer(), topic, count, partition)
+    pair.write(topic, count, PARTITIONS)
 
 
 async def until_over(engine: Engine) -> None:
@@ -98,7 +97,7 @@ async def test_lanes_that_copy_are_fenced_and_go_on_with_more_or_fewer_and_nothi
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 100)
     topic, single = pair.topic("grown", PARTITIONS), pair.topic("single")
     async with pair.engine() as engine:
-        produce(pair.producer(), single, 300)
+        pair.write(single, 300)
         produce_everywhere(pair, topic)
         await engine.copy_all()
         for count in (7, 1, 9, 2):
@@ -109,7 +108,7 @@ async def test_lanes_that_copy_are_fenced_and_go_on_with_more_or_fewer_and_nothi
                 await until_over(engine)
             produce_everywhere(pair, topic)
             for _ in range(4):  # transactions of their own, so that the map of offsets grows
-                produce(pair.producer(), single, 30)
+                pair.write(single, 30)
                 await goes_on(engine)
             assert (engine.layout.lanes, engine.layout.number) == (count, before.number + 1)
             found = await in_their_lanes(engine)
@@ -165,7 +164,7 @@ async def test_lanes_are_left_alone_while_another_command_has_work_left_in_them(
     async with pair.engine() as engine:
         with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
             await laid_out(pair, 2)
-        produce(pair.producer(), topic, 10)
+        pair.write(topic, 10)
         await engine.copy_all()
         async with command(pair) as running:
             await running.lanes.read()
@@ -241,7 +240,7 @@ async def test_where_the_topics_cannot_be_grown_the_link_goes_on_as_it_was(
 async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_takes_the_new_ones(pair: Pair) -> None:
     topic = pair.topic("paused", 2)
     async with pair.engine() as engine:
-        produce(pair.producer(), topic, 10)
+        pair.write(topic, 10)
         await engine.copy_all()
         async with command(pair) as running:
             await running.lanes.read()
@@ -282,7 +281,7 @@ async def test_case_487_lanes_whose_link_record_was_lost_after_a_change_are_made
     elsewhere = (name for name in names if all(each.lane_of(f"{name}-{pair.tag}", 0) for each in layouts))
     topic = pair.topic(next(elsewhere))
     async with pair.engine() as engine:
-        produce(pair.producer(), topic, 20)
+        pair.write(topic, 20)
         await engine.copy_all()
         await laid_out(pair, 5)
         await goes_on(engine)
@@ -294,7 +293,7 @@ async def test_case_487_lanes_whose_link_record_was_lost_after_a_change_are_made
         with pytest.raises(LayoutChanging, match="`appliance lanes --set 5` writes it again"):
             await engine.establish()
         await laid_out(pair, 5)
-        produce(pair.producer(), topic, 20)
+        pair.write(topic, 20)
         await goes_on(engine)
         assert (engine.layout.lanes, engine.layout.number) == (5, 2)
     await asyncio.to_thread(pair.compare, topic)

@@ -47,7 +47,7 @@ async def translations(engine: Engine, pair: Pair, topic: str) -> tuple[Translat
     """The translations of all offsets in both directions, by the maps that are committed now."""
     maps = OffsetMaps(engine.destination, pair.naming)
     assert await maps.refresh() == {}
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     last = max(position.next_offset for key, position in maps.positions() if key[0] == topic)
     forth = [maps.translate(Partition(topic, 0), offset) for offset in range(last + 1)]
     return forth, [maps.reverse(Partition(copy, 0), offset) for offset in range(end(pair.grape, copy, 0) + 1)]
@@ -102,8 +102,7 @@ async def test_case_204_a_map_that_was_read_is_not_written_where_something_is_kn
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What was read stayed as it was, whatever had become of the copy until the lane was fenced.
-    topic = pair.topic("built")
-    produce(pair.producer(), topic, 20)
+    topic = pair.filled("built", 20)
     async with pair.engine() as engine:
         await engine.copy_all()
         grown = await translations(engine, pair, topic)
@@ -142,13 +141,12 @@ async def test_case_355_the_map_of_a_shared_copy_is_built_by_what_the_link_has_w
 
 
 async def test_case_112_a_copy_that_differs_from_its_source_gets_no_map(pair: Pair) -> None:
-    topic = pair.topic("skipped")
-    produce(pair.producer(), topic, 20)
+    topic = pair.filled("skipped", 20)
     async with pair.engine() as engine:
         await engine.copy_all()
-        produce(pair.producer(), topic, 20)
+        pair.write(topic, 20)
         assert await resume(pair.settings(), Choice(topic, 0, "latest"), unheard) == 1
-        produce(pair.producer(), topic, 20)
+        pair.write(topic, 20)
         await engine.copy_all()
         await forget_maps(engine, pair, topic)
         before = await translations(engine, pair, topic)
@@ -160,10 +158,10 @@ async def test_case_112_a_copy_that_differs_from_its_source_gets_no_map(pair: Pa
 
 async def test_case_113_a_map_is_built_of_what_retention_has_left_on_both_sides(pair: Pair) -> None:
     topic = pair.topic("retained")
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     async with pair.engine() as engine:
         for _ in range(6):
-            produce(pair.producer(), topic, 10)
+            pair.write(topic, 10)
             await engine.copy_all()
         grown = await translations(engine, pair, topic)
         await forget_maps(engine, pair, topic)

@@ -12,7 +12,6 @@ from tests.support.administration import configure
 from tests.support.commands import command, settings_file
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
-from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -44,7 +43,7 @@ async def test_case_851_records_without_keys_that_a_compacted_copy_refuses_stop_
 ) -> None:
     # "INVALID_RECORD", and not a word of what to do.
     topic, env_file = pair.topic("keyless"), settings_file(pair, tmp_path)
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     pair.make_copy(topic, 1, **{"cleanup.policy": "compact"})
     send(pair.producer(), topic, b"a", b"b")
     async with pair.engine() as engine:
@@ -58,8 +57,7 @@ async def test_case_851_records_without_keys_that_a_compacted_copy_refuses_stop_
         configure(pair.grape, copy, **{"cleanup.policy": "delete"})
     await typed(env_file, remedy["command"])
     send(pair.producer(), topic, b"c")
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    await pair.copy_all()
     after = (await status(env_file, topic))["partitions"][0]
     assert (after["stopped"], after["remedies"], after["lag_records"]) == (None, [], 0)
     assert [(gap["first"], gap["next"]) for gap in after["gaps"]] == ([] if number == 0 else [(2, 3)])
@@ -70,13 +68,12 @@ async def test_case_852_a_topic_made_anew_with_fewer_partitions_goes_on_by_what_
 ) -> None:
     # The partitions that were no more were unknown for ever; resume did not know them, and promote refused.
     topic, env_file = pair.topic("smaller", 3), settings_file(pair, tmp_path)
-    for partition in range(3):
-        produce(pair.producer(), topic, 5, partition)
+    pair.write(topic, 5, 3)
     async with pair.engine() as engine:
         await engine.copy_all()
         pair.delete(topic)
         pair.topic("smaller", 1)
-        produce(pair.producer(), topic, 4)
+        pair.write(topic, 4)
         await engine.assign()
         await engine.until_stopped(topic)
     found = await status(env_file, topic)
@@ -84,12 +81,11 @@ async def test_case_852_a_topic_made_anew_with_fewer_partitions_goes_on_by_what_
     for each in found["partitions"]:
         for remedy in each["remedies"]:
             await typed(env_file, remedy["command"])
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    await pair.copy_all()
     assert (await command("status", env_file)).returncode == 0
     told = await command("promote", env_file, "--topic", topic, "--dry-run")
     assert (told.returncode, f"{topic}: would be promoted" in told.stdout) == (0, True), told.stderr
-    assert [len(rows) for rows in pair.rows(pair.grape, pair.naming.destination(topic), 3)] == [9, 5, 5]
+    assert pair.copy_counts(topic, 3) == [9, 5, 5]
 
 
 async def test_case_853_resume_alone_retries_all_that_has_stopped(pair: Pair, tmp_path: Path) -> None:
@@ -104,7 +100,7 @@ async def test_case_853_resume_alone_retries_all_that_has_stopped(pair: Pair, tm
         for topic in topics:
             await engine.until_all_stopped(topic, 1)
     for topic in topics:
-        configure(pair.grape, pair.naming.destination(topic), **{"max.message.bytes": "200000"})
+        configure(pair.grape, pair.copy_of(topic), **{"max.message.bytes": "200000"})
     shown = await command("resume", env_file, "--dry-run")
     assert (shown.returncode, len(shown.stdout.splitlines())) == (0, 2)
     assert (await command("resume", env_file)).stdout == shown.stdout

@@ -25,24 +25,22 @@ async def test_case_17_resume_from_latest_leaves_partitions_alone_that_have_not_
     # Before, a new partition that no lane had read yet began at its end, without an entry in the gap ledger.
     topic = pair.topic("added", 1)
     pair.make_copy(topic, 1)
-    produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
-    produce(pair.producer(), topic, 10)
+    produce(Producer(pair.grape.client_configuration()), pair.copy_of(topic), 5)
+    pair.write(topic, 10)
     async with pair.engine() as engine:
-        await engine.prepare()
         await engine.until_all_stopped(topic, 1)
         grow(pair.orange, topic, 2)
-        grow(pair.grape, pair.naming.destination(topic), 2)
+        grow(pair.grape, pair.copy_of(topic), 2)
         produce(pair.producer(), topic, 100, 1)
         assert await resume(pair.settings(), Choice(topic, None, "latest"), unheard) == 1
         await engine.assign()
         await engine.copy_all()
-    rows = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), 2)
+    rows = await asyncio.to_thread(pair.rows, pair.grape, pair.copy_of(topic), 2)
     assert [len(each) for each in rows] == [5, 100]
 
 
 async def test_an_offset_that_the_source_does_not_hold_is_refused(pair: Pair) -> None:
-    topic = pair.topic("held")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("held", 10)
     async with pair.engine() as engine:
         await engine.copy_all()
         with pytest.raises(SettingsError, match="holds offsets 0 to 10: expected one of these"):
@@ -54,9 +52,8 @@ async def test_a_dry_run_makes_and_changes_nothing(pair: Pair) -> None:
     topic, positions = pair.topic("dry"), pair.naming.positions_topic
     assert await adopt_positions(pair.settings(), unheard, only_plan=True) == 0
     assert positions not in topics(pair.grape)
-    produce(pair.producer(), topic, 1)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    pair.write(topic, 1)
+    await pair.copy_all()
     configure(pair.grape, positions, **{"delete.retention.ms": None})
     before = configuration(pair.grape, positions)
     assert await resume(pair.settings(), Choice(topic, 0, "earliest"), unheard, only_plan=True) == 1
@@ -64,8 +61,7 @@ async def test_a_dry_run_makes_and_changes_nothing(pair: Pair) -> None:
 
 
 async def test_a_take_over_that_is_refused_takes_nothing(pair: Pair) -> None:
-    topic = pair.topic("kept")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("kept", 10)
     other = OtherLink(pair.grape, pair.grape, pair.tag)
     other.topic("kept")
     async with pair.engine() as engine:

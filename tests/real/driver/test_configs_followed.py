@@ -31,7 +31,7 @@ def produce(pair: Pair, topic: str, count: int, key: bytes | None = None) -> Non
 async def test_case_660_a_setting_that_is_unset_while_no_replicator_runs_is_unset_on_the_copy(pair: Pair) -> None:
     # It stayed for ever: only the running replicator knew what it had set, and the copy deleted what its source kept.
     topic = pair.topic("unset", **{"retention.ms": "3600000", "segment.ms": "7200000"})
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     async with pair.engine() as engine:
         await looks(engine)
         configure(pair.grape, copy, **{"segment.bytes": "1048576"})
@@ -45,7 +45,7 @@ async def test_case_660_a_setting_that_is_unset_while_no_replicator_runs_is_unse
 async def test_case_661_a_topic_that_becomes_compacted_does_not_overtake_what_its_copy_lacks(pair: Pair) -> None:
     # The copy was compacted at once, and refused the records without keys from before; `delete` set there was undone.
     topic = pair.topic("becomes-compacted", **{"retention.ms": "604800000"})
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     produce(pair, topic, 10)
     async with pair.engine() as engine:
         await engine.prepare()
@@ -65,7 +65,7 @@ async def test_case_661_a_topic_that_becomes_compacted_does_not_overtake_what_it
 async def test_case_662_a_copy_that_is_made_of_a_compacted_topic_takes_its_records_without_keys(pair: Pair) -> None:
     # It was made compacted, and refused for ever the records from before that its source had not yet compacted away.
     topic = pair.topic("was-compacted")
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     produce(pair, topic, 10)
     configure(pair.orange, topic, **COMPACT)
     async with pair.engine() as engine:
@@ -82,7 +82,7 @@ async def test_a_copy_of_an_empty_compacted_topic_is_compacted_in_the_look_that_
     async with pair.engine() as engine:
         await engine.discovery().look()
         assert await looks(engine) == {}
-    assert configuration(pair.grape, pair.naming.destination(topic))["cleanup.policy"] == "compact"
+    assert configuration(pair.grape, pair.copy_of(topic))["cleanup.policy"] == "compact"
 
 
 async def test_case_663_the_operators_delete_on_a_copy_that_refused_records_is_not_undone_before_they_are_there(
@@ -90,12 +90,11 @@ async def test_case_663_the_operators_delete_on_a_copy_that_refused_records_is_n
 ) -> None:
     # It was undone within five looks: the partition stopped again.
     topic = pair.topic("refused")
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     pair.make_copy(topic, 1, **COMPACT)
     produce(pair, topic, 10)
     configure(pair.orange, topic, **COMPACT)
     async with pair.engine() as engine:
-        await engine.prepare()
         await engine.until_stopped(topic)
         configure(pair.grape, copy, **{"cleanup.policy": "delete", "retention.ms": "86400000"})
         assert await looks(engine) == {topic: ("cleanup.policy",)}
@@ -105,7 +104,7 @@ async def test_case_663_the_operators_delete_on_a_copy_that_refused_records_is_n
 
 async def test_a_smaller_limit_of_batches_waits_for_the_larger_ones(pair: Pair) -> None:
     topic = pair.topic("large", **{"max.message.bytes": "3000000"})
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     producer = pair.producer(**{"message.max.bytes": 2_500_000})
     producer.produce(topic, b"x" * 2_000_000)
     assert producer.flush(PATIENCE) == 0

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 async def test_the_command_shows_what_would_be_changed_and_changes_nothing(pair: Pair, tmp_path: Path) -> None:
     topic = pair.topic("configured", **{"retention.ms": "7200000"})
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     async with pair.engine() as engine:
         await engine.discovery().look()
     env_file = settings_file(pair, tmp_path)

@@ -24,7 +24,6 @@ from tests.support.administration import configuration, configure
 from tests.support.doctor import assert_breaks_at, diagnosis, finding
 from tests.support.engine import Engine, Pair
 from tests.support.patience import PATIENCE
-from tests.support.records import produce
 from tests.support.rewriting import (
     Api,
     Policy,
@@ -109,9 +108,9 @@ async def test_settings_that_the_destination_does_not_know_are_left_out_and_said
             assert (await watching.look()).left_out == found.left_out
     assert found.left_out == {topic: ("confluent.tier.enable", "redpanda.remote.read")}
     (line,) = said(caplog)
-    assert line["topic"] == pair.naming.destination(topic)
+    assert line["topic"] == pair.copy_of(topic)
     assert line["cause"] == "confluent.tier.enable: not known there; redpanda.remote.read: not known there"
-    assert configuration(pair.grape, pair.naming.destination(topic))["retention.ms"] == "7200000"
+    assert configuration(pair.grape, pair.copy_of(topic))["retention.ms"] == "7200000"
 
 
 @pytest.mark.parametrize("describing", [True, False], ids=["told", "not-told"])
@@ -125,7 +124,7 @@ async def test_record_times_are_kept_by_the_word_that_brokers_before_3_6_know(
         pair.make_copy(f"any-{pair.tag}", 1)
         found = await discovery(engine).look()
     assert (found.left_out, said(caplog)) == ({}, [])
-    assert configuration(pair.grape, pair.naming.destination(topic))[BEFORE] == str(2**63 - 1)
+    assert configuration(pair.grape, pair.copy_of(topic))[BEFORE] == str(2**63 - 1)
 
 
 def _in_new_words(rewrite: Rewrite) -> Rewrite:
@@ -160,10 +159,10 @@ async def test_settings_that_a_policy_refuses_are_left_out_and_a_thousand_topics
     assert found.left_out == dict.fromkeys([*topics, more], ("segment.bytes",))
     assert {replica.source_topic for replica in found.replicas} == {*topics, more}
     first, second = said(caplog)
-    assert (first["topics"], second["topic"]) == (8, pair.naming.destination(more))
+    assert (first["topics"], second["topic"]) == (8, pair.copy_of(more))
     assert first["cause"] == f"segment.bytes: {CLOUD}"
     for topic in topics:
-        held = configuration(pair.grape, pair.naming.destination(topic))
+        held = configuration(pair.grape, pair.copy_of(topic))
         assert held["retention.ms"] == "7200000"
         assert "segment.bytes" not in held
 
@@ -180,7 +179,7 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
             while not (found := await watching.look()).left_out:
                 pass
     assert found.left_out == {topic: ("segment.bytes",)}
-    held = configuration(pair.grape, pair.naming.destination(topic))
+    held = configuration(pair.grape, pair.copy_of(topic))
     assert held["retention.ms"] == "3600000"
     assert "segment.bytes" not in held
     (line,) = said(caplog)
@@ -189,7 +188,7 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
 
 async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_switched_off(pair: Pair) -> None:
     topic = pair.topic("chosen", **{"retention.ms": "7200000"})
-    copy = pair.naming.destination(topic)
+    copy = pair.copy_of(topic)
     async with pair.engine() as engine:
         await engine.discovery().look()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
@@ -246,12 +245,11 @@ async def test_a_topic_that_is_refused_by_its_name_keeps_no_other_from_being_mad
         found = await discovery(engine).look()
     assert "such names are not allowed" in found.unfit[bad]
     assert [replica.source_topic for replica in found.replicas] == [good]
-    assert configuration(pair.grape, pair.naming.destination(good))["retention.ms"] == "7200000"
+    assert configuration(pair.grape, pair.copy_of(good))["retention.ms"] == "7200000"
 
 
 async def test_records_are_copied_to_a_destination_with_a_policy(pair: Pair) -> None:
-    topic = pair.topic("copied", **{"segment.bytes": "1048576"})
-    produce(pair.producer(), topic, 20)
+    topic = pair.filled("copied", 20, **{"segment.bytes": "1048576"})
     async with between(pair, destination=with_policy(small_segments)) as engine:
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 20
