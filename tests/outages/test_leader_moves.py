@@ -152,7 +152,7 @@ async def test_a_partition_without_a_leader_is_named_and_keeps_no_other_from_bei
             while (await asyncio.to_thread(described, moving.orange, [alone]))[alone, 0].leader >= 0:
                 await asyncio.sleep(0.1)
         produce(moving.producer(), other, 10)
-        reading = asyncio.create_task(engine._caught_up(besides=(alone, 0)))
+        reading = asyncio.create_task(engine.caught_up(besides=(alone, 0)))
         await engine.copy_until(reading)
         async with asyncio.timeout(PATIENCE):
             while f"{alone}-0 at its leader" not in engine.faults:

@@ -422,8 +422,8 @@ class Engine:
         """Copy until every position is at the end of its source partition."""
         if not self.runners:
             await self.prepare()
-        await self.copy_until(asyncio.create_task(self._caught_up(), name="caught-up"))
-        await self._until_decided()
+        await self.copy_until(asyncio.create_task(self.caught_up(), name="caught-up"))
+        await self.until_decided()
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
         """Copy until the partition's stop is committed, and all others are at their ends; return the reason."""
@@ -434,10 +434,10 @@ class Engine:
         async def stopped() -> None:
             while not (held := (await self.positions()).get(key)) or not held.stopped:
                 await asyncio.sleep(0.05)
-            await self._caught_up(besides=key)
+            await self.caught_up(besides=key)
 
         await self.copy_until(asyncio.create_task(stopped()))
-        await self._until_decided()
+        await self.until_decided()
         fault = self.faults[subject]
         assert isinstance(fault, PartitionStopped)
         assert (await self.positions())[key].stopped == str(fault)
@@ -457,7 +457,8 @@ class Engine:
         await self.copy_until(asyncio.create_task(stopped()))
         return (await self.positions())[topic, 0].stopped
 
-    async def _caught_up(self, besides: Partition | None = None) -> None:
+    async def caught_up(self, besides: Partition | None = None) -> None:
+        """Wait until every position is at the end of its source partition, but for one."""
         owned = [(runner, replica) for runner in self.runners for replica in runner.replicas]
         awaited = [(runner, replica) for runner, replica in owned if _original(replica) != besides]
         while not all(self._at_end(runner, replica) for runner, replica in awaited):
@@ -467,7 +468,7 @@ class Engine:
         held = runner.lane.checkpoint.positions.get(_original(replica))
         return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
 
-    async def _until_decided(self) -> None:
+    async def until_decided(self) -> None:
         """A commit is answered before its markers are written, so readers see it a moment later."""
         async with asyncio.timeout(PATIENCE):
             while not await _known(self._decided):

@@ -112,15 +112,19 @@ class ControlListener:
     async def _connected(self, connection: socket.socket) -> None:
         stream: Stream | None = None
         try:
-            async with asyncio.timeout(self._hello_seconds):
-                stream = await accepted(connection, self.token)
-                hello = decode_hello(await read_line(stream[0]))
+            try:
+                async with asyncio.timeout(self._hello_seconds):
+                    stream = await accepted(connection, self.token)
+                    hello = decode_hello(await read_line(stream[0]))
+            except (PeerError, OSError) as error:
+                self._refused(error)
+                return
+            if task := asyncio.current_task():
+                self._forget(task)
+            self._warned = False
+            await self.serve(hello, *stream)
         except (PeerError, OSError) as error:
-            self._refused(error)
-            return
-        else:
-            self._known()
-            await self._served(hello, *stream)
+            log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})
         finally:
             if stream is None:
                 connection.close()
@@ -135,17 +139,3 @@ class ControlListener:
             extra={"fields": {"cause": str(error) or "silence"}},
         )
         self._warned = True
-
-    def _known(self) -> None:
-        this = asyncio.current_task()
-        assert this is not None
-        self._forget(this)
-        self._warned = False
-
-    async def _served(
-        self, hello: Hello | Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        try:
-            await self.serve(hello, reader, writer)
-        except (PeerError, OSError) as error:
-            log.warning("a task's connection ended", extra={"fields": {"cause": str(error)}})

@@ -208,7 +208,7 @@ class Fetcher:
         if buffer.stopped:
             self.drop(buffer)
         else:
-            self._ask_anew(buffer)
+            self._pending[buffer.key] = None  # the next Fetch asks for it with its new values
 
     def _diverged(self, buffer: Buffer, end: EpochEnd) -> None:
         try:
@@ -220,7 +220,7 @@ class Fetcher:
             self._stop(buffer, reason)
         else:
             buffer.epoch = end.epoch if end.epoch < buffer.epoch else UNKNOWN_EPOCH
-            self._ask_anew(buffer)
+            self._pending[buffer.key] = None  # the next Fetch asks for it with its new values
 
     def _failed(self, buffer: Buffer, code: ErrorCode) -> None:
         error = failure(code, f"fetch {buffer} from offset {buffer.position}")
@@ -228,10 +228,6 @@ class Fetcher:
             self._refuse(buffer, error)
         else:
             self._stop(buffer, PartitionStopped(str(error)))
-
-    def _ask_anew(self, buffer: Buffer) -> None:
-        """Let the next Fetch ask for it again, with its new values."""
-        self._pending[buffer.key] = None
 
     def _refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
         self.drop(buffer)

@@ -188,4 +188,4 @@ async def forget_maps(engine: Engine, pair: Pair, topic: str) -> None:
     records = {lane.positions: [encode_position(replica.source, position, 1)], lane.offsets: dropped}
     await lane.write((), lambda *_: records if dropped else {lane.positions: records[lane.positions]})
     lane.checkpoint.positions[replica.source] = position
-    await engine._until_decided()
+    await engine.until_decided()

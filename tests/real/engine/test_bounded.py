@@ -69,9 +69,9 @@ async def test_a_bound_that_is_raised_lets_what_is_left_be_copied_while_lanes_ru
                     await asyncio.sleep(0.02)
             read = counted.spent
             engine.reader.bound(0)
-            await engine._caught_up()
+            await engine.caught_up()
             assert counted.spent > read
 
         await engine.copy_until(asyncio.create_task(raised()))
-        await engine._until_decided()
+        await engine.until_decided()
     assert len(pair.compare(topic)[0]) == 2000

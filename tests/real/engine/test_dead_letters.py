@@ -8,7 +8,6 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.engine.write.dead_letters import HEADERS_BYTES
-from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import key_and_value
 from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
@@ -146,7 +145,7 @@ async def test_case_703_dead_letters_whose_topic_cannot_be_made_hold_back_their_
             while "INVALID_TOPIC_EXCEPTION" not in str(engine.faults.get(f"{topic}-0")):
                 await asyncio.sleep(0.05)
             send_to_each(pair, other, b"second")
-            await engine._caught_up(besides=Partition(topic, 0))
+            await engine.caught_up(besides=(topic, 0))
 
         await engine.copy_until(asyncio.create_task(told_and_others_copied()))
     assert values(pair, pair.copy_of(other), PARTITIONS) == [[b"first", b"second"]] * PARTITIONS
