@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from appliance.commands.failback.reverse_link import ReverseLink, reversed_replica
 from appliance.engine.model.chunk import Chunk
-from appliance.engine.write.copies import examine_copies
+from appliance.engine.write.copies import CopyExaminer
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, raise_first
 from appliance.kafka.client.config_filter import ConfigFilter
@@ -111,9 +111,8 @@ class _Keeping:
         if held and not _is_of(held, replica):
             held = None
         metadata = await self.lane.learn({replica.source_topic, replica.destination_topic})
-        ends = await examine_copies(
-            source, metadata, {replica.copy: held.copy_end if held else None}, self.lane.producer.id, {}
-        )
+        examiner = CopyExaminer(source, metadata, self.lane.producer.id, {})
+        ends = await examiner.examine({replica.copy: held.copy_end if held else None})
         raise_first(ends.refused.values())
         self.lane.expect_ends(ends.ends, metadata)
         limits, failures = await write_limits(source, {replica.destination_topic})

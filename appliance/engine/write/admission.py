@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from appliance.clock import now_ms
 from appliance.engine.model.admission import Begins, Facts, identity_fault, is_known, unwritable
-from appliance.engine.write.copies import NEVER_WRITTEN, OTHERS_ONLY, LookedTo, examine_copies
+from appliance.engine.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyExaminer, LookedTo
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.configs import write_limits
@@ -51,7 +51,8 @@ class FactReader:
             former_ids = await self._former_ids(producer)
             begun = await self._begun(new, producer)
             ends |= dict.fromkeys([replica.copy for replica in new], OTHERS_ONLY) if former_ids else {}
-        copies = await examine_copies(self.destination, metadata, ends, producer.id, self.looked_to, shared, former_ids)
+        examiner = CopyExaminer(self.destination, metadata, producer.id, self.looked_to, shared, former_ids)
+        copies = await examiner.examine(ends)
         begins = await self._begins(fit, positions)
         return replace(facts, begun=begun, copies=copies, begins=begins, now=now_ms())
 

@@ -50,129 +50,123 @@ def as_found(offset: int, metadata: Metadata, copy: Partition) -> CopyEnd:
     return CopyEnd(offset, metadata.leader_epoch(*copy), NOBODY, UNKNOWN_EPOCH)
 
 
-async def examine_copies(
-    cluster: Cluster,
-    metadata: Metadata,
-    copies: Mapping[Partition, CopyEnd | None],
-    producer_id: int,
-    looked_to: LookedTo,
-    shared: bool = False,
-    former_ids: frozenset[int] = frozenset(),
-) -> CopyEnds:
-    """Find the end of each copy, given its remembered end; refuse copies that hold less, or more.
+@dataclass(frozen=True, slots=True)
+class CopyExaminer:
+    """Finds where copies end, by metadata of the destination, and refuses those that hold less or more.
 
-    The caller, whose producer has that id, has fenced all earlier writers, so no write is in flight, except others' in
+    Its user, whose producer has that id, has fenced all earlier writers, so no write is in flight, except others' in
     ``shared`` copies. ``looked_to`` is kept from look to look. ``former_ids`` are further producer ids of its link.
     """
-    ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
-    stable_ends, unknown = await try_offsets(cluster, metadata, ends, Bound.STABLE_END)
-    refused |= unknown
-    open_copies = {copy for copy, stable_end in stable_ends.items() if stable_end < ends[copy]}
-    if shared and open_copies:
-        open_copies, not_known = await _open_by_us(cluster, metadata, open_copies, copies, producer_id)
-        refused |= not_known
-    refused |= {copy: undecided(copy, ends[copy]) for copy in open_copies}
-    remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
-    asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
-    leader_ends, unanswered = await epoch_ends(cluster, metadata, asked)
-    refused |= unanswered
-    for copy, end in remembered.items():
-        if copy in refused:
-            continue
-        examined = _Examined(cluster, metadata, copy, end, ends[copy], looked_to, shared)
-        writers = _writers(end, producer_id, shared) | former_ids
-        log = CopyLog(copy, end=ends[copy], held_to=leader_ends.get(copy))
-        try:
-            if loss := (await with_last_batch(cluster, metadata, log, end)).loss(end):
-                refused[copy] = _lost(copy, end, loss)
-            elif (unaccounted := await examined.first_past_the_end(writers)) is not None:
-                what = f"holds records from offset {unaccounted} on"
-                failed_back = end.producer_id == ANYBODY and end != NEVER_WRITTEN
-                refused[copy] = _written_after_failback(copy, what) if failed_back else _unaccounted(copy, what)
-        except ApplianceError as error:
-            refused[copy] = error
-    return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
-
-
-async def _open_by_us(
-    cluster: Cluster,
-    metadata: Metadata,
-    asked: Collection[Partition],
-    remembered: Mapping[Partition, CopyEnd | None],
-    producer_id: int,
-) -> tuple[set[Partition], Mapping[Partition, ApplianceError]]:
-    """Those of the copies with an open transaction of this lane, and those of which it is not known."""
-    openings, unknown = await open_since(cluster, metadata, asked)
-    ours = set()
-    for copy, since in openings.items():
-        end = remembered.get(copy)
-        if not since.keys().isdisjoint({producer_id, end.producer_id if end else producer_id}):
-            ours.add(copy)
-    return ours, unknown
-
-
-@dataclass(frozen=True, slots=True)
-class _Examined:
-    """A copy with the remembered end ``end``, and the ``actual_end``."""
 
     cluster: Cluster
     metadata: Metadata
-    copy: Partition
-    end: CopyEnd
-    actual_end: int
+    producer_id: int
     looked_to: LookedTo
     shared: bool = False
+    former_ids: frozenset[int] = frozenset()
 
-    async def first_past_the_end(self, producer_ids: frozenset[int]) -> int | None:
-        """The offset of the first committed batch past the end that one of these producers wrote.
+    async def examine(self, copies: Mapping[Partition, CopyEnd | None]) -> CopyEnds:
+        """The end of each copy, given its remembered end."""
+        cluster, metadata = self.cluster, self.metadata
+        ends, refused = await try_offsets(cluster, metadata, copies, Bound.END)
+        stable_ends, unknown = await try_offsets(cluster, metadata, ends, Bound.STABLE_END)
+        refused |= unknown
+        open_copies = {copy for copy, stable_end in stable_ends.items() if stable_end < ends[copy]}
+        if self.shared and open_copies:
+            open_copies, unknown_writers = await self._open_by_us(open_copies, copies)
+            refused |= unknown_writers
+        refused |= {copy: undecided(copy, ends[copy]) for copy in open_copies}
+        remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
+        asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
+        leader_ends, unanswered = await epoch_ends(cluster, metadata, asked)
+        refused |= unanswered
+        for copy, end in remembered.items():
+            if copy not in refused:
+                log = CopyLog(copy, end=ends[copy], held_to=leader_ends.get(copy))
+                if refusal := await self._refusal(log, end, ends[copy]):
+                    refused[copy] = refusal
+        return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
+
+    async def _open_by_us(
+        self, asked: Collection[Partition], remembered: Mapping[Partition, CopyEnd | None]
+    ) -> tuple[set[Partition], Mapping[Partition, ApplianceError]]:
+        """Those of the copies with an open transaction of this lane, and those of which it is not known."""
+        openings, unknown = await open_since(self.cluster, self.metadata, asked)
+        ours = set()
+        for copy, since in openings.items():
+            end = remembered.get(copy)
+            if not since.keys().isdisjoint({self.producer_id, end.producer_id if end else self.producer_id}):
+                ours.add(copy)
+        return ours, unknown
+
+    async def _refusal(self, log: CopyLog, end: CopyEnd, actual_end: int) -> ApplianceError | None:
+        """The reason why a copy with that remembered end must not be written to."""
+        copy = log.partition
+        try:
+            if loss := (await with_last_batch(self.cluster, self.metadata, log, end)).loss(end):
+                return _lost(copy, end, loss)
+            offset = await self.first_past_the_end(copy, end, actual_end)
+        except ApplianceError as error:
+            return error
+        if offset is None:
+            return None
+        what = f"holds records from offset {offset} on"
+        failed_back = end.producer_id == ANYBODY and end != NEVER_WRITTEN
+        return _written_after_failback(copy, what) if failed_back else _unaccounted(copy, what)
+
+    async def first_past_the_end(self, copy: Partition, end: CopyEnd, actual_end: int) -> int | None:
+        """The offset of the first committed batch past the end whose writer is not accounted for.
 
         Raises:
             PartitionStopped: retention has deleted the batches there, and their writer is unknown.
             BrokerBusy: there is more than a look reads; the next one continues.
         """
-        key = self.copy, self.metadata.leader_epoch(*self.copy), self.end, producer_ids
-        at = self.looked_to.pop(key, self.end.offset)
-        if at < self.actual_end:
-            start = (await list_offsets(self.cluster, self.metadata, [self.copy], Bound.START))[self.copy]
+        writers = self._writers(end)
+        key = copy, self.metadata.leader_epoch(*copy), end, writers
+        at = self.looked_to.pop(key, end.offset)
+        if at < actual_end:
+            start = (await list_offsets(self.cluster, self.metadata, [copy], Bound.START))[copy]
             if at < start and not self.shared:
-                raise _unaccounted(self.copy, f"held records from offset {at} to {start - 1}, deleted by now,")
+                raise _unaccounted(copy, f"held records from offset {at} to {start - 1}, deleted by now,")
             at = max(at, start)
         for _ in range(_FETCHES_MAX):
-            if at >= self.actual_end:
+            if at >= actual_end:
                 return None
-            batches, following = await self._decided(at, producer_ids)
+            batches, following = await self._decided(copy, at, writers)
             for each in batches:
-                if ANYBODY in producer_ids or each.header.producer_id in producer_ids:
+                if ANYBODY in writers or each.header.producer_id in writers:
                     return each.header.base_offset
-            at = following if following > at else self.actual_end
+            at = following if following and following > at else actual_end
         self.looked_to[key] = at
-        text = f"{self.copy} is looked through for records of this lane past offset {self.end.offset}"
+        text = f"{copy[0]}-{copy[1]} is looked through for records of this lane past offset {end.offset}"
         raise BrokerBusy(text, UNFINISHED)
 
-    async def _decided(self, at: int, producer_ids: frozenset[int]) -> tuple[list[Batch], int]:
-        """Some visible batches, and the offset to continue from; all are decided, but others' in a shared copy."""
+    def _writers(self, end: CopyEnd) -> frozenset[int]:
+        """The producer ids whose records past the end are not accounted for; in a shared copy, only a lane's."""
+        writers = {end.producer_id, self.producer_id}
+        return frozenset(writers - {ANYBODY, NOBODY} if self.shared else writers) | self.former_ids
+
+    async def _decided(self, copy: Partition, at: int, writers: frozenset[int]) -> tuple[list[Batch], int | None]:
+        """Some visible batches, and the offset to continue from; None at the end.
+
+        All are decided, but others' in a shared copy.
+        """
         if self.shared:
-            fetched = await self._fetch(at, replace(_LIMITS, committed=False))
+            fetched = await self._fetch(copy, at, replace(_LIMITS, committed=False))
             batches = list(fetched.batches())
             data = [each.header for each in batches if not each.header.attributes & batch.CONTROL]
-            ours = [header.base_offset for header in data if header.producer_id in producer_ids]
+            ours = [header.base_offset for header in data if header.producer_id in writers]
             if not ours:
-                return [], batches[-1].header.last_offset + 1 if batches else self.actual_end
+                return [], batches[-1].header.last_offset + 1 if batches else None
             at = ours[0]
-        fetched = await self._fetch(at)
+        fetched = await self._fetch(copy, at)
         require_decided(fetched, at)
         batches = list(fetched.batches())
-        following = batches[-1].header.last_offset + 1 if batches else self.actual_end
+        following = batches[-1].header.last_offset + 1 if batches else None
         return list(committed(batches, fetched.aborted)), following
 
-    async def _fetch(self, offset: int, limits: FetchLimits = _LIMITS) -> Fetched:
-        return await fetch_partition(self.cluster, self.metadata, self.copy, offset, "positions", limits)
-
-
-def _writers(end: CopyEnd, producer_id: int, shared: bool) -> frozenset[int]:
-    """The producer ids whose records past the end are not accounted for; in a shared copy, only a lane's."""
-    writers = {end.producer_id, producer_id}
-    return frozenset(writers - {ANYBODY, NOBODY} if shared else writers)
+    async def _fetch(self, copy: Partition, offset: int, limits: FetchLimits = _LIMITS) -> Fetched:
+        return await fetch_partition(self.cluster, self.metadata, copy, offset, "positions", limits)
 
 
 def _lost(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:

@@ -11,7 +11,8 @@ from appliance.driver import establish
 from appliance.engine.model import admission as judgement
 from appliance.engine.model.admission import CopyEnds, Facts, Verdict
 from appliance.engine.read import buffer
-from appliance.engine.write import admission, copies
+from appliance.engine.write import admission
+from appliance.engine.write.copies import CopyExaminer
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.ownership import OwnedLane
 from appliance.errors import BrokerBusy, Unreachable
@@ -114,10 +115,10 @@ def _read_before_fencing() -> None:
 def _look_at_nothing_past_the_end() -> None:
     """Let a copy hold more than is remembered: a lane that looks stops, before anything is doubled (invariant H)."""
 
-    async def nothing(_: copies._Examined, __: Collection[int]) -> None:
+    async def nothing(*_: object) -> None:
         return None
 
-    _replace(copies._Examined, first_past_the_end=nothing)
+    _replace(CopyExaminer, first_past_the_end=nothing)
 
 
 def _aborted_let_through() -> None:
@@ -168,17 +169,15 @@ def _registry_ignored() -> None:
 
 def _loss_overlooked() -> None:
     """Against invariant J: a copy ends where it ends, wherever that was before."""
-    examine_copies, offsets = admission.examine_copies, writer._offsets
+    examine, offsets = CopyExaminer.examine, writer._offsets
 
-    async def examine(
-        cluster: KafkaCluster, metadata: Metadata, copies: Mapping[Partition, CopyEnd | None], *further: Any
-    ) -> CopyEnds:
-        return await examine_copies(cluster, metadata, dict.fromkeys(copies), *further)
+    async def by_their_ends(self: CopyExaminer, copies: Mapping[Partition, CopyEnd | None]) -> CopyEnds:
+        return await examine(self, dict.fromkeys(copies))
 
     async def wherever(sent: writer._Sent) -> dict[Partition, int]:
         return await offsets(sent._replace(bases={}))
 
-    _replace(admission, examine_copies=examine)
+    _replace(CopyExaminer, examine=by_their_ends)
     _replace(writer, _offsets=wherever)
 
 

@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.engine.write import copies
-from appliance.engine.write.copies import NEVER_WRITTEN, examine_copies
+from appliance.engine.write.copies import NEVER_WRITTEN, CopyExaminer
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import Fetched
@@ -99,7 +99,7 @@ class Destination(KafkaCluster):
 
 async def refusal(end: CopyEnd | None) -> str:
     """The reason why the copy must not be written to; empty if it may be."""
-    found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: end}, 4000, {})
+    found = await CopyExaminer(Destination(), Metadata("", 0, {}, {}), 4000, {}).examine({COPY: end})
     assert (COPY in found.ends) is not (COPY in found.refused)
     return str(found.refused.get(COPY, ""))
 
@@ -154,7 +154,7 @@ async def test_case_68_what_others_appended_is_looked_through_for_our_records_a_
     looks = []
     while len(fetches) < 300:
         before = len(fetches)
-        found = await examine_copies(Destination(), Metadata("", 0, {}, {}), {COPY: OURS}, 4000, looked_to)
+        found = await CopyExaminer(Destination(), Metadata("", 0, {}, {}), 4000, looked_to).examine({COPY: OURS})
         looks.append(str(found.refused[COPY]))
         assert len(fetches) - before <= copies._FETCHES_MAX
     assert fetches == list(range(11, 311))
@@ -182,7 +182,7 @@ async def test_case_490_a_loss_whose_place_no_leader_knows_is_told_without_one(
         monkeypatch.setattr(module, "fetch_partition", fetch_partition)
     topic = Topic("orders.copy", uuid.uuid4(), False, (1,), epochs=(4,))
     metadata = Metadata("", 0, {}, {topic.name: topic})
-    found = await examine_copies(Destination(), metadata, {COPY: OURS}, 4000, {})
+    found = await CopyExaminer(Destination(), metadata, 4000, {}).examine({COPY: OURS})
     error = found.refused[COPY]
     assert isinstance(error, CopyShortened)
     assert "has lost what it had acknowledged, offsets up to 10, its leader does not know which, of the copy" in str(
