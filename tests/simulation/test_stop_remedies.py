@@ -515,7 +515,7 @@ def test_case_884_what_the_operator_does_while_the_lane_is_cold_ends_the_stop(
     monkeypatch.setattr(Lane, "start", starting)
     link = stopped(StopKind.REFUSED, monkeypatch)
     busy, before = True, link.position().records
-    runners[-1].lane.begin_anew()  # as when a copy's leader changes
+    runners[-1].lane.restart()  # as when a copy's leader changes
     link.go_on(2)
     link.mended = number == 0
     assert link.type(printed(link)[number].command) == 0

@@ -48,12 +48,7 @@ class ControlClient:
         return str(self._writer.get_extra_info("sockname")[0])
 
     async def assignments(self) -> AsyncIterator[Assignment]:
-        """The task's assignments, until the driver sends a stop.
-
-        Raises:
-            Unreachable: the driver is gone, or has replaced this task.
-            PeerError: the driver's line is invalid.
-        """
+        """The task's assignments, until the driver sends a stop; it may be gone before, or have replaced this task."""
         while True:
             try:
                 line = await read_line(self._reader)

@@ -212,11 +212,7 @@ class ControlServer(ControlListener):
             self._heard(task, report)
 
     def _admitted(self, hello: Hello, writer: asyncio.StreamWriter) -> _Task:
-        """Let a try of a task replace an earlier one, which Spark has given up and which may be silent.
-
-        Raises:
-            PeerError: a later try is connected.
-        """
+        """Let a try of a task replace an earlier one, which Spark has given up and which may be silent."""
         before = self._tasks.get(hello.task)
         if before is not None:
             if before.attempt > hello.attempt:

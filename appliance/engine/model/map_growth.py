@@ -103,32 +103,32 @@ class MapGrowth:
         segments: list[tuple[Partition, Segment]] = []
         damaged: dict[Partition, str] = {}
         for replica, position in after.items():
-            held, tail = before.get(replica.source), position.tail
+            previous, tail = before.get(replica.source), position.tail
             if replica in cut:
                 ids = position.source_id, position.destination_id
                 segments.append((replica.source, Segment(*ids, OffsetTail.begin(0, 0))))
                 continue
-            if held is not None and _goes_on(held.tail, tail):
+            if previous is not None and _goes_on(previous.tail, tail):
                 continue  # the usual case: this runs thousands of times a second
             may_settle = keeps_segments and len(segments) < _SEGMENTS_A_COMMIT
             try:
-                made, positions[replica] = self._grown(replica.source, held, position, may_settle)
+                own, positions[replica] = self._grown(replica.source, previous, position, may_settle)
             except (ValueError, LookupError, ArithmeticError, BatchCorrupt) as error:
                 damaged[replica.source] = repr(error)
-                made, positions[replica] = self._begun_anew(replica.source, held, position)
-            segments += made
+                own, positions[replica] = self._restarted(replica.source, previous, position)
+            segments += own
         return Grown(positions, segments if keeps_segments else (), damaged)
 
-    def _begun_anew(
+    def _restarted(
         self, partition: Partition, before: Position | None, position: Position
     ) -> tuple[list[tuple[Partition, Segment]], Position]:
         """The position with a map that begins where it ends, and a segment that marks where older ones were cut."""
         self._newest.pop(partition, None)
         tail, ids = position.tail, (position.source_id, position.destination_id)
         begins = [each.copy_from for each in (tail, before.tail if before else None) if each is not None]
-        anew = OffsetTail.begin(tail.source_to, tail.copy_to) if tail is not None else None
+        restarted = OffsetTail.begin(tail.source_to, tail.copy_to) if tail is not None else None
         cut = OffsetTail.begin(position.next_offset, min(begins))
-        return [(partition, Segment(*ids, cut))], replace(position, tail=anew)
+        return [(partition, Segment(*ids, cut))], replace(position, tail=restarted)
 
     def _grown(
         self, partition: Partition, before: Position | None, position: Position, may_settle: bool
@@ -162,23 +162,23 @@ class MapGrowth:
         return [(partition, Segment(*ids, piece)) for piece in tail.pieces(SEGMENT_BYTES)]
 
 
-def _goes_on(held: OffsetTail | None, tail: OffsetTail | None) -> bool:
+def _goes_on(previous: OffsetTail | None, tail: OffsetTail | None) -> bool:
     """True when a tail is the earlier one, grown, and not large."""
-    if tail is None or held is None:
-        return tail is held
-    return tail[:2] == held[:2] and len(tail.settled) <= TAIL_BYTES
+    if tail is None or previous is None:
+        return tail is previous
+    return tail[:2] == previous[:2] and len(tail.settled) <= TAIL_BYTES
 
 
-def _is_lost(held: OffsetTail, tail: OffsetTail | None) -> bool:
+def _is_lost(previous: OffsetTail, tail: OffsetTail | None) -> bool:
     """True when the tail that replaces another one lacks its runs, or its cut of older segments."""
-    if tail is None or tail.copy_from > held.copy_from:
+    if tail is None or tail.copy_from > previous.copy_from:
         return True
-    return not held.is_empty and (held.source_from, held.copy_from) != (tail.source_from, tail.copy_from)
+    return not previous.is_empty and (previous.source_from, previous.copy_from) != (tail.source_from, tail.copy_from)
 
 
-def _cuts(held: OffsetTail | None, tail: OffsetTail) -> bool:
+def _cuts(previous: OffsetTail | None, tail: OffsetTail) -> bool:
     """True when a tail only says that the copy was cut."""
-    return tail.is_empty and (held is None or tail.copy_from < held.copy_to)
+    return tail.is_empty and (previous is None or tail.copy_from < previous.copy_to)
 
 
 class KnownSegments:

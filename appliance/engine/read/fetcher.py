@@ -95,12 +95,12 @@ class Fetcher:
             self.drop(buffer)
         self.keeper.release(lost)
 
-    def look_again(self) -> None:
+    def has_room(self) -> None:
         """Full buffers may have room."""
         self._wait = _HURRIED_WAIT
         self._news.set()
 
-    def begin_anew(self, error: ApplianceError) -> None:
+    def restart(self, error: ApplianceError) -> None:
         """Give all buffers back after a defect, and use nothing of what was known."""
         self.lose(error)
         self._doubted.clear()

@@ -68,10 +68,10 @@ class Router:
             self._withdraw(buffer)
         return buffer
 
-    def look_again(self) -> None:
+    def has_room(self) -> None:
         """Full buffers may have room."""
         for fetcher in self.fetchers.values():
-            fetcher.look_again()
+            fetcher.has_room()
 
     def release(self, buffers: Iterable[Buffer]) -> None:
         """Look for the new leader of these soon, but not too often."""
@@ -213,9 +213,9 @@ class Router:
         return fetcher
 
     async def _run(self, fetcher: Fetcher) -> None:
-        """Fetch until cancelled; a fetcher that ends otherwise begins anew."""
+        """Fetch until cancelled; a fetcher that ends otherwise restarts."""
         while True:
             try:
                 await fetcher.run()
             except Exception as error:
-                fetcher.begin_anew(unexpected(error))
+                fetcher.restart(unexpected(error))

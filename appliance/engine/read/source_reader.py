@@ -52,14 +52,14 @@ class SourceReader:
                 buffer.ready.forget(buffer)
                 self.budget.bytes -= buffer.bytes
                 self._problems.over(buffer.subject)
-        self.router.look_again()
+        self.router.has_room()
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
         """Take a lane's ready chunks, up to about ``limit`` bytes, of each partition in turn."""
         taken = ready.take(limit)
         self.budget.bytes -= sum(chunk.bytes for chunk in taken)
         if taken:
-            self.router.look_again()
+            self.router.has_room()
         return taken
 
     def full(self, ready: ReadyQueue) -> bool:

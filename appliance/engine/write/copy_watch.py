@@ -19,10 +19,10 @@ from appliance.link.client.checkpoint_log import read_records
 from appliance.link.model.replicas import Replica
 
 _INTERVAL = 5.0
-"""Interval of looks at the leaders of the copies and their replicas in sync, in seconds."""
+"""Interval of checks of the leaders of the copies and their replicas in sync, in seconds."""
 
 _ROOM_INTERVAL = 3.0
-"""Interval of looks for another limit of a copy that refused a batch, in seconds."""
+"""Interval of checks for another limit of a copy that refused a batch, in seconds."""
 
 _STARTS_INTERVAL = 600.0
 """Interval of checks of the starts of the copies, in seconds."""
@@ -36,10 +36,10 @@ class CopyWatch:
     """The watch over the copies of one lane."""
 
     partitions: LanePartitions
-    _looked: float = 0.0
-    _looked_for_room: float = 0.0
+    _checked: float = 0.0
+    _retried: float = 0.0
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Notice changes of copies that were not written to for a while.
 
         A copy with a new leader may have lost records (invariant J), and a recreated one has (invariant G): only a
@@ -47,26 +47,26 @@ class CopyWatch:
         lane, from ending.
         """
         partitions, began = self.partitions, loop_seconds()
-        if not partitions.taken_in or began < self._looked + _INTERVAL:
+        if not partitions.taken_in or began < self._checked + _INTERVAL:
             return
         metadata = await partitions.lane.learn({replica.destination_topic for replica in partitions.taken_in})
-        self._looked = loop_seconds()
+        self._checked = loop_seconds()
         if partitions.have_changed(metadata):
-            partitions.lane.begin_anew()
+            partitions.lane.restart()
             return
         for replica in list(partitions.taken_in):
             if error := too_few_replicas(replica, metadata, partitions.limits):
                 partitions.leave_out(replica, error)
 
-    async def look_for_room(self) -> None:
+    async def retry_refused(self) -> None:
         """Retry refused batches where the limits have changed by now, or can be changed: see ``dead_letters``."""
         partitions, now = self.partitions, loop_seconds()
         refused = {
             r: each.refused_by for r, each in partitions.refused.items() if each.position and each.position.stopped
         }
-        if not refused or now < self._looked_for_room + _ROOM_INTERVAL:
+        if not refused or now < self._retried + _ROOM_INTERVAL:
             return
-        self._looked_for_room = now
+        self._retried = now
         letters = {
             topic: each.destination_topic for each, (topic, _) in refused.items() if topic != each.destination_topic
         }

@@ -33,7 +33,6 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], l
 
     Raises:
         PartitionsUnavailable: some topics cannot be made, grown or written now.
-        ApplianceError: no broker answers.
     """
     largest: dict[Partition, int] = {}
     copies: dict[str, str] = {}

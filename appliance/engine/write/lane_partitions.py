@@ -52,7 +52,7 @@ class LanePartitions:
     _held_back: HeldBack = field(default_factory=HeldBack)
     _starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     _unwritable: set[Replica] = field(default_factory=set)
-    _looks: dict[asyncio.Task[Facts], Sequence[Replica]] = field(default_factory=dict)
+    _checks: dict[asyncio.Task[Facts], Sequence[Replica]] = field(default_factory=dict)
     _looked_to: LookedTo = field(default_factory=dict)
 
     def assign(self, replicas: tuple[Replica, ...], starts: Mapping[str, StartOffsets]) -> None:
@@ -66,31 +66,31 @@ class LanePartitions:
         self._unwritable -= removed
         self._held_back.keep(replicas)
         self.replicas, self._starts = replicas, starts
-        active = self.taken_in.union(*self._looks.values())
+        active = self.taken_in.union(*self._checks.values())
         self._held_back.add_due(replica for replica in replicas if replica not in active)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Begin a lane's start: read nothing until the positions are known again."""
         self.reader.forget(self.replicas)
         self.taken_in.clear()
-        for look in self._looks:
-            look.cancel()
-        self._looks.clear()
+        for check in self._checks:
+            check.cancel()
+        self._checks.clear()
         self._held_back.add_due(self.replicas)
 
     async def close(self) -> None:
         """Cancel running admissions; they restart when the lane continues."""
-        for look, replicas in self._looks.items():
-            look.cancel()
+        for check, replicas in self._checks.items():
+            check.cancel()
             self._held_back.add_due(replicas)
-        await asyncio.gather(*self._looks, return_exceptions=True)
-        self._looks.clear()
+        await asyncio.gather(*self._checks, return_exceptions=True)
+        self._checks.clear()
 
     def pause(self) -> float:
         """Seconds until a partition is due; infinite if none waits."""
         return self._held_back.pause(loop_seconds())
 
-    async def look(self) -> None:
+    async def check_due(self) -> None:
         """Begin to check due partitions; safe to repeat after a cancel at any await.
 
         It runs beside the lane, one task for each leader of the copies: a silent leader delays no other's partitions.
@@ -105,7 +105,7 @@ class LanePartitions:
             return
         metadata = await self.lane.learn({replica.destination_topic for replica in due})
         if self.have_changed(metadata):
-            self.lane.begin_anew()
+            self.lane.restart()
             return
         by_leader: dict[int, list[Replica]] = {}
         for replica in due:
@@ -115,18 +115,18 @@ class LanePartitions:
         reader = FactReader(*clusters, self.lane, self._starts, self.records_gaps, self._looked_to)
         for led in by_leader.values():
             facts = reader.read(led, metadata, self.lane.producer)
-            look = asyncio.create_task(facts, name=f"lane-{self.lane.index}-admission")
-            look.add_done_callback(lambda _: self.ready.set())
-            self._looks[look] = led
+            check = asyncio.create_task(facts, name=f"lane-{self.lane.index}-admission")
+            check.add_done_callback(lambda _: self.ready.set())
+            self._checks[check] = led
 
     async def admit(self) -> None:
         """Take in the partitions checked by now."""
-        done = [look for look in self._looks if look.done()]
+        done = [check for check in self._checks if check.done()]
         assigned, subject = set(self.replicas if done else ()), f"lane {self.lane.index} admission"
-        for look in done:
-            replicas = [replica for replica in self._looks.pop(look) if replica in assigned]
+        for check in done:
+            replicas = [replica for replica in self._checks.pop(check) if replica in assigned]
             try:
-                facts = look.result()
+                facts = check.result()
             except ApplianceError as error:
                 self.problems.tell(subject, error)
                 for replica in replicas:

@@ -115,8 +115,8 @@ class LaneRunner:
                 await self._partitions.admit()
                 await self._transactions.trials.undo()
                 self._problems.over(self._name)
-                await self._watch.look()
-                await self._watch.look_for_room()
+                await self._watch.check()
+                await self._watch.retry_refused()
                 if self._is_cold():
                     continue
                 await self._cleaner.step(self.replicas)
@@ -148,14 +148,14 @@ class LaneRunner:
         of the SQL.
         """
         if self._is_cold():
-            self._partitions.begin_anew()
+            self._partitions.restart()
             await self.lane.start()
             if self.lane.nameless:
                 self._problems.tell(_NAMES, self.lane.nameless)
             else:
                 self._problems.over(_NAMES)
             await self.lane.agree_on_sql(self.statement)
-        await self._partitions.look()
+        await self._partitions.check_due()
 
     async def _unless_set(self, stopping: asyncio.Event, work: Coroutine[object, object, None]) -> None:
         """Do the work, or cut it off once ``stopping`` is set: a busy coordinator may take long.

@@ -231,7 +231,7 @@ class OwnedLane:
         await peek_checkpoint(self.cluster, *self.positions, self._latest)
         return self._latest.owner
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Make the lane cold after a change that only a new start can judge."""
         self._writer = None
         self._machine.on(LaneEvent.DOUBT)

@@ -91,7 +91,7 @@ class Transactions:
             passed, stops = await Transformation(self.sql, partitions).of(chunks)
             await make_room(partitions.lane, partitions.destination, passed, partitions.limits)
         except ApplianceError:
-            partitions.lane.begin_anew()  # the chunks are read again
+            partitions.lane.restart()  # the chunks are read again
             raise
         await self._commit(passed)
         for replica, reason in stops.items():

@@ -172,13 +172,13 @@ async def test_names_outlast_the_compaction_of_their_topic(two: Mesh) -> None:
         await engine.copy_all()
         (runner,) = engine.runners
         key, written = b'"producer": %d}' % runner.lane.producer.id, 1
-        runner.lane.begin_anew()
+        runner.lane.restart()
         configure(forth.grape, PRODUCERS, **configured)
         try:
             async with asyncio.timeout(PATIENCE):
                 while sum(name.endswith(key) for name in await names(engine.destination)) == written:
                     await runner.lane.start()  # in a new epoch: the name is written again, by the same key
-                    runner.lane.begin_anew()
+                    runner.lane.restart()
                     written += 1
                     await asyncio.sleep(0.3)
         finally:
