@@ -358,9 +358,12 @@ class Engine:
 
     async def until_copied(self, topic: str, records: int, partitions: int = 1) -> None:
         """Wait until this number of records of each partition is copied."""
-        for partition in range(partitions):
-            while (held := self.held(topic, partition)) is None or held.records < records:
-                await asyncio.sleep(0.05)
+
+        def copied() -> bool:
+            positions = [self.held(topic, partition) for partition in range(partitions)]
+            return all(position is not None and position.records >= records for position in positions)
+
+        await until(copied)
 
     async def assign(self) -> None:
         """Discover topics, and give their partitions to the lanes; running lanes continue."""
@@ -405,8 +408,12 @@ class Engine:
         async with asyncio.timeout(PATIENCE):
             await _known(ends)
 
-    async def copy_until(self, finished: "asyncio.Task[None]") -> None:
-        """Copy until the task is done."""
+    async def until_told(self, subject: str, text: str = "") -> None:
+        """Wait until a subject has a problem with this text."""
+        await until(lambda: subject in self.faults and text in str(self.faults[subject]))
+
+    async def copy_until(self, finished: Awaitable[None]) -> None:
+        """Copy until this is done."""
         stopping = asyncio.Event()
         running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in self.runners]
         try:
@@ -422,7 +429,7 @@ class Engine:
         """Copy until every position is at the end of its source partition."""
         if not self.runners:
             await self.prepare()
-        await self.copy_until(asyncio.create_task(self.caught_up(), name="caught-up"))
+        await self.copy_until(self.caught_up())
         await self.until_decided()
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
@@ -436,7 +443,7 @@ class Engine:
                 await asyncio.sleep(0.05)
             await self.caught_up(besides=key)
 
-        await self.copy_until(asyncio.create_task(stopped()))
+        await self.copy_until(stopped())
         await self.until_decided()
         fault = self.faults[subject]
         assert isinstance(fault, PartitionStopped)
@@ -454,15 +461,14 @@ class Engine:
                 await asyncio.sleep(0.05)
                 known = await self.positions()
 
-        await self.copy_until(asyncio.create_task(stopped()))
+        await self.copy_until(stopped())
         return (await self.positions())[topic, 0].stopped
 
     async def caught_up(self, besides: Partition | None = None) -> None:
         """Wait until every position is at the end of its source partition, but for one."""
         owned = [(runner, replica) for runner in self.runners for replica in runner.replicas]
         awaited = [(runner, replica) for runner, replica in owned if _original(replica) != besides]
-        while not all(self._at_end(runner, replica) for runner, replica in awaited):
-            await asyncio.sleep(0.02)
+        await until(lambda: all(self._at_end(runner, replica) for runner, replica in awaited))
 
     def _at_end(self, runner: LaneRunner, replica: Replica) -> bool:
         held = runner.lane.checkpoint.positions.get(_original(replica))
@@ -511,6 +517,12 @@ class Engine:
                 functools.partial(peek_checkpoint, self.destination, self.pair.naming.positions_topic, lane, checkpoint)
             )
         return checkpoints
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until this is so."""
+    while not condition():
+        await asyncio.sleep(0.02)
 
 
 def _original(replica: Replica) -> Partition:

@@ -72,6 +72,6 @@ async def test_a_bound_that_is_raised_lets_what_is_left_be_copied_while_lanes_ru
             await engine.caught_up()
             assert counted.spent > read
 
-        await engine.copy_until(asyncio.create_task(raised()))
+        await engine.copy_until(raised())
         await engine.until_decided()
     assert len(pair.compare(topic)[0]) == 2000

@@ -106,7 +106,7 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     pair.write(topic, 10)
     async with pair.engine() as engine:
         await engine.prepare()
-        await engine.copy_until(asyncio.create_task(engine.until_copied(topic, 20)))
+        await engine.copy_until(engine.until_copied(topic, 20))
     assert len(pair.compare(topic)[0]) == 20
 
 

@@ -1,6 +1,5 @@
 """Records that SQL in flight fails on, in their topic on a real broker; the SQL itself is a function here."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -142,10 +141,9 @@ async def test_case_703_dead_letters_whose_topic_cannot_be_made_hold_back_their_
         await engine.prepare()
 
         async def told_and_others_copied() -> None:
-            while "INVALID_TOPIC_EXCEPTION" not in str(engine.faults.get(f"{topic}-0")):
-                await asyncio.sleep(0.05)
+            await engine.until_told(f"{topic}-0", "INVALID_TOPIC_EXCEPTION")
             send_to_each(pair, other, b"second")
             await engine.caught_up(besides=(topic, 0))
 
-        await engine.copy_until(asyncio.create_task(told_and_others_copied()))
+        await engine.copy_until(told_and_others_copied())
     assert values(pair, pair.copy_of(other), PARTITIONS) == [[b"first", b"second"]] * PARTITIONS

@@ -79,7 +79,7 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
 
     async with pair.engine() as engine:
         await engine.prepare()
-        await engine.copy_until(asyncio.create_task(ten_are_there()))
+        await engine.copy_until(ten_are_there())
         assert len(pair.rows(pair.grape, copy, 1)[0]) == 10
         opened.commit_transaction(PATIENCE)
         await engine.copy_all()

@@ -1,6 +1,5 @@
 """Copies that several links write on purpose: each source's records once, in its order; and links that do not agree."""
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -56,16 +55,21 @@ def numbers(link: Pair, topic: str, partition: int) -> dict[str, list[int]]:
     return found
 
 
+async def copy_by(both: list[Pair]) -> None:
+    """Let both links copy everything, at once."""
+    async with both[0].engine() as first, both[1].engine() as second:
+        for engine in (first, second):
+            await engine.prepare()
+        await copy_all([first, second])
+
+
 async def test_a_copy_of_two_sources_has_the_records_of_each_once_and_in_order(pair: Pair) -> None:
     both = links(pair, True, True)
     topic = make(both, 2, 3)
     for turn in range(3):
         for link in both:
             produce(link, topic, 1, turn * 100, 100)
-        async with both[0].engine() as first, both[1].engine() as second:
-            for engine in (first, second):
-                await engine.prepare()
-            await copy_all([first, second])
+        await copy_by(both)
     for link in both:
         produce(link, topic, 0, 0, 1)
     produce(both[1], topic, 2, 0, 50)
@@ -93,7 +97,7 @@ async def test_other_producers_and_their_open_transactions_are_no_obstacle_in_a_
         produce(link, topic, 0, turn * 10, 10)
         async with link.engine() as engine:
             await engine.prepare()
-            await engine.copy_until(asyncio.create_task(engine.until_copied(topic, (turn + 1) * 10)))
+            await engine.copy_until(engine.until_copied(topic, (turn + 1) * 10))
         other.commit_transaction(PATIENCE)
     assert numbers(link, topic, 0) == {"other": [0, 1, 2], link.link: list(range(30))}
 
@@ -161,12 +165,7 @@ async def test_a_link_that_begins_to_share_lets_the_other_in(pair: Pair) -> None
     for link in (first, second):
         produce(link, topic, 0, 0, 10)
     await first.copy_all()
-    sharing = replace(first, fan_in=True)
-    async with sharing.engine() as one, second.engine() as other:
-        engines: list[Engine] = [one, other]
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+    await copy_by([replace(first, fan_in=True), second])
     assert numbers(first, topic, 0) == {link.link: list(range(10)) for link in (first, second)}
 
 

@@ -15,7 +15,7 @@ from appliance.kafka.client.transactions import add_partitions
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.states import LaneState
-from tests.support.engine import Engine, Pair
+from tests.support.engine import Engine, Pair, until
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -29,12 +29,7 @@ async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: 
         await newer.copy_all()
         pair.write(topic, 100)
         await newer.copy_all()
-
-        async def fenced() -> None:
-            while older.runners[0].lane.state is not LaneState.FENCED:
-                await asyncio.sleep(0.02)
-
-        await older.copy_until(asyncio.create_task(fenced()))
+        await older.copy_until(until(lambda: _has_stopped(older)))
         assert any(isinstance(fault, Fenced) for fault in older.faults.values())
     assert len(pair.compare(topic)[0]) == 200
 
@@ -88,12 +83,7 @@ async def test_case_4_of_two_engines_that_start_at_once_one_goes_on(pair: Pair) 
         for ours, theirs in zip(one.runners[1::2], other.runners[1::2], strict=True):
             await theirs.lane.start()
             await ours.lane.start()
-
-        async def one_has_stopped() -> None:
-            while not any(_has_stopped(engine) for engine in (one, other)):
-                await asyncio.sleep(0.02)
-
-        stopped = asyncio.create_task(one_has_stopped())
+        stopped = asyncio.create_task(until(lambda: any(map(_has_stopped, (one, other)))))
         await asyncio.gather(one.copy_until(stopped), other.copy_until(stopped))
         (remaining,) = [engine for engine in (one, other) if not _has_stopped(engine)]
         await remaining.copy_all()
@@ -117,8 +107,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
             monkeypatch.undo()
             owner = await look()
             pair.write(topic, 1)
-            while not runner.ready.filled:
-                await asyncio.sleep(0.02)
+            await until(lambda: bool(runner.ready.filled))
             return owner
 
         monkeypatch.setattr(runner.lane, "find_owner", look_slowly)

@@ -11,7 +11,7 @@ from appliance.kafka.records.batch import SEQUENCES
 from appliance.link.client.writer import Writer
 from testbed.cluster import Cluster
 from tests.support.administration import COMPACTED, configure
-from tests.support.engine import Engine, Pair
+from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import SOON, end
@@ -96,16 +96,10 @@ async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair
         pair.delete(topic)
         pair.topic("anew-soon")
         pair.write(topic, 50)
-        told = asyncio.create_task(until_told(engine, f"{topic}-0 at its leader"))
-        await engine.copy_until(told)
+        await engine.copy_until(engine.until_told(f"{topic}-0 at its leader"))
         await engine.assign()
         assert "deleted and made anew" in str(await engine.until_stopped(topic))
     assert pair.copy_counts(topic) == [10]
-
-
-async def until_told(engine: Engine, subject: str) -> None:
-    while subject not in engine.faults:
-        await asyncio.sleep(0.05)
 
 
 def visible(cluster: Cluster, topic: str) -> int:

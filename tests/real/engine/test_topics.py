@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.values import OnGap
 from tests.support.administration import configuration, configure, grow, partitions
-from tests.support.engine import Engine, Pair
+from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -52,8 +51,7 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
 
 
 async def test_a_grown_topic_is_copied_whole(pair: Pair) -> None:
-    topic = pair.topic("growing", 1)
-    pair.write(topic, 10)
+    topic = pair.filled("growing", 10)
     await pair.copy_all()
     grow(pair.orange, topic, 3)
     pair.write(topic, 10, 3)
@@ -76,10 +74,10 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
         await engine.copy_all()
         checkpoints = {runner.lane.index: runner.lane.checkpoint for runner in engine.runners}
         for turn in range(4):
-            flowing = asyncio.create_task(asyncio.to_thread(_write_everywhere, pair, old, 8))
+            flowing = asyncio.create_task(asyncio.to_thread(pair.write, old, 50, 8))
             await engine.copy_until(flowing)
             added = pair.topic(f"added{turn}", 3)
-            _write_everywhere(pair, added, 3)
+            pair.write(added, 50, 3)
             await engine.assign()
             # A broker that does not know yet that it leads a new copy would make the lane start again.
             await engine.until_led(added)
@@ -92,8 +90,7 @@ async def test_a_topic_that_comes_while_records_flow_is_taken_in_by_lanes_that_s
 
 
 async def test_a_topic_that_is_made_anew_while_its_lane_is_warm_is_not_spliced_on(pair: Pair) -> None:
-    topic, other = pair.topic("anew"), pair.topic("other")
-    pair.write(topic, 20)
+    topic, other = pair.filled("anew", 20), pair.topic("other")
     async with pair.engine() as engine:
         await engine.copy_all()
         pair.delete(topic)
@@ -106,7 +103,8 @@ async def test_a_topic_that_is_made_anew_while_its_lane_is_warm_is_not_spliced_o
         fault = await engine.until_stopped(topic)
         assert "was deleted and made anew" in str(fault)
         pair.write(other, 10)
-        await engine.copy_until(asyncio.create_task(_copied(engine, other, 20)))
+        await engine.copy_until(engine.until_copied(other, 20))
+        await engine.until_decided()
     assert pair.copy_counts(topic) == [20]
     assert len(pair.compare(other)[0]) == 20
 
@@ -118,28 +116,18 @@ async def test_a_copy_that_is_made_anew_while_its_lane_is_warm_goes_on_from_the_
         pair.delete_copy(topic)
         await engine.assign()
         pair.write(topic, 10)
-        await engine.copy_until(asyncio.create_task(_copied(engine, topic, 50)))
+        await engine.copy_until(engine.until_copied(topic, 50))
+        await engine.until_decided()
         assert [gap.first for gap in await engine.gaps()] == [20]
     assert len(pair.compare(topic)[0]) == 30
 
 
 async def test_partitions_that_are_added_while_their_lanes_are_warm_are_copied_whole(pair: Pair) -> None:
-    topic = pair.topic("larger", 1)
-    pair.write(topic, 10)
+    topic = pair.filled("larger", 10)
     async with pair.engine() as engine:
         await engine.copy_all()
         grow(pair.orange, topic, 6)
-        _write_everywhere(pair, topic, 6)
+        pair.write(topic, 50, 6)
         await engine.assign()
         await engine.copy_all()
     assert [len(rows) for rows in pair.compare(topic, 6)] == [60] + [50] * 5
-
-
-def _write_everywhere(pair: Pair, topic: str, partitions: int) -> None:
-    pair.write(topic, 50, partitions)
-
-
-async def _copied(engine: Engine, topic: str, records: int) -> None:
-    """Wait until this total number of records of partition 0 has been copied."""
-    while (held := (await engine.positions()).get(Partition(topic, 0))) is None or held.records < records:
-        await asyncio.sleep(0.05)

@@ -11,21 +11,11 @@ from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
 from appliance.settings.values import OnGap
-from tests.support.engine import LANES, Engine, Pair
+from tests.support.engine import LANES, Pair, until
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-async def until_told(engine: Engine, subject: str, text: str) -> None:
-    while text not in str(engine.faults.get(subject)):
-        await asyncio.sleep(0.05)
-
-
-async def until_remembered(engine: Engine, topic: str) -> None:
-    while engine.held(topic) is None:
-        await asyncio.sleep(0.05)
 
 
 async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_position_doubles_nothing(pair: Pair) -> None:
@@ -33,9 +23,8 @@ async def test_case_31_a_positions_topic_that_lost_all_but_a_copys_first_positio
     topic = pair.topic("first")
     async with pair.engine() as engine:
         await engine.prepare()
-        await engine.copy_until(asyncio.create_task(until_remembered(engine, topic)))
-        first = engine.held(topic)
-        assert first is not None
+        await engine.copy_until(until(lambda: engine.held(topic) is not None))
+        first = engine.position(topic)
         pair.write(topic, 10)
         await engine.copy_all()
     async with pair.engine() as engine:
@@ -65,8 +54,7 @@ async def test_case_32_a_copy_made_anew_with_records_in_it_is_not_written_behind
         produce(Producer(pair.grape.client_configuration()), copy, 30)
         pair.write(topic, 5)
         if not is_known:
-            told = asyncio.create_task(until_told(engine, f"{topic}-0", f"{copy} was deleted and made anew"))
-            await engine.copy_until(told)
+            await engine.copy_until(engine.until_told(f"{topic}-0", f"{copy} was deleted and made anew"))
         await engine.assign()
         fault = str(await engine.until_stopped(topic))
         assert f"destination topic {copy} was deleted and made anew since it was copied" in fault
@@ -85,7 +73,7 @@ async def test_case_39_a_copy_in_which_a_transaction_is_open_is_not_written_to(p
     pair.write(topic, 5)
     async with pair.engine() as engine:
         await engine.prepare()
-        await engine.copy_until(asyncio.create_task(until_told(engine, f"{topic}-0", "open transaction below offset")))
+        await engine.copy_until(engine.until_told(f"{topic}-0", "open transaction below offset"))
         held = engine.position(topic)
         assert held.records == 10
         await asyncio.to_thread(other.abort_transaction, PATIENCE)
