@@ -159,12 +159,12 @@ class Fetcher:
         if self._sizer.far:
             self.budget.stretch(self._sizer.response_bytes)
         if self.origins is not None:
-            await self._learn(self.origins, answer.partitions)
+            await self.learn(self.origins, answer.partitions)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
             await asyncio.sleep(sent + _COLLECTING - loop_seconds())
 
-    async def _learn(self, origins: Origins, partitions: Iterable[Fetched]) -> None:
+    async def learn(self, origins: Origins, partitions: Iterable[Fetched]) -> None:
         """Find out which of the fetched batches a link wrote; partitions for which that is unknown are given back."""
         headers = {fetched.partition: _headers(fetched) for fetched in partitions if fetched.records}
         try:

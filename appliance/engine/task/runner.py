@@ -18,12 +18,6 @@ from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
 from appliance.settings.values import EngineSettings
 
-_STOP_SECONDS = 10.0
-"""Time for a transaction to end after a stop, in seconds: with Spark's end it fits into the 30 that Docker gives.
-
-The next start aborts a transaction that was cut off, as after a kill.
-"""
-
 Transforming = Callable[
     [Callable[[str, ApplianceError | None], None]], contextlib.AbstractAsyncContextManager[Transform]
 ]
@@ -57,6 +51,11 @@ class TaskRunner:
     owner: Owner
     report: Callable[[Report], None]
     transforming: Transforming | None = None
+    stop_seconds: float = 10.0
+    """Time for a transaction to end after a stop: with Spark's end it fits into the 30 s that Docker gives.
+
+    The next start aborts a transaction that was cut off, as after a kill.
+    """
     _ledger: Ledger = field(init=False, default_factory=Ledger)
     _assignment: Assignment = field(init=False, default_factory=Assignment)
     _running: dict[int, _Running] = field(init=False, default_factory=dict)
@@ -142,14 +141,16 @@ class TaskRunner:
         running.stopping.set()
         running.runner.ready.set()
         if running.runner.lane.in_transaction:
-            asyncio.get_running_loop().call_later(_STOP_SECONDS, self._cut_off, running.task)
+            asyncio.get_running_loop().call_later(self.stop_seconds, self._cut_off, running.task)
         else:
             running.task.cancel()
 
     def _cut_off(self, task: asyncio.Task[None]) -> None:
         if task in self._ending:
             name = f"lane {self._ending[task]}"
-            late = f"{name}: a transaction has not ended {_STOP_SECONDS:g} s after the stop; the next start aborts it"
+            late = (
+                f"{name}: a transaction has not ended {self.stop_seconds:g} s after the stop; the next start aborts it"
+            )
             self._tell(name, ApplianceError(late))
             task.cancel()
 

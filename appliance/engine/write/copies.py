@@ -35,7 +35,7 @@ OTHERS_ONLY = CopyEnd(0, UNKNOWN_EPOCH, NOBODY, UNKNOWN_EPOCH)
 """The end of a shared copy without a position: whatever it holds must be others'."""
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
-_FETCHES_MAX = 64
+FETCHES_MAX = 64
 """Most Fetches of that size in one look at a copy."""
 
 UNFINISHED = "LOOK_UNFINISHED"
@@ -129,7 +129,7 @@ class CopyExaminer:
             if at < start and not self.shared:
                 raise _unaccounted(copy, f"held records from offset {at} to {start - 1}, deleted by now,")
             at = max(at, start)
-        for _ in range(_FETCHES_MAX):
+        for _ in range(FETCHES_MAX):
             if at >= actual_end:
                 return None
             batches, following = await self._decided(copy, at, writers)

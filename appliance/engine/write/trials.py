@@ -15,12 +15,6 @@ from appliance.link.model.position import Trial
 from appliance.link.model.replicas import Replica
 from appliance.link.model.states import LaneState
 
-_APART_SECONDS = 10.0
-"""Longest pause before a record is tried again: another task's, which shares its Java, is tried at another time."""
-
-_DEATH_SECONDS = 0.5
-"""Time in which this process ends with its Java, if that was the reason to stop."""
-
 _one_at_a_time = asyncio.Lock()
 
 
@@ -30,6 +24,10 @@ class Trials:
 
     partitions: LanePartitions
     step: Callable[[Sequence[Chunk]], Awaitable[None]]
+    apart_seconds: float = 10.0
+    """Longest pause before a record is tried again: another task's, which shares its Java, is tried at another time."""
+    death_seconds: float = 0.5
+    """Time in which this process ends with its Java, if that was the reason to stop."""
     _trying: dict[Replica, Trying] = field(default_factory=dict)
     _void: dict[Replica, tuple[Trial, Trial | None]] = field(default_factory=dict)
     """Those that do not count, and what the destination remembered before each."""
@@ -73,7 +71,7 @@ class Trials:
             self._passed(chunks)  # the SQL has: they could not be written
             raise
         except asyncio.CancelledError:
-            await asyncio.sleep(_DEATH_SECONDS)
+            await asyncio.sleep(self.death_seconds)
             if not self._hangs and lane.state is LaneState.COPYING:
                 self._void |= void
                 await self.undo()
@@ -112,7 +110,7 @@ class Trials:
                 await self.partitions.settle(replica, failed(replica, failure))
                 return
             async with _one_at_a_time if trying.tries > 2 else contextlib.nullcontext():
-                await asyncio.sleep(random.uniform(0, _APART_SECONDS) if trying.tries > 2 else 0)
+                await asyncio.sleep(random.uniform(0, self.apart_seconds) if trying.tries > 2 else 0)
                 end = trying.trial(at, chunk.next_offset).end
                 batches = tuple(each for each in chunk.batches if each.next_offset > at and each.first_offset < end)
                 await self._try([replace(chunk, batches=batches, next_offset=end, dropped=chunk.dropped_in(at, end))])

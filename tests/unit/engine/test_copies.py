@@ -156,7 +156,7 @@ async def test_case_68_what_others_appended_is_looked_through_for_our_records_a_
         before = len(fetches)
         found = await CopyExaminer(Destination(), Metadata("", 0, {}, {}), 4000, looked_to).examine({COPY: OURS})
         looks.append(str(found.refused[COPY]))
-        assert len(fetches) - before <= copies._FETCHES_MAX
+        assert len(fetches) - before <= copies.FETCHES_MAX
     assert fetches == list(range(11, 311))
     assert "is looked through for records of this lane past offset 11" in looks[0]
     assert "holds records from offset 310 on that no position accounts for" in looks[-1]

@@ -70,6 +70,7 @@ class Task:
         self.runners: list[Runner] = []
         self.coming: asyncio.Queue[Assignment | Exception | None] = asyncio.Queue()
         self.slow = False
+        self.stop_seconds = 10.0
         self.fault: Exception | None = None
 
     def lane(self, number: int, *_: object) -> Lane:
@@ -90,7 +91,9 @@ class Task:
 
     def start(self) -> asyncio.Task[None]:
         cluster: Any = KafkaCluster.__new__(KafkaCluster)  # it gets no new assignment
-        runner = TaskRunner(cluster, cluster, NAMING, ENGINE, OWNER, self.reports.append)
+        runner = TaskRunner(
+            cluster, cluster, NAMING, ENGINE, OWNER, self.reports.append, stop_seconds=self.stop_seconds
+        )
         return asyncio.create_task(runner.run(self.assignments()))
 
     async def takes(self, assignment: Assignment | Exception | None) -> None:
@@ -165,12 +168,9 @@ async def test_case_62_a_lane_that_is_in_no_transaction_is_cut_off_at_once(task:
     await running
 
 
-async def test_case_64_a_transaction_that_does_not_end_is_cut_off_and_said(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_case_64_a_transaction_that_does_not_end_is_cut_off_and_said(task: Task) -> None:
     # EndTxn may take a minute, and Docker gives half a minute.
-    monkeypatch.setattr(task_runner, "_STOP_SECONDS", 0.01)
-    task.slow = True
+    task.stop_seconds, task.slow = 0.01, True
     running = task.start()
     await task.takes(lanes(lane0=(ONE,), lane2=(ONE,)))
     task.runners[0].may_end.set()

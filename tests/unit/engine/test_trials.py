@@ -3,7 +3,7 @@
 import asyncio
 import random
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -11,7 +11,6 @@ import pytest
 
 from appliance.engine.model.chunk import Chunk, advanced
 from appliance.engine.model.ranges import Trying
-from appliance.engine.write import trials
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.engine.write.trials import Trials
 from appliance.errors import BrokerBusy, Fenced, PartitionStopped, ProcessFailed
@@ -90,7 +89,7 @@ class Destination:
 
     async def process(self) -> bool:
         """A process from its start to its death, True, or until there is nothing to copy."""
-        own = Trials(cast("LanePartitions", self), self.transform)
+        own = trials(self, self.transform)
         try:
             while open_ := [each for each, held in self.positions.items() if self._is_open(held)]:
                 await own.each([self._read(each) for each in open_])
@@ -112,9 +111,9 @@ def destination(partitions: int, end: int, poison: Collection[tuple[int, int]], 
     return Destination(end, poison, random.Random(seed), positions=positions, **more)
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials, "_APART_SECONDS", 0.0)
+def trials(held: Destination, step: Callable[[Sequence[Chunk]], Awaitable[None]]) -> Trials:
+    """Those of a process that pauses nowhere."""
+    return Trials(cast("LanePartitions", held), step, apart_seconds=0.0, death_seconds=0.0)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -159,10 +158,7 @@ async def test_what_was_passed_once_in_a_process_is_not_written_down_again() -> 
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_a_stop_in_a_trial_counts_for_nothing_unless_the_sql_hangs(
-    monkeypatch: pytest.MonkeyPatch, *, hangs: bool
-) -> None:
-    monkeypatch.setattr(trials, "_DEATH_SECONDS", 0.0)
+async def test_a_stop_in_a_trial_counts_for_nothing_unless_the_sql_hangs(*, hangs: bool) -> None:
     held, given = destination(1, 300, (), 1), asyncio.Event()
     found = Trial(0, 300, 1)
     held.positions[replica(0)] = replace(POSITION, trial=found)
@@ -174,7 +170,7 @@ async def test_a_stop_in_a_trial_counts_for_nothing_unless_the_sql_hangs(
         given.set()
         await asyncio.Event().wait()
 
-    own = Trials(cast("LanePartitions", held), transform)
+    own = trials(held, transform)
     if hangs:
         with pytest.raises(ProcessFailed):
             await own.each([held._read(replica(0))])
@@ -207,14 +203,14 @@ async def test_case_1041_no_restart_counts_a_trial_that_an_error_has_ended_which
 
     for found in (None, Trial(0, 300, 1)):
         held.positions[replica(0)] = replace(POSITION, trial=found)
-        own = Trials(cast("LanePartitions", held), unwritable)
+        own = trials(held, unwritable)
         for number in range(9):
             with pytest.raises(BrokerBusy):
                 await own.each([Chunk(replica(0), outgoing_of([record(0, b"")], 300), 300, -1)])
             assert (held.positions[replica(0)].trial != found) is (number == 0)  # then the SQL has passed
             await own.undo()  # as each started lane does
             assert held.positions[replica(0)].trial == found
-    own = Trials(cast("LanePartitions", held), unwritable)
+    own = trials(held, unwritable)
     with pytest.raises(BrokerBusy):
         await own.each([held._read(replica(0))])
     held.positions[replica(0)] = replace(POSITION, next_offset=5)  # an operator has moved it meanwhile
@@ -228,7 +224,7 @@ async def test_case_1050_the_position_of_a_removed_topic_is_not_looked_for() -> 
     async def fenced(_: Sequence[Chunk]) -> None:
         raise Fenced("orders.copy")
 
-    own = Trials(cast("LanePartitions", held), fenced)
+    own = trials(held, fenced)
     with pytest.raises(Fenced):
         await own.each([held._read(replica(0))])
     held.positions.clear()  # by a command that has fenced the lane, whose reader still has the partition
@@ -248,7 +244,7 @@ async def test_case_1044_a_partition_that_is_reset_to_an_earlier_place_is_tried_
         begun.extend([trial] if trial else [])
         await held.commit(chunks, {})
 
-    own = Trials(cast("LanePartitions", held), transform)
+    own = trials(held, transform)
     for start, ends in ((200, (300, 2000)), (0, (10, 20, 1000, 2500)), (100, (200, 3000))):
         held.positions[replica(0)] = replace(POSITION, next_offset=start, trial=found if start == 200 else None)
         begun.clear()
