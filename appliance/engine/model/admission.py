@@ -87,8 +87,8 @@ def judge_known(replica: Replica, position: Position, facts: Facts) -> Verdict:
     if refusal is not None:
         return _refused(refusal)
     if NOWHERE in (position.source_id, position.destination_id):
-        known = replace(position, source_id=replica.source_id, destination_id=replica.destination_id)
-        return Verdict(known if known != position else None)
+        identified = replace(position, source_id=replica.source_id, destination_id=replica.destination_id)
+        return Verdict(identified if identified != position else None)
     return Verdict()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from confluent_kafka.admin import AclBinding as ClientAcl
 from confluent_kafka.admin import ResourcePatternType
 
 from appliance.driver import acl_follower
@@ -61,29 +62,32 @@ def following(engine: Engine, *, acls: bool = True) -> TopicDiscovery:
 
 
 @contextlib.asynccontextmanager
-async def linked(pair: Pair, *names: str) -> AsyncIterator[tuple[Engine, list[str]]]:
-    """A link that has been made, and the copies of new topics."""
+async def linked(pair: Pair, *names: str) -> AsyncIterator[tuple[Engine, list[str], list[str]]]:
+    """A link that has been made, new topics, and their copies."""
     topics = [pair.topic(name) for name in names]
     async with pair.engine() as engine:
         await engine.prepare()
-        yield engine, [pair.naming.destination(topic) for topic in topics]
+        yield engine, topics, [pair.copy_of(topic) for topic in topics]
 
 
-def source(pair: Pair, name: str) -> str:
-    return f"{name}-{pair.tag}"
+def allow(topic: str, who: str, operation: str = "READ") -> ClientAcl:
+    return acl(topic, "ALLOW", f"User:{who}", operation)
+
+
+def deny(topic: str, who: str, operation: str = "READ") -> ClientAcl:
+    return acl(topic, "DENY", f"User:{who}", operation)
 
 
 async def test_acls_that_cover_a_source_topic_come_to_its_copy_for_reading_only(secured: Pair) -> None:
-    async with linked(secured, "covered", "payments") as (engine, (covered, payments)):
-        topic = source(secured, "covered")
+    async with linked(secured, "covered", "payments") as (engine, (topic, _), (covered, payments)):
         prefix = topic[:-1]
         add_acls(
             secured.orange,
-            acl(topic, "ALLOW", "User:literal", "READ"),
+            allow(topic, "literal"),
             acl(topic, "ALLOW", "User:host", "DESCRIBE_CONFIGS", host="10.0.0.1"),
-            acl(topic, "ALLOW", "User:writer", "WRITE"),
-            acl(topic, "ALLOW", "User:admin", "ALL"),
-            acl(topic, "DENY", "User:mallory", "WRITE"),
+            allow(topic, "writer", "WRITE"),
+            allow(topic, "admin", "ALL"),
+            deny(topic, "mallory", "WRITE"),
             acl(prefix, "ALLOW", "User:prefixed", "READ", prefixed=True),
             acl(prefix, "DENY", "User:mallory", "ALL", prefixed=True),
             acl("*", "ALLOW", "User:star", "DESCRIBE"),
@@ -93,15 +97,15 @@ async def test_acls_that_cover_a_source_topic_come_to_its_copy_for_reading_only(
             await until_acls(
                 secured.grape,
                 covered,
-                acl(covered, "ALLOW", "User:literal", "READ"),
+                allow(covered, "literal"),
                 acl(covered, "ALLOW", "User:host", "DESCRIBE_CONFIGS", host="10.0.0.1"),
                 *(acl(covered, "ALLOW", "User:admin", name) for name in ("READ", "DESCRIBE", "DESCRIBE_CONFIGS")),
-                acl(covered, "DENY", "User:mallory", "WRITE"),
-                acl(covered, "ALLOW", "User:prefixed", "READ"),
-                acl(covered, "DENY", "User:mallory", "ALL"),
-                acl(covered, "ALLOW", "User:star", "DESCRIBE"),
+                deny(covered, "mallory", "WRITE"),
+                allow(covered, "prefixed"),
+                deny(covered, "mallory", "ALL"),
+                allow(covered, "star", "DESCRIBE"),
             )
-            await until_acls(secured.grape, payments, acl(payments, "ALLOW", "User:star", "DESCRIBE"))
+            await until_acls(secured.grape, payments, allow(payments, "star", "DESCRIBE"))
             others = {each.name for each in acls_of(secured.grape) if secured.tag not in each.name}
             assert "*" not in others
         finally:
@@ -109,46 +113,45 @@ async def test_acls_that_cover_a_source_topic_come_to_its_copy_for_reading_only(
 
 
 async def test_an_acl_that_vanished_at_the_source_is_removed_and_an_operators_own_stays(secured: Pair) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        topic = source(secured, "orders")
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
         own = [
-            acl(orders, "ALLOW", "User:own", "WRITE"),
-            acl(orders, "ALLOW", "User:both", "READ"),
+            allow(orders, "own", "WRITE"),
+            allow(orders, "both"),
             acl(orders[:-1], "ALLOW", "User:alice", "READ", prefixed=True),
         ]
         add_acls(secured.grape, *own)
-        add_acls(secured.orange, *(acl(topic, "ALLOW", f"User:{name}", "READ") for name in ("alice", "both", "bob")))
+        add_acls(secured.orange, *(allow(topic, name) for name in ("alice", "both", "bob")))
         await following(engine).look()
-        made = [acl(orders, "ALLOW", f"User:{name}", "READ") for name in ("alice", "bob")]
+        made = [allow(orders, name) for name in ("alice", "bob")]
         await until_acls(secured.grape, orders, *own[:2], *made)
         remove_acls(secured.orange, topic)
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:bob", "READ"))
+        add_acls(secured.orange, allow(topic, "bob"))
         await following(engine).look()
         await until_acls(secured.grape, orders, *own[:2], made[1])
         assert acls_of(secured.grape, orders[:-1], ResourcePatternType.PREFIXED) == {own[2]}
 
 
 async def test_acls_are_followed_in_the_fifth_look_and_with_a_new_copy_at_once(secured: Pair) -> None:
-    async with linked(secured, "first") as (engine, (first,)):
+    async with linked(secured, "first") as (engine, (topic,), (first,)):
         discovery = following(engine)
         await discovery.look()
-        for name in ("first", "second"):
-            add_acls(secured.orange, acl(source(secured, name), "ALLOW", "User:alice", "READ"))
+        second = topic.replace("first", "second")
+        add_acls(secured.orange, allow(topic, "alice"), allow(second, "alice"))
         await discovery.look()
         assert acls_of(secured.grape, first) == set()
         secured.topic("second")
         await discovery.look()
-        second = secured.naming.destination(source(secured, "second"))
-        await until_acls(secured.grape, second, acl(second, "ALLOW", "User:alice", "READ"))
-        remove_acls(secured.orange, source(secured, "second"))
+        copy = secured.copy_of(second)
+        await until_acls(secured.grape, copy, allow(copy, "alice"))
+        remove_acls(secured.orange, second)
         for _ in range(5):
             await discovery.look()
-        await until_acls(secured.grape, second)
+        await until_acls(secured.grape, copy)
 
 
 async def test_nothing_follows_unless_it_is_asked_for(secured: Pair) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        add_acls(secured.orange, acl(source(secured, "orders"), "ALLOW", "User:alice", "READ"))
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "alice"))
         assert not secured.settings().topics.follows_acls
         discovery = following(engine, acls=False)
         for _ in range(6):
@@ -158,29 +161,25 @@ async def test_nothing_follows_unless_it_is_asked_for(secured: Pair) -> None:
 
 @pytest.mark.release  # held by tests/unit/commands/test_acls_command.py
 async def test_the_command_shows_what_would_be_changed_and_changes_nothing(secured: Pair, tmp_path: Path) -> None:
-    async with linked(secured, "orders", "gone") as (engine, (orders, gone)):
-        kept = acl(source(secured, "gone"), "ALLOW", "User:alice", "READ")
+    async with linked(secured, "orders", "gone") as (engine, (topic, former), (orders, gone)):
+        kept = allow(former, "alice")
         add_acls(secured.orange, kept)
         await following(engine).look()
-        held = acl(gone, "ALLOW", "User:alice", "READ")
+        held = allow(gone, "alice")
         await until_acls(secured.grape, gone, held)
         remove_acls(secured.orange, kept.name)
-        add_acls(
-            secured.orange,
-            acl(source(secured, "orders"), "ALLOW", "User:bob", "READ"),
-            acl(source(secured, "orders"), "DENY", "User:*", "WRITE"),
-        )
+        add_acls(secured.orange, allow(topic, "bob"), deny(topic, "*", "WRITE"))
         env_file = settings_file(secured, tmp_path, SOURCE_CLUSTER_ID=secured.naming.source)
         told = await command("acls", env_file)
         assert told.stdout.splitlines() == [
             "ACLS_SYNC=no: none of this is changed",
             f"{orders}: make ALLOW User:bob from * READ",
             f"{gone}: remove ALLOW User:alice from * READ",
-            f"DENY User:* from * WRITE on {source(secured, 'orders')} {STAYS_BEHIND}",
+            f"DENY User:* from * WRITE on {topic} {STAYS_BEHIND}",
         ], told.stderr
         assert told.returncode == 0
         assert (acls_of(secured.grape, orders), acls_of(secured.grape, gone)) == (set(), {held})
-        chosen = await command("acls", env_file, "--topic", source(secured, "gone"), "--json")
+        chosen = await command("acls", env_file, "--topic", former, "--json")
         assert '"make": {}' in chosen.stdout
         refused = await command("acls", env_file, "--topic", "(")
         assert (refused.returncode, "--topic (: expected a regular expression" in refused.stderr) == (2, True)
@@ -223,46 +222,43 @@ CHANGES = 6
 async def test_case_150_killed_at_any_change_the_next_look_ends_the_same(
     secured: Pair, monkeypatch: pytest.MonkeyPatch, step: int, done: bool
 ) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        topic = source(secured, "orders")
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:old", "READ"), acl(topic, "DENY", "User:old", "WRITE"))
-        own = acl(orders, "ALLOW", "User:own", "READ")
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "old"), deny(topic, "old", "WRITE"))
+        own = allow(orders, "own")
         add_acls(secured.grape, own)
         await following(engine).look()
         remove_acls(secured.orange, topic)
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:new", "READ"), acl(topic, "DENY", "User:new", "WRITE"))
+        add_acls(secured.orange, allow(topic, "new"), deny(topic, "new", "WRITE"))
         with monkeypatch.context() as patched:
             kill_at(patched, step, done=done)
             with pytest.raises(Killed):
                 await following(engine).look()
         # What the next look wants may be less: what was made, or was about to be, must not be left behind.
         remove_acls(secured.orange, topic)
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:new", "READ"))
+        add_acls(secured.orange, allow(topic, "new"))
         await following(engine).look()
-        await until_acls(secured.grape, orders, own, acl(orders, "ALLOW", "User:new", "READ"))
+        await until_acls(secured.grape, orders, own, allow(orders, "new"))
         assert (await remembered(engine))[orders] == {"User:new"}
 
 
 async def test_two_replicators_at_once_end_as_one(secured: Pair) -> None:
-    async with linked(secured, "orders", "other") as (engine, copies), secured.engine() as second:
-        names = ("orders", "other")
+    async with linked(secured, "orders", "other") as (engine, topics, copies), secured.engine() as second:
         for who in ("alice", "bob"):
-            for name in names:
-                remove_acls(secured.orange, source(secured, name))
-                add_acls(secured.orange, acl(source(secured, name), "ALLOW", f"User:{who}", "READ"))
+            for topic in topics:
+                remove_acls(secured.orange, topic)
+                add_acls(secured.orange, allow(topic, who))
             await asyncio.gather(following(engine).look(), following(second).look())
             for copy in copies:
-                await until_acls(secured.grape, copy, acl(copy, "ALLOW", f"User:{who}", "READ"))
+                await until_acls(secured.grape, copy, allow(copy, who))
         held = await remembered(engine)
         assert [held[copy] for copy in copies] == [{"User:bob"}] * 2
 
 
 async def test_a_copy_that_was_made_anew_is_followed_with_what_its_predecessor_got(secured: Pair) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        topic = source(secured, "orders")
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:alice", "READ"))
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "alice"))
         await following(engine).look()
-        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        await until_acls(secured.grape, orders, allow(orders, "alice"))
         secured.delete_copy(topic)
         remove_acls(secured.orange, topic)
         await following(engine).look()
@@ -272,14 +268,13 @@ async def test_a_copy_that_was_made_anew_is_followed_with_what_its_predecessor_g
 async def test_a_promoted_copy_keeps_its_acls_even_from_a_replicator_that_was_about_to_change_them(
     secured: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        topic = source(secured, "orders")
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:alice", "READ"))
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "alice"))
         await following(engine).look()
-        held = acl(orders, "ALLOW", "User:alice", "READ")
+        held = allow(orders, "alice")
         await until_acls(secured.grape, orders, held)
         remove_acls(secured.orange, topic)
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:late", "READ"))
+        add_acls(secured.orange, allow(topic, "late"))
         note = Registry.note_acls
 
         async def promoted_meanwhile(registry: Registry, *arguments: Any) -> None:
@@ -297,26 +292,20 @@ async def test_a_promoted_copy_keeps_its_acls_even_from_a_replicator_that_was_ab
 async def test_a_denial_that_would_bind_the_link_is_named_once_and_copying_goes_on(
     secured: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        topic = source(secured, "orders")
-        add_acls(
-            secured.orange,
-            acl(topic, "ALLOW", "User:alice", "READ"),
-            acl(topic, "ALLOW", "User:alice", "DESCRIBE_CONFIGS"),
-            acl(topic, "DENY", "User:*", "READ"),
-        )
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "alice"), allow(topic, "alice", "DESCRIBE_CONFIGS"), deny(topic, "*"))
         discovery = following(engine)
         for _ in range(11):
             assert (await discovery.look()).replicas
-        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "DESCRIBE_CONFIGS"))
+        await until_acls(secured.grape, orders, allow(orders, "alice", "DESCRIBE_CONFIGS"))
     assert said(caplog) == [f"DENY User:* from * READ on {topic} {STAYS_BEHIND}"]
 
 
 async def test_an_acl_that_the_destination_refuses_keeps_no_other_from_following(
     secured: Pair, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with linked(secured, "orders") as (engine, (orders,)):
-        add_acls(secured.orange, acl(source(secured, "orders"), "ALLOW", "User:alice", "READ"))
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "alice"))
         copied = acl_follower.copied_acls
 
         def with_an_odd_one(*arguments: Any) -> Any:
@@ -329,7 +318,7 @@ async def test_an_acl_that_the_destination_refuses_keeps_no_other_from_following
         discovery = following(engine)
         for _ in range(11):
             await discovery.look()
-        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        await until_acls(secured.grape, orders, allow(orders, "alice"))
         assert (await remembered(engine))[orders] == {"User:alice"}
     (line,) = said(caplog)
     assert "ALLOW odd from * READ" in line
@@ -338,7 +327,7 @@ async def test_an_acl_that_the_destination_refuses_keeps_no_other_from_following
 async def test_clusters_without_an_authorizer_are_told_of_once_and_copied_all_the_same(
     pair: Pair, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    async with linked(pair, "orders") as (engine, _):
+    async with linked(pair, "orders") as (engine, *_):
         discovery = following(engine)
         for _ in range(11):
             assert (await discovery.look()).replicas
@@ -368,14 +357,13 @@ async def test_case_224_nobody_gains_while_a_right_cannot_be_taken(
     secured: Pair, monkeypatch: pytest.MonkeyPatch, refused: str
 ) -> None:
     # A controller that moved refused the DENYs, or the removal of ALLOWs: the ALLOWs were made, and DENYs removed.
-    async with linked(secured, "orders", "other") as (engine, (orders, other)):
-        topic = source(secured, "orders")
-        before = [acl(topic, "ALLOW", "User:old", "READ"), acl(topic, "DENY", "User:old", "READ")]
-        after = [acl(topic, "ALLOW", "User:new", "READ"), acl(topic, "DENY", "User:new", "READ")]
+    async with linked(secured, "orders", "other") as (engine, (topic, another), (orders, other)):
+        before = [allow(topic, "old"), deny(topic, "old")]
+        after = [allow(topic, "new"), deny(topic, "new")]
         add_acls(secured.orange, *before)
         await following(engine).look()
         remove_acls(secured.orange, topic)
-        add_acls(secured.orange, *after, acl(source(secured, "other"), "ALLOW", "User:new", "READ"))
+        add_acls(secured.orange, *after, allow(another, "new"))
         change = getattr(acl_follower, refused)
         first = AclPermission.DENY if refused == "create_acls" else AclPermission.ALLOW
 
@@ -387,12 +375,12 @@ async def test_case_224_nobody_gains_while_a_right_cannot_be_taken(
         with monkeypatch.context() as patched:
             patched.setattr(acl_follower, refused, refuse)
             await following(engine).look()
-        await until_acls(secured.grape, other, acl(other, "ALLOW", "User:new", "READ"))
+        await until_acls(secured.grape, other, allow(other, "new"))
         rights = {(each.principal, each.permission_type.name) for each in acls_of(secured.grape, orders)}
         for who in ("User:old", "User:new"):
             assert (who, "ALLOW") not in rights or (who, "DENY") in rights
         await following(engine).look()
-        await until_acls(secured.grape, orders, *(acl(orders, kind, "User:new", "READ") for kind in ("ALLOW", "DENY")))
+        await until_acls(secured.grape, orders, allow(orders, "new"), deny(orders, "new"))
 
 
 @pytest.mark.parametrize("delete", [False, True], ids=["kept", "deleted"])
@@ -400,16 +388,15 @@ async def test_case_226_who_lost_a_right_while_a_topic_was_removed_does_not_have
     secured: Pair, delete: bool
 ) -> None:
     # With the claim the link forgot which ACLs it had made. They stayed on the copy's name, for the next copy as well.
-    async with linked(secured, "orders") as (engine, (orders,)):
-        topic = source(secured, "orders")
-        add_acls(secured.orange, acl(topic, "ALLOW", "User:alice", "READ"))
+    async with linked(secured, "orders") as (engine, (topic,), (orders,)):
+        add_acls(secured.orange, allow(topic, "alice"))
         await engine.assign()
         await engine.copy_all()
         await following(engine).look()
-        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        await until_acls(secured.grape, orders, allow(orders, "alice"))
         for _ in range(2):
             await removed(secured, topic, delete_copies=delete)
-        await until_acls(secured.grape, orders, acl(orders, "ALLOW", "User:alice", "READ"))
+        await until_acls(secured.grape, orders, allow(orders, "alice"))
         remove_acls(secured.orange, topic)
         await restored(secured, topic)
         await following(engine).look()

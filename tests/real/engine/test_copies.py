@@ -9,9 +9,8 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.commands.resumption import Choice, resume
 from appliance.kafka.client.offsets import Bound
-from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client import checkpoint_log
-from appliance.link.model.position import SourcePlace
 from tests.support.administration import configure, make_topic
 from tests.support.engine import OtherLink, Pair
 from tests.support.patience import PATIENCE
@@ -107,23 +106,6 @@ async def test_a_lane_reads_on_to_its_own_mark_whatever_end_its_leader_tells(
     async with pair.engine() as engine:
         await engine.prepare()
         await engine.copy_until(engine.until_copied(topic, 20))
-    assert len(pair.compare(topic)[0]) == 20
-
-
-async def test_ids_that_topics_get_at_an_upgrade_do_not_make_them_others(pair: Pair) -> None:  # invariant G
-    topic = pair.filled("upgraded", 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-        (runner,) = engine.runners
-        (replica,) = runner.replicas
-        held = runner.lane.checkpoint.positions[topic, 0]
-        without = held.begin_again(NOWHERE, NOWHERE, SourcePlace(held.next_offset, held.leader_epoch))
-        await runner.lane.commit([], {replica: without})
-    pair.write(topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
-        position = (await engine.positions())[topic, 0]
-        assert (position.source_id, position.destination_id) == (replica.source_id, replica.destination_id)
     assert len(pair.compare(topic)[0]) == 20
 
 

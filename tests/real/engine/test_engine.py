@@ -152,17 +152,6 @@ async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: P
     assert pair.copy_counts(topic) == [30]
 
 
-async def test_a_copy_that_somebody_made_anew_is_not_taken_for_one_that_is_there(pair: Pair) -> None:  # invariant G
-    topic = pair.filled("copy-anew", 10)
-    await pair.copy_all()
-    pair.delete_copy(topic)
-    pair.make_copy(topic, 1)
-    pair.write(topic, 20)
-    fault = await pair.stopped(topic)
-    assert f"destination topic {pair.copy_of(topic)} was deleted and made anew" in fault
-    assert pair.rows(pair.grape, pair.copy_of(topic), 1) == [[]]
-
-
 async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_chosen(pair: Pair) -> None:
     topic = pair.filled("gap", 10, 2)
     await pair.copy_all()

@@ -50,14 +50,6 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
     assert held["flush.messages"] == "100"
 
 
-async def test_a_grown_topic_is_copied_whole(pair: Pair) -> None:
-    topic = pair.filled("growing", 10)
-    await pair.copy_all()
-    grow(pair.orange, topic, 3)
-    pair.write(topic, 10, 3)
-    assert await pair.copied(topic, 3) == [20, 10, 10]
-
-
 async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) -> None:
     topic = pair.topic("foreign", 2)
     pair.make_copy(topic, 1)
