@@ -157,11 +157,8 @@ class Lane(OwnedLane):
         ``base`` holds positions that first replace the remembered ones: of replicas without one, of stopping ones, or
         of those that leave a gap, which ``gaps`` records in the same transaction (invariant F). Of ``cut``
         partitions no older part of the map holds, if ``can_cut_maps``.
-        The first transaction after a start leaves the owner's name; later, an empty one is skipped.
-
-        Raises:
-            Fenced: somebody newer has the lane, which is over for us.
-            ApplianceError: the outcome is unknown; the lane is cold again.
+        The first transaction after a start leaves the owner's name; later, an empty one is skipped. It raises as
+        ``write`` does.
         """
         taken, committed = by_partition(chunks), self.checkpoint.positions
         before = {each: base[each] if each in base else committed[each.source] for each in {*base, *taken}}
@@ -175,11 +172,7 @@ class Lane(OwnedLane):
             nonlocal grown
             ended = self._with_ends(before, after, taken, ends, begins)
             grown = self._maps.grown(committed, ended, self.keeps_offsets, cut)
-            positions = [
-                encode_position(replica.source, position, now) for replica, position in grown.positions.items()
-            ]
-            segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
-            return {self.positions: positions + records} | ({self.offsets: segments} if segments else {})
+            return self._records(grown, records, now)
 
         try:
             await self.write(rounds(taken), remembered)
@@ -208,6 +201,12 @@ class Lane(OwnedLane):
         records = [encode_gap(gap, now) for gap in gaps]
         records += [] if self.named else [encode_owner(self.index, self.owner, now)]
         return records + [encode_sql(change, now) for change in sql]
+
+    def _records(self, grown: Grown, further: list[Record], now: int) -> dict[Partition, list[Record]]:
+        """All records of a transaction, by their partition."""
+        positions = [encode_position(each.source, position, now) for each, position in grown.positions.items()]
+        segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
+        return {self.positions: positions + further} | ({self.offsets: segments} if segments else {})
 
     def _note_maps(self, grown: Grown) -> None:
         """Note that the maps' growth is committed."""
