@@ -434,7 +434,7 @@ class Engine:
 
     async def until_stopped(self, topic: str, partition: int = 0) -> PartitionStopped:
         """Copy until the partition's stop is committed, and all others are at their ends; return the reason."""
-        key, subject = (topic, partition), f"{topic}-{partition}"
+        key, subject = Partition(topic, partition), f"{topic}-{partition}"
         if not self.runners:
             await self.prepare()
 

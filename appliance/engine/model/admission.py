@@ -139,7 +139,7 @@ def _first_position(replica: Replica, facts: Facts) -> Position:
 
 def _without_position(replica: Replica, end: int) -> PartitionStopped:
     return PartitionStopped(
-        f"{replica.destination_topic}-{replica.partition} ends at offset {end}, and no position says how far "
+        f"{replica.copy} ends at offset {end}, and no position says how far "
         f"{replica.name} is copied there: choose by `appliance resume {topic_option(replica.source_topic)} "
         f"--partition {replica.partition} --from` earliest, latest or an offset of the source"
     )

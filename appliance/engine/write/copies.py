@@ -138,7 +138,7 @@ class CopyExaminer:
                     return each.header.base_offset
             at = following if following and following > at else actual_end
         self.looked_to[key] = at
-        text = f"{copy[0]}-{copy[1]} is looked through for records of this lane past offset {end.offset}"
+        text = f"{copy} is looked through for records of this lane past offset {end.offset}"
         raise BrokerBusy(text, UNFINISHED)
 
     def _writers(self, end: CopyEnd) -> frozenset[int]:

@@ -52,7 +52,7 @@ class Lane(OwnedLane):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.offsets = self.naming.offsets_topic, self.index
+        self.offsets = Partition(self.naming.offsets_topic, self.index)
 
     async def start(self) -> None:
         """Start as an owned lane does; the maps grow from what is committed."""
@@ -210,8 +210,8 @@ class Lane(OwnedLane):
 
     def _note_maps(self, grown: Grown) -> None:
         """Note that the maps' growth is committed."""
-        for (topic, number), error in grown.damaged.items():
-            fields = {"partition": f"{topic}-{number}", "error": error}
+        for partition, error in grown.damaged.items():
+            fields = {"partition": str(partition), "error": error}
             log.warning("map of offsets damaged; it begins anew", extra={"fields": fields})
         self._segments_pause = 0.0 if grown.segments else self._segments_pause
         self._maps.committed(grown)

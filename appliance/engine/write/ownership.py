@@ -18,7 +18,7 @@ from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.checkpoint_log import peek_checkpoint, read_checkpoint
-from appliance.link.client.origins import Origins
+from appliance.link.client.origins import NAMES, Origins
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Remember, Round, Writer
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, Mark, Owner
@@ -63,7 +63,7 @@ class OwnedLane:
 
     def __post_init__(self) -> None:
         self.transactional_id = self.naming.transactional_id(self.index)
-        self.positions = self.naming.positions_topic, self.index
+        self.positions = Partition(self.naming.positions_topic, self.index)
         self._machine = StateMachine(LANE, LaneState.COLD)
 
     @property
@@ -131,13 +131,13 @@ class OwnedLane:
         name = [encode_owner(self.index, self.owner, now)] if self.named else []
         remembered: dict[Partition, Sequence[Record]] = {self.positions: [encode_mark(mark, now), *name]}
         if record := await self.producer_name(metadata, producer):
-            remembered[PRODUCERS, 0] = [record]
+            remembered[NAMES] = [record]
         try:
             await self._writer.write((), lambda *_: remembered)
         except PartitionsUnavailable as error:  # nothing was added to the transaction
-            if shared or error.reasons.keys() != {(PRODUCERS, 0)}:
+            if shared or error.reasons.keys() != {NAMES}:
                 raise
-            del remembered[PRODUCERS, 0]
+            del remembered[NAMES]
             self.nameless = _nameless(error)
             await self._writer.write((), lambda *_: remembered)
         checkpoint = LaneCheckpoint()
@@ -151,7 +151,7 @@ class OwnedLane:
             return None
         try:
             await self.names.refresh()
-            if metadata.leader(PRODUCERS, 0) == NOBODY:
+            if metadata.leader(*NAMES) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the {self.cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
             if not self.naming.shared and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
                 # A transaction that has touched it could not end, not even by an abort, and the lane would wait.

@@ -7,6 +7,7 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.engine.write.dead_letters import HEADERS_BYTES
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import key_and_value
 from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
@@ -143,7 +144,7 @@ async def test_case_703_dead_letters_whose_topic_cannot_be_made_hold_back_their_
         async def told_and_others_copied() -> None:
             await engine.until_told(f"{topic}-0", "INVALID_TOPIC_EXCEPTION")
             send_to_each(pair, other, b"second")
-            await engine.caught_up(besides=(topic, 0))
+            await engine.caught_up(besides=Partition(topic, 0))
 
         await engine.copy_until(told_and_others_copied())
     assert values(pair, pair.copy_of(other), PARTITIONS) == [[b"first", b"second"]] * PARTITIONS

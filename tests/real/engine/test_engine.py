@@ -148,7 +148,7 @@ async def test_a_source_topic_made_anew_under_its_name_is_not_spliced_on(pair: P
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         (gap,) = await engine.gaps()
-        assert (gap.partition, gap.first, gap.next) == ((topic, 0), 10, -1)
+        assert (gap.partition, gap.first, gap.next) == (Partition(topic, 0), 10, -1)
     assert pair.copy_counts(topic) == [30]
 
 

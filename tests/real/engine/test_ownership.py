@@ -12,6 +12,7 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import add_partitions
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.states import LaneState
@@ -48,7 +49,7 @@ async def test_a_lane_whose_transaction_the_coordinator_gave_up_begins_anew(pair
         (runner,) = engine.runners
         lane = runner.lane
         coordinator = await engine.destination.coordinator(pair.naming.transactional_id(lane.index))
-        producer, copy = lane.producer, (pair.copy_of(topic), 0)
+        producer, copy = lane.producer, Partition(pair.copy_of(topic), 0)
         await retry_while_busy(lambda: add_partitions(coordinator, producer, [copy]), is_completing)
         async with asyncio.timeout(PATIENCE):
             while await transaction_state(coordinator, producer.transactional_id) != "CompleteAbort":
