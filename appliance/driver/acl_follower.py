@@ -58,17 +58,13 @@ class AclFollower:
     _followed: frozenset[str] = frozenset()
 
     async def look(self, copies: Mapping[str, str]) -> AclLook:
-        """Compare the copies with their source topics, and change nothing; the registry has been read.
-
-        Raises:
-            BrokerRefused: a cluster does not list its ACLs.
-        """
+        """Compare the copies with their source topics, and change nothing; the registry has been read."""
         copied = copied_acls(await topic_acls(self.source), copies, self.link)
         names = set(copies.values())
         at_destination = await topic_acls(self.destination)
-        there = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
-        wanted = {copies[topic]: found.entries for topic, found in copied.items()}
-        return AclLook(copied, acl_changes(wanted, _by_copy(there), self.registry.acls))
+        on_copies = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
+        wanted = {copies[topic]: acls.entries for topic, acls in copied.items()}
+        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.registry.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
         """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""
@@ -83,11 +79,11 @@ class AclFollower:
         self.problems.keep(ACLS, {ACLS: ApplianceError(some(sorted(causes), separator="; "))} if causes else {})
 
     async def _follow(self, copies: Mapping[str, str]) -> set[str]:
-        found = await self.look(copies)
-        causes = {why_left_out(entry, topics) for entry, topics in left_out(found.copied).items()}
-        if found.changes:
-            await self.registry.note_acls(found.changes.made, {})
-            causes |= await self._change(await self._still_active(copies, found.changes))
+        look = await self.look(copies)
+        causes = {why_left_out(entry, topics) for entry, topics in left_out(look.copied).items()}
+        if look.changes:
+            await self.registry.note_acls(look.changes.made, {})
+            causes |= await self._change(await self._still_active(copies, look.changes))
         return causes
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
@@ -103,18 +99,18 @@ class AclFollower:
 
         Nor has anybody where something fails: a copy whose rights were not all taken is given none, until they are.
         """
-        made, removed = _bindings(changes.made), _bindings(changes.removed)
-        denied, allowed = _of(made, AclPermission.DENY), _of(removed, AclPermission.ALLOW)
+        new, old = _bindings(changes.made), _bindings(changes.removed)
+        denied, allowed = _of(new, AclPermission.DENY), _of(old, AclPermission.ALLOW)
         failed = await create_acls(self.destination, denied)
         failed |= await delete_acls(self.destination, allowed)
         untaken = {each.name for each in failed}
-        given = [each for each in _of(made, AclPermission.ALLOW) if each.name not in untaken]
-        failed |= await create_acls(self.destination, given)
-        lifted = [each for each in _of(removed, AclPermission.DENY) if each.name not in untaken]
+        granted = [each for each in _of(new, AclPermission.ALLOW) if each.name not in untaken]
+        failed |= await create_acls(self.destination, granted)
+        lifted = [each for each in _of(old, AclPermission.DENY) if each.name not in untaken]
         failed |= await delete_acls(self.destination, lifted)
-        done = [each for each in (*denied, *allowed, *given, *lifted) if each not in failed]
-        gone = set(done).intersection(removed)
-        refused = [each for each in made if each in failed and not failed[each].retriable]
+        done = [each for each in (*denied, *allowed, *granted, *lifted) if each not in failed]
+        gone = set(done).intersection(old)
+        refused = [each for each in new if each in failed and not failed[each].retriable]
         await self.registry.note_acls({}, _by_copy([*gone, *refused]))
         for copy, count in sorted(Counter(each.name for each in done).items()):
             log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
@@ -123,11 +119,11 @@ class AclFollower:
 
 def left_out(copied: Mapping[str, CopiedAcls]) -> dict[AccessControlEntry, list[str]]:
     """The denials that copies cannot have, each with its source topics."""
-    found: dict[AccessControlEntry, list[str]] = {}
+    topics_of: dict[AccessControlEntry, list[str]] = {}
     for topic, each in sorted(copied.items()):
         for entry in each.left_out:
-            found.setdefault(entry, []).append(topic)
-    return found
+            topics_of.setdefault(entry, []).append(topic)
+    return topics_of
 
 
 def why_left_out(entry: AccessControlEntry, topics: Sequence[str]) -> str:
@@ -145,7 +141,7 @@ def _of(bindings: Iterable[AclBinding], permission: AclPermission) -> list[AclBi
 
 
 def _by_copy(bindings: Iterable[AclBinding]) -> dict[str, Entries]:
-    found: dict[str, Entries] = {}
+    entries: dict[str, Entries] = {}
     for each in bindings:
-        found[each.name] = found.get(each.name, frozenset()) | {each.entry}
-    return found
+        entries[each.name] = entries.get(each.name, frozenset()) | {each.entry}
+    return entries
