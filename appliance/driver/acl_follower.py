@@ -20,9 +20,7 @@ from appliance.kafka.client.acls import (
     delete_acls,
     topic_acls,
 )
-from appliance.kafka.client.interface import Cluster
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, acl_changes, copied_acls
 from appliance.link.model.problems import ACLS
 from appliance.listing import some
@@ -45,26 +43,23 @@ class AclLook:
 class AclFollower:
     """Makes the ACLs that the readers of copies need, and removes its own that have no counterpart at the source.
 
-    ``link`` is the principal that writes the copies. ``copies`` of each call are their names, by source topic.
+    ``principal`` writes the copies. ``copies`` of each call are their names, by source topic.
     """
 
-    source: Cluster
-    destination: Cluster
-    registry: Registry
-    states: NewestStates
-    link: str
+    link: Link
+    principal: str
     problems: ProblemLog = field(default_factory=ProblemLog)
     _looks: int = 0
     _followed: frozenset[str] = frozenset()
 
     async def look(self, copies: Mapping[str, str]) -> AclLook:
         """Compare the copies with their source topics, and change nothing; the registry has been read."""
-        copied = copied_acls(await topic_acls(self.source), copies, self.link)
+        copied = copied_acls(await topic_acls(self.link.source), copies, self.principal)
         names = set(copies.values())
-        at_destination = await topic_acls(self.destination)
+        at_destination = await topic_acls(self.link.destination)
         on_copies = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
         wanted = {copies[topic]: acls.entries for topic, acls in copied.items()}
-        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.registry.acls))
+        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.link.registry.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
         """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""
@@ -82,13 +77,13 @@ class AclFollower:
         look = await self.look(copies)
         causes = {why_left_out(entry, topics) for entry, topics in left_out(look.copied).items()}
         if look.changes:
-            await self.registry.note_acls(look.changes.made, {})
+            await self.link.registry.note_acls(look.changes.made, {})
             causes |= await self._change(await self._still_active(copies, look.changes))
         return causes
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
         """The changes, except for copies that were paused or promoted since the look began."""
-        active = {copies[topic] for topic in await self.states.still_active(copies)}
+        active = {copies[topic] for topic in await self.link.lanes.still_active(copies)}
         return AclChanges(
             {copy: entries for copy, entries in changes.made.items() if copy in active},
             {copy: entries for copy, entries in changes.removed.items() if copy in active},
@@ -101,17 +96,17 @@ class AclFollower:
         """
         new, old = _bindings(changes.made), _bindings(changes.removed)
         denied, allowed = _of(new, AclPermission.DENY), _of(old, AclPermission.ALLOW)
-        failed = await create_acls(self.destination, denied)
-        failed |= await delete_acls(self.destination, allowed)
+        failed = await create_acls(self.link.destination, denied)
+        failed |= await delete_acls(self.link.destination, allowed)
         untaken = {each.name for each in failed}
         granted = [each for each in _of(new, AclPermission.ALLOW) if each.name not in untaken]
-        failed |= await create_acls(self.destination, granted)
+        failed |= await create_acls(self.link.destination, granted)
         lifted = [each for each in _of(old, AclPermission.DENY) if each.name not in untaken]
-        failed |= await delete_acls(self.destination, lifted)
+        failed |= await delete_acls(self.link.destination, lifted)
         done = [each for each in (*denied, *allowed, *granted, *lifted) if each not in failed]
         gone = set(done).intersection(old)
         refused = [each for each in new if each in failed and not failed[each].retriable]
-        await self.registry.note_acls({}, _by_copy([*gone, *refused]))
+        await self.link.registry.note_acls({}, _by_copy([*gone, *refused]))
         for copy, count in sorted(Counter(each.name for each in done).items()):
             log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
         return set(map(str, failed.values()))

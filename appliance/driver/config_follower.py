@@ -11,7 +11,7 @@ from appliance.kafka.client.configs import set_on, try_describe
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import start_place
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import CONFIGS
@@ -107,35 +107,30 @@ class ConfigFollower:
     The registry remembers which settings are the link's: they are recorded there before they are set.
     """
 
-    source: Cluster
-    destination: Cluster
-    naming: Naming
+    link: Link
     topics: TopicSettings
-    registry: Registry
     problems: ProblemLog = field(default_factory=ProblemLog)
     filter: ConfigFilter = field(init=False)
-    states: NewestStates = field(init=False)
     left_out: LeftOut = field(init=False)
     _backlog: Backlog = field(init=False)
 
     def __post_init__(self) -> None:
-        self.filter = ConfigFilter(self.destination, self.naming.positions_topic)
-        self.states = NewestStates(self.destination, self.naming)
-        self.left_out = LeftOut(self.naming)
-        self._backlog = Backlog(self.source, self.states)
+        self.filter = ConfigFilter(self.link.destination, self.link.naming.positions_topic)
+        self.left_out = LeftOut(self.link.naming)
+        self._backlog = Backlog(self.link.source, self.link.lanes)
 
     async def look(self, topics: Collection[str], replicas: Iterable[Replica]) -> ConfigLook:
         """Compare the copies of these source topics with them, and change nothing.
 
         The registry has been read; the replicas are those of all topics.
         """
-        copies = {name: self.naming.destination(name) for name in topics}
-        at_source, undescribed = await try_describe(self.source, topics)
-        on_copies, unseen = await try_describe(self.destination, list(copies.values()))
+        copies = {name: self.link.naming.destination(name) for name in topics}
+        at_source, undescribed = await try_describe(self.link.source, topics)
+        on_copies, unseen = await try_describe(self.link.destination, list(copies.values()))
         look, sides, changes = ConfigLook(), {}, dict[str, ConfigChange]()
         for name, copy in copies.items():
             if name in at_source and on_copies.get(copy):
-                remembered = self.registry.configs(copy)
+                remembered = self.link.registry.configs(copy)
                 # Nothing is unset that no longer follows, or of a source that does not tell its settings.
                 follow = self.topics.configs_to_follow(dict(remembered)) if at_source[name] else {}
                 ours = frozenset(each for each in remembered if each[0] in follow or (at_source[name] and stays(each)))
@@ -162,13 +157,13 @@ class ConfigFollower:
         if not topics or not self.topics.syncs_configs:
             return
         look = await self.look(topics, replicas)
-        await self.registry.note_configs(look.own)
+        await self.link.registry.note_configs(look.own)
         if look.changes:
-            copies = {self.naming.destination(name) for name in await self.states.still_active(topics)}
+            copies = {self.link.naming.destination(name) for name in await self.link.lanes.still_active(topics)}
             look.changes = {copy: change for copy, change in look.changes.items() if copy in copies}
         changed = await self.filter.change(look.changes)
         for name in topics:
-            copy = self.naming.destination(name)
+            copy = self.link.naming.destination(name)
             if copy in changed.made:
                 fields = {"topic": copy, "changed": sorted(changed.made[copy])}
                 log.info("configuration followed", extra={"fields": fields})
@@ -182,7 +177,8 @@ class ConfigFollower:
 
     async def try_changes(self, look: ConfigLook) -> None:
         """Leave out of a look what the destination refuses; nothing is changed."""
-        tried = await ConfigFilter(self.destination, self.naming.positions_topic, tries=True).change(look.changes)
+        trying = ConfigFilter(self.link.destination, self.link.naming.positions_topic, tries=True)
+        tried = await trying.change(look.changes)
         look.changes = tried.made
         look.failures |= tried.failures
         for copy, causes in tried.left_out.items():

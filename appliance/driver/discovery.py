@@ -12,11 +12,12 @@ from appliance.driver.task_reports import Ending
 from appliance.engine.model.round_robin import RoundRobin
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused
-from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.registry import Registry
 from appliance.link.client.source_rules import SourceRules
+from appliance.link.handle import Link
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
@@ -39,8 +40,8 @@ _STATES_PATIENCE = 2.0
 class TopicDiscovery:
     """Looks at both clusters, and keeps the copies' topics like their sources; ``user`` is ours at the destination."""
 
-    source: Cluster
-    destination: Cluster
+    source: KafkaCluster
+    destination: KafkaCluster
     naming: Naming
     topics: TopicSettings
     user: str = ""
@@ -51,26 +52,19 @@ class TopicDiscovery:
     _copies: CopyTopics = field(init=False)
     _registry: Registry = field(init=False)
     _rules: SourceRules = field(init=False)
-    _states: NewestStates = field(init=False)
+    _lanes: NewestStates = field(init=False)
     _facts: tuple[Metadata, Metadata, States] | None = None
     _states_failure: ApplianceError | None = None
     _found: DiscoveredTopics = field(default_factory=DiscoveredTopics)
     _copied: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
-        self._registry = Registry(
-            self.destination,
-            self.naming.replicator,
-            self.topics.replication_factor,
-            self.naming.shared,
-            topics=self.naming.topics,
-        )
-        clusters = self.source, self.destination
-        self._configs = ConfigFollower(*clusters, self.naming, self.topics, self._registry, self.problems)
-        self._states = self._configs.states
-        self._copies = CopyTopics(*clusters, self.naming, self.topics, self._registry, self._configs)
+        link = Link(self.source, self.destination, self.naming, self.topics.replication_factor)
+        self._registry, self._lanes = link.registry, link.lanes
+        self._configs = ConfigFollower(link, self.topics, self.problems)
+        self._acls = AclFollower(link, principal_of(self.user), self.problems)
+        self._copies = CopyTopics(link, self.topics, self._configs)
         self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
-        self._acls = AclFollower(*clusters, self._registry, self._states, principal_of(self.user), self.problems)
 
     async def look(self) -> DiscoveredTopics:
         """One look: make missing copies, grow our copies that are too small, and repeat the look.
@@ -110,7 +104,7 @@ class TopicDiscovery:
 
     async def _discover(self) -> DiscoveredTopics:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        before, answer = self._facts, await self._states.try_read(_STATES_PATIENCE)
+        before, answer = self._facts, await self._lanes.try_read(_STATES_PATIENCE)
         self._states_failure = answer if isinstance(answer, ApplianceError) else None
         states = (before[2] if before else {}) if isinstance(answer, ApplianceError) else answer
         if before is None or before[0] is not source or before[1] is not destination or before[2] != states:
@@ -125,7 +119,7 @@ class TopicDiscovery:
         copies = {replica.destination_topic: replica.destination_id for replica in found.replicas}
 
         async def active() -> Collection[str]:
-            states = await self._states.read()
+            states = await self._lanes.read()
             return {replica.destination_topic for replica in obeying(found, states).replicas}
 
         if self._states_failure is not None:
