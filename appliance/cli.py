@@ -56,14 +56,18 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     with tempdir(settings.replicator) as directory:
         async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
-            from appliance.driver.replicator import Replicator
+            from appliance.clock import now_ms
+            from appliance.driver.composition import Composition
+            from appliance.engine.problem_log import ProblemLog
             from appliance.groups.model.newest_groups import NewestGroups
+            from appliance.link.client.clusters import destination_cluster, source_cluster
             from appliance.status.service import console
 
-            newest, audit = NewestGroups(), AuditProgress(settings.audit.path)
-            replicator = Replicator(settings, jvm, stopping, bound, newest, audit)
-            async with console(settings, bound, newest, audit, replicator.problems):
-                await replicator.run()
+            newest, audit, problems = NewestGroups(), AuditProgress(settings.audit.path), ProblemLog(clock=now_ms)
+            async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+                run = Composition(settings, source, destination, jvm, stopping, bound, newest, audit, problems)
+                async with console(settings, bound, newest, audit, problems.open):
+                    await run.run()
 
 
 @contextlib.asynccontextmanager

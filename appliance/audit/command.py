@@ -19,7 +19,7 @@ from appliance.output import printable, say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from appliance.spark.local_spark import local_spark
+from appliance.spark.session import local_spark
 from appliance.tables import show, table
 from appliance.timestamps import utc
 

@@ -1,11 +1,12 @@
 """The operator's commands on a link: each is declared in the file that does its work.
 
-- ``pause``, ``resume``, ``resumption``: ``appliance pause`` and ``resume``, and stopped partitions that go on.
+- ``pause``, ``resume``, ``resumption``, ``positions_adoption``: ``appliance pause`` and ``resume``; stopped partitions
+  that go on, and links.
 - ``promotion``, ``source_transactions``: ``appliance promote`` and ``failover``; partly copied transactions.
 - ``removal``, ``deletion``: ``appliance rm-topic``, and ``link``.
 - ``reset``: ``appliance reset``.
 - ``lanes``, ``layout_change``: ``appliance lanes``, and another layout of an existing link.
-- ``offsets``, ``offset_translation``: ``appliance offsets``.
+- ``offsets``, ``offset_translation``, ``offsets_build``: ``appliance offsets``.
 - ``configs``, ``acls``, ``transform``: ``appliance configs``, ``acls`` and ``transform``, which change nothing.
 - ``spark``: ``appliance spark``.
 - ``failback``, ``adoption``: ``appliance failback`` and ``adopt``.

@@ -24,7 +24,7 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
         own = {r.source_topic: r.destination_topic for r in copies.active.replicas}
         own = {topic: copy for topic, copy in own.items() if copy not in copies.others and chosen.fullmatch(topic)}
         principal = principal_of(user_of(settings.destination))
-        follower = AclFollower(link.source, link.destination, link.registry, link.lanes, principal)
+        follower = AclFollower(link, principal)
         look = await follower.look(own)
     if parsed.json:
         say_json(json.dumps(as_document(look, follows=settings.topics.follows_acls)))

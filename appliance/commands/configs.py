@@ -37,7 +37,7 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
     """Print the changes; 1 when those of some topic are unknown."""
     chosen = chosen_topics(parsed)
     async with Link.open(settings) as link:
-        follower = ConfigFollower(link.source, link.destination, link.naming, settings.topics, link.registry)
+        follower = ConfigFollower(link, settings.topics)
         copies = await link.copies()
         active, others = copies.active, copies.others
         topics = {r.source_topic: r.destination_topic for r in active.replicas if chosen.fullmatch(r.source_topic)}

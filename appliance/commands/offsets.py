@@ -4,7 +4,7 @@ import argparse
 import asyncio
 
 from appliance.commands.offset_translation import add_options, translate
-from appliance.driver.offsets_build import build
+from appliance.commands.offsets_build import build
 from appliance.kafka.protocol.metadata import Partition
 from appliance.output import say
 from appliance.runtime.command import Command, with_settings

@@ -7,7 +7,8 @@ from functools import partial
 
 from appliance.commands.model.position_change import PLACES
 from appliance.commands.pause import set_paused
-from appliance.commands.resumption import RETRY, Choice, adopt_positions, resume
+from appliance.commands.positions_adoption import adopt_positions
+from appliance.commands.resumption import RETRY, Choice, resume
 from appliance.commands.run import operation
 from appliance.commands.run.plan import carry_out
 from appliance.errors import LinkRefused, SettingsError

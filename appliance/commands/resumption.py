@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from appliance.clock import now_ms
 from appliance.commands.model.position_change import Change, Kind, Place, moved, no_position, retried
-from appliance.driver.establish import Establishing
+from appliance.driver.link_check import LinkCheck
 from appliance.engine.model.admission import identity_fault
 from appliance.engine.write.copies import as_found
 from appliance.engine.write.lane import Lane
@@ -70,7 +70,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
     async with Link.open(settings) as link:
         source, destination, naming = link.source, link.destination, link.naming
-        topic = await Establishing(settings, source, destination, OPERATOR).checked()
+        topic = await LinkCheck(source, destination, naming).fit_positions()
         positions = {key: held for each in topic.checkpoints for key, held in each.positions.items()}
         states, copies = topic.checkpoints[0].states, await link.copies()
         replicas, gone = _chosen(copies.matched.replicas, choice, positions)
@@ -118,25 +118,6 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         if faults:
             raise SettingsError(faults)
         return len(lines)
-
-
-async def adopt_positions(settings: Settings, tell: Tell, *, only_plan: bool = False) -> int:
-    """Let the link continue with its positions topic as it is now; the number of changes.
-
-    Raises:
-        LinkRefused: something else prevents the link from continuing.
-        Fenced, Unreachable, BrokerBusy, BrokerRefused: a repeated call continues.
-    """
-    async with Link.open(settings) as link:
-        establishing = Establishing(settings, link.source, link.destination, OPERATOR)
-        fault = await establishing.fault(await establishing.look())
-        if not fault:
-            return 0
-        tell(fault)
-        done = [] if only_plan else await establishing.adopt()
-        for line in done:
-            tell(line)
-        return max(len(done), 1)
 
 
 def _require_follow(states: States, replicas: Iterable[Replica]) -> None:

@@ -21,7 +21,7 @@ from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from appliance.spark.local_spark import local_spark
+from appliance.spark.session import local_spark
 from appliance.sql.evaluation import Evaluation
 from appliance.sql.model.dry_run import Tried, as_json, as_table, summary
 from appliance.sql.model.statement import Statement

@@ -66,7 +66,7 @@ class DestinationVm:
 
     async def sql(self) -> Finding:
         """Check the link's SQL as the replicator does when it starts."""
-        from appliance.spark.local_spark import local_spark
+        from appliance.spark.session import local_spark
         from appliance.sql.plan import check
 
         statement, engine = Statement.of(self.settings.transform), replace(self.settings.engine, tasks=1)

@@ -1,11 +1,13 @@
 """The replicator: it looks at both clusters, assigns lanes to Spark's tasks, and copies until it is stopped.
 
-- ``replicator``, ``discovery``: the whole; the search for topics and partitions every few seconds.
-- ``establish``: making a link, and checking it at every start.
-- ``jobs``, ``task_reports``: the Spark jobs that copy, and what their tasks report.
-- ``daemon``: the process that forks these tasks.
-- ``config_follower``, ``acl_follower``, ``backlog``: the settings and ACLs of copies, and how much they lack still.
-- ``offsets_build``: maps of offsets for records that were copied without one.
-- ``layout_writer``, ``unfinished_layout``: another layout of the lanes, and one that an older release left unfinished.
+- ``composition``: the parts of a replicator, and the order in which they start and end.
+- ``background``: the loop that runs the services beside the copying.
+- ``establish``, ``link_check``: a start, which makes the link or continues it; the facts of an existing link.
+- ``replicator``, ``jobs``, ``task_reports``: lanes over tasks, in one Spark job after the other.
+- ``spark_start``, ``daemon``: the start of Spark and of the SQL in it; the process that forks its tasks.
+- ``discovery``, ``copy_topics``: the search for topics, which makes and grows copies.
+- ``config_follower``, ``acl_follower``: the settings and ACLs of copies.
+- ``missing_maps``: copies for which no map of offsets has been written.
+- ``layout_writer``: another layout of the lanes, and one that an older release left unfinished.
 - ``model``: decisions without IO.
 """

@@ -20,9 +20,7 @@ from appliance.kafka.client.acls import (
     delete_acls,
     topic_acls,
 )
-from appliance.kafka.client.interface import Cluster
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls, Entries, acl_changes, copied_acls
 from appliance.link.model.problems import ACLS
 from appliance.listing import some
@@ -45,30 +43,23 @@ class AclLook:
 class AclFollower:
     """Makes the ACLs that the readers of copies need, and removes its own that have no counterpart at the source.
 
-    ``link`` is the principal that writes the copies. ``copies`` of each call are their names, by source topic.
+    ``principal`` writes the copies. ``copies`` of each call are their names, by source topic.
     """
 
-    source: Cluster
-    destination: Cluster
-    registry: Registry
-    states: NewestStates
-    link: str
+    link: Link
+    principal: str
     problems: ProblemLog = field(default_factory=ProblemLog)
     _looks: int = 0
     _followed: frozenset[str] = frozenset()
 
     async def look(self, copies: Mapping[str, str]) -> AclLook:
-        """Compare the copies with their source topics, and change nothing; the registry has been read.
-
-        Raises:
-            BrokerRefused: a cluster does not list its ACLs.
-        """
-        copied = copied_acls(await topic_acls(self.source), copies, self.link)
+        """Compare the copies with their source topics, and change nothing; the registry has been read."""
+        copied = copied_acls(await topic_acls(self.link.source), copies, self.principal)
         names = set(copies.values())
-        at_destination = await topic_acls(self.destination)
-        there = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
-        wanted = {copies[topic]: found.entries for topic, found in copied.items()}
-        return AclLook(copied, acl_changes(wanted, _by_copy(there), self.registry.acls))
+        at_destination = await topic_acls(self.link.destination)
+        on_copies = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
+        wanted = {copies[topic]: acls.entries for topic, acls in copied.items()}
+        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.link.registry.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
         """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""
@@ -83,16 +74,16 @@ class AclFollower:
         self.problems.keep(ACLS, {ACLS: ApplianceError(some(sorted(causes), separator="; "))} if causes else {})
 
     async def _follow(self, copies: Mapping[str, str]) -> set[str]:
-        found = await self.look(copies)
-        causes = {why_left_out(entry, topics) for entry, topics in left_out(found.copied).items()}
-        if found.changes:
-            await self.registry.note_acls(found.changes.made, {})
-            causes |= await self._change(await self._still_active(copies, found.changes))
+        look = await self.look(copies)
+        causes = {why_left_out(entry, topics) for entry, topics in left_out(look.copied).items()}
+        if look.changes:
+            await self.link.registry.note_acls(look.changes.made, {})
+            causes |= await self._change(await self._still_active(copies, look.changes))
         return causes
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
         """The changes, except for copies that were paused or promoted since the look began."""
-        active = {copies[topic] for topic in await self.states.still_active(copies)}
+        active = {copies[topic] for topic in await self.link.lanes.still_active(copies)}
         return AclChanges(
             {copy: entries for copy, entries in changes.made.items() if copy in active},
             {copy: entries for copy, entries in changes.removed.items() if copy in active},
@@ -103,19 +94,19 @@ class AclFollower:
 
         Nor has anybody where something fails: a copy whose rights were not all taken is given none, until they are.
         """
-        made, removed = _bindings(changes.made), _bindings(changes.removed)
-        denied, allowed = _of(made, AclPermission.DENY), _of(removed, AclPermission.ALLOW)
-        failed = await create_acls(self.destination, denied)
-        failed |= await delete_acls(self.destination, allowed)
+        new, old = _bindings(changes.made), _bindings(changes.removed)
+        denied, allowed = _of(new, AclPermission.DENY), _of(old, AclPermission.ALLOW)
+        failed = await create_acls(self.link.destination, denied)
+        failed |= await delete_acls(self.link.destination, allowed)
         untaken = {each.name for each in failed}
-        given = [each for each in _of(made, AclPermission.ALLOW) if each.name not in untaken]
-        failed |= await create_acls(self.destination, given)
-        lifted = [each for each in _of(removed, AclPermission.DENY) if each.name not in untaken]
-        failed |= await delete_acls(self.destination, lifted)
-        done = [each for each in (*denied, *allowed, *given, *lifted) if each not in failed]
-        gone = set(done).intersection(removed)
-        refused = [each for each in made if each in failed and not failed[each].retriable]
-        await self.registry.note_acls({}, _by_copy([*gone, *refused]))
+        granted = [each for each in _of(new, AclPermission.ALLOW) if each.name not in untaken]
+        failed |= await create_acls(self.link.destination, granted)
+        lifted = [each for each in _of(old, AclPermission.DENY) if each.name not in untaken]
+        failed |= await delete_acls(self.link.destination, lifted)
+        done = [each for each in (*denied, *allowed, *granted, *lifted) if each not in failed]
+        gone = set(done).intersection(old)
+        refused = [each for each in new if each in failed and not failed[each].retriable]
+        await self.link.registry.note_acls({}, _by_copy([*gone, *refused]))
         for copy, count in sorted(Counter(each.name for each in done).items()):
             log.info("ACLs followed", extra={"fields": {"topic": copy, "changed": count}})
         return set(map(str, failed.values()))
@@ -123,11 +114,11 @@ class AclFollower:
 
 def left_out(copied: Mapping[str, CopiedAcls]) -> dict[AccessControlEntry, list[str]]:
     """The denials that copies cannot have, each with its source topics."""
-    found: dict[AccessControlEntry, list[str]] = {}
+    topics_of: dict[AccessControlEntry, list[str]] = {}
     for topic, each in sorted(copied.items()):
         for entry in each.left_out:
-            found.setdefault(entry, []).append(topic)
-    return found
+            topics_of.setdefault(entry, []).append(topic)
+    return topics_of
 
 
 def why_left_out(entry: AccessControlEntry, topics: Sequence[str]) -> str:
@@ -145,7 +136,7 @@ def _of(bindings: Iterable[AclBinding], permission: AclPermission) -> list[AclBi
 
 
 def _by_copy(bindings: Iterable[AclBinding]) -> dict[str, Entries]:
-    found: dict[str, Entries] = {}
+    entries: dict[str, Entries] = {}
     for each in bindings:
-        found[each.name] = found.get(each.name, frozenset()) | {each.entry}
-    return found
+        entries[each.name] = entries.get(each.name, frozenset()) | {each.entry}
+    return entries

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from appliance.clock import loop_seconds
-from appliance.driver.task_reports import TaskReports
+from appliance.driver.task_reports import Ending, TaskReports
 from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.server import ControlServer
 from appliance.engine.problem_log import ProblemLog
@@ -56,6 +56,7 @@ class Jobs:
     engine: EngineSettings
     jvm: SparkJvm | SubmittedJvm
     stopping: asyncio.Event
+    ending: Ending
     control: ControlServer
     reports: TaskReports
     problems: ProblemLog
@@ -109,7 +110,7 @@ class Jobs:
     async def run(
         self, spark: Spark, endpoint: DriverEndpoint, lanes: int, room: int, beside: Sequence[Coroutine[Any, Any, None]]
     ) -> None:
-        """Run a job of ``tasks`` until it has to end (a stop, fencing, another layout) or fails.
+        """Run a job of ``tasks`` until it has to end (a stop, an end by itself, another layout) or fails.
 
         Work ``beside`` it ends with it.
 
@@ -122,7 +123,7 @@ class Jobs:
         job = asyncio.create_task(asyncio.to_thread(spark.run, task, self.tasks, description), name="job")
         others = [asyncio.create_task(each, name="beside") for each in beside]
         reports, room_changes = self.reports, self._room_changes(spark, room)
-        ends = self.stopping.wait(), reports.fenced.wait(), reports.layout_changed.wait()
+        ends = self.stopping.wait(), self.ending.begun.wait(), reports.layout_changed.wait()
         await _first_of(job, *ends, room_changes, self._silence(), reports.sql_silent.wait())
         self.tasks = 0
         for each in others:

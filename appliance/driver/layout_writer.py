@@ -4,12 +4,15 @@ All is written with one transactional id, so that of two such changes the later 
 """
 
 import asyncio
+import logging
 import socket
+import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from appliance.clock import now_ms
+from appliance.driver.model.link_facts import is_left_by_a_replicator
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, LinkRefused
 from appliance.kafka.client.interface import Cluster
@@ -22,11 +25,15 @@ from appliance.link.client.offset_maps import segment_records
 from appliance.link.client.retry import is_loading, is_passing, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, LinkRecord, Owner
-from appliance.link.model.lane_moves import Segments
+from appliance.link.model.lane_moves import Segments, decided, misplaced_segments, next_number
+from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.naming import Naming
+
+log = logging.getLogger("appliance.replicator")
 
 _FENCED_AT_ONCE = 16
 _SEGMENTS_A_COMMIT = 256
+_UNFINISHED = "a replicator has left its change unfinished"
 
 
 @dataclass(slots=True)
@@ -38,12 +45,7 @@ class LanesWriter:
     timeout: float
     change: str
     _generation: int = 0
-    _positions: str = field(init=False)
-    _offsets: str = field(init=False)
     _writer: Writer = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._positions, self._offsets = self.naming.positions_topic, self.naming.offsets_topic
 
     async def take_id(self) -> None:
         """Fence any other such change, and end its transaction."""
@@ -53,31 +55,27 @@ class LanesWriter:
             destination.forget_coordinator(naming.lanes_id)
             coordinator = await destination.coordinator(naming.lanes_id)
             producer = await init_producer_id(coordinator, naming.lanes_id, self.timeout)
-            metadata = await destination.metadata([self._positions, self._offsets])
-            return Writer(destination, producer, Partition(self._positions, 0), metadata, self.timeout)
+            metadata = await destination.metadata([self.naming.positions_topic, self.naming.offsets_topic])
+            return Writer(destination, producer, Partition(self.naming.positions_topic, 0), metadata, self.timeout)
 
         self._writer = await retry_while_busy(take, is_loading)
 
     async def peek(self) -> list[LaneCheckpoint]:
-        """The checkpoints of all lanes' partitions, which may be out of date.
-
-        Raises:
-            LinkRefused: the link record is gone.
-        """
-        found = self._partitions(self._positions)
-        checkpoints = self._whole(await peek_checkpoints(self.destination, self._positions, found))
+        """The checkpoints of all lanes' partitions, which may be out of date."""
+        partitions = self._partitions(self.naming.positions_topic)
+        checkpoints = self._whole(await peek_checkpoints(self.destination, self.naming.positions_topic, partitions))
         self._generation = max((each.owner.generation for each in checkpoints if each.owner), default=0)
         return checkpoints
 
     def _whole(self, checkpoints: list[LaneCheckpoint]) -> list[LaneCheckpoint]:
         """The same; a broker that lags may not show all partitions of a topic that has just grown."""
         if not checkpoints or len(checkpoints) < link_of(checkpoints).partitions:
-            raise BrokerBusy(f"{self._positions} is not shown whole", "LEADER_NOT_AVAILABLE")
+            raise BrokerBusy(f"{self.naming.positions_topic} is not shown whole", "LEADER_NOT_AVAILABLE")
         return checkpoints
 
     def _partitions(self, name: str) -> int:
-        known = self._writer.metadata.topics.get(name)
-        return len(known.leaders) if known else 0
+        topic = self._writer.metadata.topics.get(name)
+        return len(topic.leaders) if topic else 0
 
     async def grow(self, lanes: int) -> ApplianceError | None:
         """Give the topics of positions and maps as many partitions as there will be lanes; none is ever removed.
@@ -85,7 +83,7 @@ class LanesWriter:
         Returns the error after which trying again is useless.
         """
         destination = self.destination
-        names = [name for name in (self._positions, self._offsets) if self._partitions(name)]
+        names = [name for name in (self.naming.positions_topic, self.naming.offsets_topic) if self._partitions(name)]
         wanted = {name: lanes for name in names if self._partitions(name) < lanes}
         failures = await grow_topics(destination, wanted) if wanted else {}
         for error in failures.values():
@@ -103,7 +101,7 @@ class LanesWriter:
             async with at_once:
                 return await self.fenced(index)
 
-        lanes = range(self._partitions(self._positions))
+        lanes = range(self._partitions(self.naming.positions_topic))
         fencing = [asyncio.create_task(fence(index), name=f"fence-{index}") for index in lanes]
         try:
             return self._whole(await asyncio.gather(*fencing))
@@ -123,7 +121,9 @@ class LanesWriter:
 
     async def segments(self) -> list[Segments]:
         """The segments of the maps in each lane's partition."""
-        partitions = [Partition(self._offsets, lane) for lane in range(self._partitions(self._offsets))]
+        partitions = [
+            Partition(self.naming.offsets_topic, lane) for lane in range(self._partitions(self.naming.offsets_topic))
+        ]
         read = (retry_while_busy(partial(segment_records, self.destination, each)) for each in partitions)
         return await asyncio.gather(*read)
 
@@ -131,11 +131,11 @@ class LanesWriter:
         """Write records into the lanes' partitions of the topic of the maps, in transactions of a bounded size."""
         for lane, own in records.items():
             for at in range(0, len(own), _SEGMENTS_A_COMMIT):
-                await self._write(self._offsets, {lane: own[at : at + _SEGMENTS_A_COMMIT]})
+                await self._write(self.naming.offsets_topic, {lane: own[at : at + _SEGMENTS_A_COMMIT]})
 
     async def write(self, records: Mapping[int, Sequence[Record]]) -> None:
         """Write records into the lanes' partitions of the positions topic, in one transaction."""
-        await self._write(self._positions, records)
+        await self._write(self.naming.positions_topic, records)
 
     async def _write(self, topic: str, records: Mapping[int, Sequence[Record]]) -> None:
         remembered = {Partition(topic, lane): own for lane, own in records.items()}
@@ -147,12 +147,35 @@ class LanesWriter:
 
 
 def link_of(checkpoints: Sequence[LaneCheckpoint]) -> LinkRecord:
-    """The link record.
-
-    Raises:
-        LinkRefused: there is none.
-    """
+    """The link record; LinkRefused if there is none."""
     link = checkpoints[0].link
     if link is None:
         raise LinkRefused("the link record is gone: see `appliance status`")
     return link
+
+
+async def end_unfinished(destination: Cluster, naming: Naming, timeout: float) -> None:
+    """End a change that a replicator of an older release has begun by itself, with the layout as it was.
+
+    An operator's change is ended by the operator, who is there; one that was begun meanwhile is left alone. After a
+    kill anywhere, the same again.
+
+    Raises:
+        Fenced: a command, or another start, does something about it.
+    """
+    writer = LanesWriter(destination, naming, timeout, uuid.uuid4().hex)
+    await writer.take_id()
+    await writer.peek()
+    checkpoints = await writer.fence()
+    if not is_left_by_a_replicator(checkpoints):
+        return
+    link = link_of(checkpoints)
+    layout = replace(link.layout, number=next_number(checkpoints, link))
+    await writer.write_segments(misplaced_segments(await writer.segments(), layout, now_ms()))
+    record = LayoutRecord(
+        layout.number, layout.lanes, now_ms(), f"{naming.replicator}@{socket.gethostname()}", _UNFINISHED
+    )
+    kept = link.laid_out(layout, len(checkpoints))
+    await writer.write(decided(checkpoints, kept, record, writer.owner(), record.since))
+    await writer.take_id()  # a commit is answered before its markers are written, and a new epoch after that
+    log.info("lanes kept", extra={"fields": {"lanes": layout.lanes, "why": _UNFINISHED}})

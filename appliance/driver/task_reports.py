@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from appliance.clock import monotonic
 from appliance.engine.control.assignment import Copied, Report
@@ -17,20 +18,37 @@ _SILENCE = 60.0
 """Silence after which a task counts as hanging, in seconds; a running one reports every five."""
 
 
+@dataclass(slots=True)
+class Ending:
+    """The reason for which a replicator of this name ends by itself; ``begun`` is set with it."""
+
+    replicator: str
+    error: ApplianceError | None = None
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def end(self, error: ApplianceError) -> None:
+        """End for this reason; the first one counts."""
+        self.error = self.error or error
+        self.begun.set()
+
+    def fenced(self, taken: str) -> None:
+        """End since another replicator has ``taken`` a lane."""
+        self.end(Fenced(f"another {self.replicator} has taken {taken}: this one stops, a link has one"))
+
+
 class TaskReports:
-    """``fenced`` is set once another replicator has a lane; ``fenced_from`` says which one, and who took it.
+    """The reports of the running job's tasks; ``ending`` begins once another replicator has a lane.
 
     ``layout_changed`` is set once a lane finds that the link has another layout, and ``sql_silent`` once a job of SQL
     in flight makes no progress; ``sql_silence`` says where.
     """
 
-    def __init__(self, problems: ProblemLog, clock: Callable[[], float] = monotonic) -> None:
-        self.fenced = asyncio.Event()
-        self.fenced_from = ""
+    def __init__(self, problems: ProblemLog, ending: Ending, clock: Callable[[], float] = monotonic) -> None:
         self.layout_changed = asyncio.Event()
         self.sql_silent = asyncio.Event()
         self.sql_silence = ""
         self._problems = problems
+        self._ending = ending
         self._awaited: set[int] = set()
         self._subjects: dict[int, set[str]] = {}
         self._clock = clock
@@ -63,8 +81,7 @@ class TaskReports:
             if report.partitions:
                 log.info("copied", extra={"fields": {"task": task, **dataclasses.asdict(report)}})
         elif report.kind == Fenced.__name__:
-            self.fenced_from = report.fault
-            self.fenced.set()
+            self._ending.fenced(report.fault)
         elif report.kind == LayoutChanged.__name__:
             self.layout_changed.set()
         elif report.kind == Superseded.__name__:

@@ -25,11 +25,7 @@ class ReadGroups:
 
 
 async def read_groups(cluster: Cluster, takes: Callable[[str], bool]) -> ReadGroups:
-    """The groups whose names are taken, with their offsets.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """The groups whose names are taken, with their offsets."""
     listed = await list_groups(cluster)
     groups = {name: group for name, group in listed.groups.items() if takes(name)}
     offsets, failures = await read_offsets(cluster, groups.values())
@@ -49,14 +45,10 @@ async def read_offsets(cluster: Cluster, groups: Collection[Group]) -> GroupOffs
 
 
 async def topic_ids(cluster: Cluster, topics: Collection[str]) -> dict[str, UUID]:
-    """The current ids of topics; missing topics are left out.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """The current ids of topics; missing topics are left out."""
     named = sorted(topics) if len(topics) < _NAMED else None  # an unchanged answer about all topics costs less
-    found = (await cluster.metadata(named)).topics
-    return {name: found[name].id for name in topics if name in found}
+    current = (await cluster.metadata(named)).topics
+    return {name: current[name].id for name in topics if name in current}
 
 
 async def set_offsets(
@@ -80,10 +72,6 @@ def _by_kind(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
 
 
 async def coordinated(cluster: Cluster, groups: Collection[Group]) -> tuple[list[Group], dict[str, ApplianceError]]:
-    """Groups to create, each of its kind in ``groups``, with its coordinator in the cluster.
-
-    Raises:
-        Unreachable: no broker answers.
-    """
+    """Groups to create, each of its kind in ``groups``, with its coordinator in the cluster."""
     nodes, failures = await find_coordinators(cluster, [group.name for group in groups])
     return [Group(group.name, nodes[group.name], kind=group.kind) for group in groups if group.name in nodes], failures

@@ -52,20 +52,12 @@ class GroupPlaces:
         return [key for key, each in self._logs[self.naming.replicator].places.items() if each.downstream >= 0]
 
     async def withdraw(self, gone: Iterable[tuple[str, Partition]]) -> None:
-        """Remember of these only the sync's own commits.
-
-        Raises:
-            ApplianceError: some are not written.
-        """
-        held = self._logs[self.naming.replicator].places
-        await self.remember([replace(held[key], upstream=-1, downstream=-1) for key in gone])
+        """Remember of these only the sync's own commits."""
+        places = self._logs[self.naming.replicator].places
+        await self.remember([replace(places[key], upstream=-1, downstream=-1) for key in gone])
 
     async def refresh(self) -> None:
-        """Read the newest places.
-
-        Raises:
-            ApplianceError: some are unknown.
-        """
+        """Read the newest places."""
         registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
         if self.naming.shared:
             await registry.refresh()
@@ -75,23 +67,19 @@ class GroupPlaces:
             await self._read(log, self.naming.of_link(link).groups_topic)
 
     async def remember(self, places: Iterable[MirrorCheckpoint]) -> None:
-        """Write places of this link.
-
-        Raises:
-            ApplianceError: some are not written.
-        """
+        """Write places of this link."""
         topic, now = self.naming.groups_topic, now_ms()
         if records := [encode_checkpoint(each, now) for each in places]:
             await MirrorTopics(self.destination, (topic,), self.replication_factor).append(topic, records)
 
     async def _read(self, log: _Log, topic: str) -> None:
         metadata, partition = await self.destination.metadata([topic]), Partition(topic, 0)
-        known = metadata.topics.get(topic)
-        if known is None or known.id != log.topic_id:
-            log.topic_id, log.read_to, log.places = known.id if known else None, -1, {}
-        if known is None:
+        current = metadata.topics.get(topic)
+        if current is None or current.id != log.topic_id:
+            log.topic_id, log.read_to, log.places = current.id if current else None, -1, {}
+        if current is None:
             return
-        check(known.error, f"read {topic}: grant DESTINATION_API_KEY Create, Describe, Read and Write on it")
+        check(current.error, f"read {topic}: grant DESTINATION_API_KEY Create, Describe, Read and Write on it")
         end = (await list_offsets(self.destination, metadata, [partition], Bound.STABLE_END))[partition]
         if log.read_to > end:
             log.read_to, log.places = -1, {}
@@ -103,11 +91,7 @@ class GroupPlaces:
 
 
 async def withdraw_places(destination: Cluster, naming: Naming, copies: Collection[str] | None = None) -> None:
-    """Withdraw the places of a link in these copies, or in all, which it writes no more.
-
-    Raises:
-        ApplianceError: some are not written.
-    """
+    """Withdraw the places of a link in these copies, or in all, which it writes no more."""
     places = GroupPlaces(destination, replace(naming, shared=False))
     await places.refresh()
     await places.withdraw([key for key in places.own if copies is None or key[1][0] in copies])

@@ -1,9 +1,9 @@
-"""The groups' continuous sync beside the replicator: its rounds, its log lines, and its status."""
+"""The groups' continuous sync beside the replicator: its rounds, its problems, and its status."""
 
-import asyncio
-import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
+from appliance.clock import loop_seconds
+from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError
 from appliance.groups.group_places import GroupPlaces
 from appliance.groups.group_sync import Follows, GroupSync
@@ -18,13 +18,8 @@ from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.naming import Naming
 from appliance.settings.values import Settings
 
-log = logging.getLogger("appliance.failover")
-
-Keep = Callable[[Mapping[str, ApplianceError]], None]
-"""Called with the current problems, by subjects that begin with ``GROUPS``; all earlier ones are over."""
-
-GROUPS = "groups "
-"""It has a space, unlike topics' names: partitions are subjects too."""
+_GROUPS = "groups "
+"""The begin of the subjects of their problems. It has a space, unlike topics' names: partitions are subjects too."""
 
 _SHORTEST = 0.2
 """Share of the interval that stays free between two rounds, however long they take."""
@@ -50,39 +45,47 @@ def group_sync(
     return GroupSync(source, destination, naming, settings.groups, translator, follows, places)
 
 
-async def follow_groups(
-    settings: Settings, source: Cluster, destination: Cluster, newest: NewestGroups, keep: Keep
-) -> None:
-    """Sync the groups of a link, a round every this many seconds."""
-    sync, seconds = group_sync(settings, source, destination), settings.groups.sync_seconds
-    mirror = MirrorCheckpoints(destination, Naming.of(settings), settings.topics.replication_factor)
-    loop = asyncio.get_running_loop()
-    while True:
-        began = loop.time()
+class GroupService:
+    """The sync of a link's groups beside the replicator, a round every GROUPS_SYNC_SECONDS.
+
+    ``newest`` receives the groups; ``problems`` those of their states, and of what could not be read or written.
+    """
+
+    name = f"{_GROUPS}of the link"
+
+    def __init__(
+        self, settings: Settings, source: Cluster, destination: Cluster, newest: NewestGroups, problems: ProblemLog
+    ) -> None:
+        self._sync = group_sync(settings, source, destination)
+        self._mirror = MirrorCheckpoints(destination, Naming.of(settings), settings.topics.replication_factor)
+        self._seconds = settings.groups.sync_seconds
+        self._newest, self._problems = newest, problems
+        self._began = 0.0
+
+    @property
+    def pause(self) -> float:
+        """The rest of the interval, of which a share stays free however long a round takes."""
+        return max(self._began + self._seconds - loop_seconds(), self._seconds * _SHORTEST)
+
+    async def step(self) -> None:
+        """Make a round."""
+        self._began = loop_seconds()
         try:
-            plans = (await sync.round()).values()
-            unwritten = await _mirror(mirror, plans)
+            plans = (await self._sync.round()).values()
+            unwritten = await self._write_checkpoints(plans)
+        except Exception as error:
+            self._newest.unseen(error)
+            raise
+        self._newest.seen(plans, self._sync.stale.values())
+        states = {f"{_GROUPS}{state}": ApplianceError(text) for state, text in told(plans).items()}
+        failures = {f"{_GROUPS}of {name}": error for name, error in {**self._sync.failures, **unwritten}.items()}
+        self._problems.keep(_GROUPS, states | failures)
+
+    async def _write_checkpoints(self, plans: Iterable[GroupPlan]) -> dict[str, ApplianceError]:
+        """Write MirrorMaker 2's checkpoints if the link has its formats; the failure, if any."""
+        try:
+            if self._mirror.naming.mirror_formats:
+                await self._mirror.write(checkpoints(plans))
         except ApplianceError as error:
-            newest.unseen(error)
-            keep({f"{GROUPS}of the link": error})
-        except Exception as error:  # a defect of ours: the sync would end unnoticed
-            log.debug("the groups' sync failed", exc_info=error)
-            unexpected = ApplianceError(f"unexpected {type(error).__name__}: {error}")
-            newest.unseen(unexpected)
-            keep({f"{GROUPS}of the link": unexpected})
-        else:
-            newest.seen(plans, sync.stale.values())
-            states = {f"{GROUPS}{state}": ApplianceError(text) for state, text in told(plans).items()}
-            failures = {**sync.failures, **unwritten}
-            keep({**states, **{f"{GROUPS}of {name}": error for name, error in failures.items()}})
-        await asyncio.sleep(max(seconds - (loop.time() - began), seconds * _SHORTEST))
-
-
-async def _mirror(mirror: MirrorCheckpoints, plans: Iterable[GroupPlan]) -> dict[str, ApplianceError]:
-    """Write MirrorMaker 2's checkpoints if the link has its formats; the failure, if any."""
-    try:
-        if mirror.naming.mirror_formats:
-            await mirror.write(checkpoints(plans))
-    except ApplianceError as error:
-        return {"MirrorMaker 2's checkpoints": error}
-    return {}
+            return {"MirrorMaker 2's checkpoints": error}
+        return {}

@@ -3,45 +3,36 @@
 A round writes only commits, each correct by itself, so it may be killed at any await: the next round, in any process,
 sees the earlier commits and does the rest. Simultaneous rounds are harmless.
 
-The newest state of the source is kept: after its loss, the copies may still reach the groups' offsets. The
-destination's state is kept for some rounds, since most rounds bring nothing new for most groups; but a group is read
-again there before a commit.
+The destination's state is kept for some rounds, since most rounds bring nothing new for most groups; but a group is
+read again there before a commit.
 """
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
 
 from appliance.clock import loop_seconds
 from appliance.errors import ApplianceError
-from appliance.grouping import grouped, pieces
-from appliance.groups.group_io import (
-    ReadGroups,
-    coordinated,
-    of_brokers,
-    read_groups,
-    read_offsets,
-    set_offsets,
-    topic_ids,
-)
+from appliance.grouping import pieces
+from appliance.groups.group_io import coordinated, of_brokers, read_offsets, set_offsets
 from appliance.groups.group_places import GroupPlaces
 from appliance.groups.model.group_plan import GroupPlan, GroupState, Translate, plan
+from appliance.groups.source_groups import SourceGroups, TopicNames
 from appliance.kafka.client.group_offsets import Commits, has_members
 from appliance.kafka.client.groups import ListedGroups, find_coordinators, list_groups
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
-from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model.translation import Translation, not_known
 from appliance.settings.values import GroupSettings
 
 PLACES = "the places of groups"
 """The name of a failure that keeps no commit from being made."""
 
-_READ_ANEW = 12
+_READ_AGAIN = 12
 """Rounds between complete reads of the destination: commits expire there, and operators delete them."""
 
 _PLANS_AT_ONCE = 100
@@ -56,27 +47,11 @@ class Translator(Protocol):
     """Translates offsets of the source to those of the copies."""
 
     async def refresh(self, wanted: Collection[Partition] | None = None, /) -> Mapping[str, ApplianceError]:
-        """Read the newest maps; the failures of unknown ones, each with a name for it.
-
-        Raises:
-            ApplianceError: the destination does not answer.
-        """
+        """Read the newest maps; the failures of unknown ones, each with a name for it."""
         ...
 
     def translate(self, partition: Partition, offset: int, source_id: UUID, start: int, /) -> Translation:
         """The lowest offset in the copy, whose log begins at ``start``, of a record that a group has not read."""
-        ...
-
-
-class TopicNames(Protocol):
-    """The names of the topics that groups are synced from, and of those that they are synced to."""
-
-    def copies(self, topic: str, internal: bool, others: Container[str], /) -> bool:
-        """True when a topic is copied, beside ``others`` in its cluster."""
-        ...
-
-    def destination(self, topic: str) -> str:
-        """The name of a topic's copy."""
         ...
 
 
@@ -110,29 +85,22 @@ class GroupSync:
     failures: Mapping[str, ApplianceError] = field(default_factory=dict)
     stale: Mapping[str, ApplianceError] = field(default_factory=dict)
     _bounds: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
-    _epoch_ends: dict[int, EpochEnds] = field(default_factory=dict)
     _offsets: Mapping[str, Commits] = field(default_factory=dict)
-    _read: ReadGroups = field(default_factory=ReadGroups)
-    _ids: dict[str, Mapping[str, UUID]] = field(default_factory=dict)
+    _groups: SourceGroups = field(init=False)
     _committed: dict[str, Commits] = field(default_factory=dict)
     _rounds: int = 0
 
-    async def look(self) -> Mapping[str, GroupPlan]:
-        """Read both sides and plan, but commit nothing.
+    def __post_init__(self) -> None:
+        self._groups = SourceGroups(self.source, self.naming, self.settings.takes)
 
-        Raises:
-            ApplianceError: the destination does not answer, or the source has never answered.
-        """
+    async def look(self) -> Mapping[str, GroupPlan]:
+        """Read both sides and plan, but commit nothing. The source must have answered once, here or in a round."""
         self._committed.clear()
         return await self._round(commits=False)
 
     async def round(self) -> Mapping[str, GroupPlan]:
-        """Read both sides, plan, and make the due commits.
-
-        Raises:
-            ApplianceError: as above.
-        """
-        if self._rounds % _READ_ANEW == 0:
+        """Read both sides, plan, and make the due commits."""
+        if self._rounds % _READ_AGAIN == 0:
             self._committed.clear()
         self._rounds += 1
         return await self._round(commits=True)
@@ -141,19 +109,19 @@ class GroupSync:
         """Repeat the consumers' commits of memberless groups at the source as the link's own.
 
         A sync the other way may overwrite them then. Returns the reasons of failures, by group.
-
-        Raises:
-            ApplianceError: the source does not answer.
         """
         failures: dict[str, ApplianceError] = {}
-        names = [name for name, made in self.plans.items() if made.lag == 0 and not made.here]
+        names = [name for name, each in self.plans.items() if each.lag == 0 and not each.here]
         for some in pieces(((name, 1) for name in names), _AT_ONCE):
-            began, groups = loop_seconds(), {name: self._read.groups[name] for name in some}
-            held, unreadable = await read_offsets(self.source, groups.values())
-            theirs = {name: {at: held[name][at] for at in self._offsets[name] if at in held[name]} for name in held}
-            anew = {groups[name]: _ours(commits) for name, commits in theirs.items() if _ours(commits) != commits}
+            began, groups = loop_seconds(), {name: self._groups.newest.groups[name] for name in some}
+            committed, unreadable = await read_offsets(self.source, groups.values())
+            followed = {
+                name: {at: commit for at, commit in commits.items() if at in self._offsets[name]}
+                for name, commits in committed.items()
+            }
+            changed = {groups[name]: _ours(commits) for name, commits in followed.items() if _ours(commits) != commits}
             failures |= unreadable
-            failures |= await set_offsets(self.source, anew, functools.partial(_is_fresh, began))
+            failures |= await set_offsets(self.source, changed, functools.partial(_is_fresh, began))
         return failures
 
     async def _round(self, *, commits: bool) -> Mapping[str, GroupPlan]:
@@ -164,7 +132,7 @@ class GroupSync:
             await self._remember(self._withdraw(self.places))
         names = [name for name in self._offsets if name in there.groups or not there.failures]
         plans = await self._plans([name for name in names if name in self._committed], there)
-        done = {name for name, made in plans.items() if made.state is GroupState.SYNCED and not made.news}
+        done = {name for name, each in plans.items() if each.state is GroupState.SYNCED and not each.news}
         unread = [name for name in names if name not in done]
         for some in pieces(((name, 1) for name in unread), _AT_ONCE):
             plans |= await self._follow(some, there, commits=commits)
@@ -173,18 +141,9 @@ class GroupSync:
 
     async def _read_both(self) -> ListedGroups:
         """Read the source's groups with their offsets, and the destination's groups; returns the latter."""
-        failures: dict[str, ApplianceError] = {}
-        try:
-            read = await self._as_held(await read_groups(self.source, self.settings.takes))
-            topics = {topic for offsets in read.offsets.values() for topic, _ in offsets}
-            self._keep(read, await topic_ids(self.source, topics))  # as old as the offsets, or newer
-            failures |= self._read.failures
-        except ApplianceError as error:
-            if not self._read.groups:
-                raise
-            failures["the source"] = error
+        failures = await self._groups.refresh()
         there = await list_groups(self.destination)
-        wanted = {partition for offsets in self._read.offsets.values() for partition in offsets}
+        wanted = {partition for offsets in self._groups.newest.offsets.values() for partition in offsets}
         self.stale = {**failures, **of_brokers(self.destination, there)}
         copies = {self._copy(partition) for partition in wanted}
         metadata = await self.destination.metadata(sorted({topic for topic, _ in copies}))
@@ -196,45 +155,16 @@ class GroupSync:
             await self._remember(self.places.refresh())
         return there
 
-    async def _as_held(self, read: ReadGroups) -> ReadGroups:
-        """The groups in copied topics, taken back to where the source has lost what they had read.
-
-        Nobody has read what is there now. Their consumers do the same once they read on (KIP-320). What no leader tells
-        is left out.
-        """
-        commits = {(commit.leader_epoch, at) for held in read.offsets.values() for at, commit in held.items()}
-        metadata = await self.source.metadata(None)
-        copied = functools.cache(lambda topic: self.naming.copies(topic, False, metadata.topics))
-        ends: dict[tuple[Partition, int], int] = {}
-        unknown: dict[Partition, ApplianceError] = {}
-        # Any client writes any epoch into a commit: those that no leader has had before are not asked for.
-        former = grouped((e, at) for e, at in commits if 0 <= e < metadata.leader_epoch(*at) and copied(at[0]))
-        self._epoch_ends = {epoch: self._epoch_ends.get(epoch) or EpochEnds(self.source) for epoch in former}
-        for epoch, partitions in former.items():
-            found, failures = await self._epoch_ends[epoch].read(metadata, dict.fromkeys(partitions, epoch))
-            ends |= {(at, epoch): end for at, end in found.items() if end >= 0}
-            unknown |= failures
-        offsets = {
-            name: {
-                at: commit._replace(offset=min(commit.offset, ends.get((at, commit.leader_epoch), commit.offset)))
-                for at, commit in held.items()
-                if at not in unknown and copied(at[0])
-            }
-            for name, held in read.offsets.items()
-        }
-        lost = {f"{partition} at the source": error for partition, error in unknown.items()}
-        return replace(read, offsets=offsets, failures={**read.failures, **lost})
-
     def _copy(self, partition: Partition) -> Partition:
         return Partition(self.naming.destination(partition.topic), partition.number)
 
     async def _withdraw(self, places: GroupPlaces) -> None:
         """Withdraw the places of what is synced no more; a group whose coordinator is not there may come back."""
-        copied = self._read.offsets.items()
-        left = {*places.own} - {(name, self._copy(partition)) for name, offsets in copied for partition in offsets}
-        unlisted = {name for name, _ in left if self.settings.takes(name)} - self._read.groups.keys()
+        copied = self._groups.newest.offsets.items()
+        gone = {*places.own} - {(name, self._copy(partition)) for name, offsets in copied for partition in offsets}
+        unlisted = {name for name, _ in gone if self.settings.takes(name)} - self._groups.newest.groups.keys()
         _, unknown = await find_coordinators(self.source, sorted(unlisted)) if unlisted else ({}, {})
-        await places.withdraw([key for key in sorted(left) if key[0] not in unknown])
+        await places.withdraw([key for key in sorted(gone) if key[0] not in unknown])
 
     async def _remember(self, work: Awaitable[None]) -> None:
         """Read or write places; a link whose copies others write cannot do without."""
@@ -245,20 +175,12 @@ class GroupSync:
                 raise
             self.failures = {**self.failures, PLACES: error}
 
-    def _keep(self, read: ReadGroups, ids: Mapping[str, UUID]) -> None:
-        """Keep the read state of copied source topics; unreadable parts stay as they were."""
-        kept = {**(self._read.offsets if read.failures else {}), **read.offsets}
-        groups = {**self._read.groups, **read.groups} if read.failures else read.groups
-        self._read = ReadGroups(groups, {name: offsets for name, offsets in kept.items() if offsets}, read.failures)
-        known = self._ids | dict.fromkeys(read.offsets, ids)
-        self._ids = {name: known[name] for name in self._read.offsets}
-
     def _followed(self, states: Follows) -> dict[str, Commits]:
         """The commits of the groups in synced topics, by the current states of the copies."""
         follows = functools.cache(states)
         followed = {
             name: {partition: commit for partition, commit in offsets.items() if follows(partition[0])}
-            for name, offsets in self._read.offsets.items()
+            for name, offsets in self._groups.newest.offsets.items()
         }
         return {name: offsets for name, offsets in followed.items() if offsets}
 
@@ -273,53 +195,53 @@ class GroupSync:
             del self._committed[name]
             plans[name] = replace(plans[name], refused=str(error))
         if commits and self.places:
-            await self._remember(self.places.remember([each for made in plans.values() for each in made.news]))
-        due = {name: made for name, made in plans.items() if made.commits}
+            await self._remember(self.places.remember([place for each in plans.values() for place in each.news]))
+        due = {name: each for name, each in plans.items() if each.commits}
         if not (commits and due):
             return plans
         follows = await self.follows()  # again: a round is long, and a copy may have been promoted meanwhile
-        due = {name: made for name, made in due.items() if all(follows(each.source[0]) for each in made.partitions)}
+        due = {name: each for name, each in due.items() if all(follows(at.source[0]) for at in each.partitions)}
         return {**plans, **await self._commit(due, there, began)}
 
     async def _plans(self, names: Iterable[str], there: ListedGroups) -> dict[str, GroupPlan]:
         copy_of, places = functools.cache(self.naming.destination), self.places
-        made = {}
+        plans = {}
         for number, name in enumerate(names):
             if number % _PLANS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             committed = self._committed.get(name, {})
             committed = _ours(committed) if self.takes_over else committed
-            source, offsets = self._read.groups[name], self._offsets[name]
+            source, offsets = self._groups.newest.groups[name], self._offsets[name]
             sides = source, offsets, there.groups.get(name), committed
             memory = (functools.partial(places.of, name), places.naming.replicator) if places else ()
-            made[name] = plan(*sides, copy_of, self._translate_by(name), *memory)
-        return made
+            plans[name] = plan(*sides, copy_of, self._translate_by(name), *memory)
+        return plans
 
     def _translate_by(self, group: str) -> Translate:
         """Translates a group's commits, which belong to the topics of that time."""
-        ids = self._ids[group]
+        ids = self._groups.ids[group]
 
         def translate(partition: Partition, offset: int) -> Translation:
             bounds = self._bounds.get(copy := self._copy(partition))
             if bounds is None:
                 return not_known(f"where the log of {copy} starts and ends is not known now")
-            found = self.translator.translate(partition, offset, ids.get(partition[0], NOWHERE), bounds[0])
-            return found.within(*bounds)
+            translation = self.translator.translate(partition, offset, ids.get(partition[0], NOWHERE), bounds[0])
+            return translation.within(*bounds)
 
         return translate
 
     async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
         """Commit while the read is fresh: this process may have been suspended, or waited for a connection."""
-        absent = [self._read.groups[name] for name in due if name not in there.groups]
+        absent = [self._groups.newest.groups[name] for name in due if name not in there.groups]
         new, failures = await coordinated(self.destination, absent) if absent else ([], {})
         groups = {**there.groups, **{group.name: group for group in new}}
         for name in due:
             del self._committed[name]
-        commits = {groups[name]: made.commits for name, made in due.items() if name in groups}
+        commits = {groups[name]: each.commits for name, each in due.items() if name in groups}
         failures |= await set_offsets(self.destination, commits, functools.partial(_is_fresh, read))
         not_now = {f"group {name}": error for name, error in failures.items() if error.retriable}
         self.failures, self.stale = {**self.failures, **not_now}, {**self.stale, **not_now}
-        return {name: _settled(made, failures.get(name)) for name, made in due.items()}
+        return {name: _settled(each, failures.get(name)) for name, each in due.items()}
 
 
 def _ours(commits: Commits) -> Commits:
@@ -327,11 +249,11 @@ def _ours(commits: Commits) -> Commits:
     return {partition: commit._replace(leader_epoch=-1) for partition, commit in commits.items()}
 
 
-def _settled(made: GroupPlan, error: ApplianceError | None) -> GroupPlan:
+def _settled(sent: GroupPlan, error: ApplianceError | None) -> GroupPlan:
     """The plan after the answers to its commits; failed ones are due in the next round."""
     if error is None or error.retriable:
-        return made if error else made.done()
-    return replace(made, there=True) if has_members(error) else replace(made, refused=str(error))
+        return sent if error else sent.done()
+    return replace(sent, there=True) if has_members(error) else replace(sent, refused=str(error))
 
 
 def _is_fresh(read: float) -> bool:

@@ -48,11 +48,7 @@ class MirrorTopics:
     _metadata: Metadata | None = None
 
     async def append(self, topic: str, records: Sequence[Record]) -> None:
-        """Append the records to one of the topics; after a failure they may be there, and must be appended again.
-
-        Raises:
-            ApplianceError: the destination does not take them.
-        """
+        """Append the records to one of the topics; after a failure they may be there, and must be appended again."""
         await retry_while_busy(lambda: self._append(topic, records), longest_pause=_PAUSE_MAX)
 
     async def _append(self, topic: str, records: Sequence[Record]) -> None:
@@ -65,14 +61,14 @@ class MirrorTopics:
             raise
 
     async def _made(self) -> Metadata:
-        found = await self.cluster.metadata(self.names)
-        missing = [mirror_topic(name, self.replication_factor) for name in self.names if name not in found.topics]
+        metadata = await self.cluster.metadata(self.names)
+        missing = [mirror_topic(name, self.replication_factor) for name in self.names if name not in metadata.topics]
         if missing:
             raise_first((await ConfigFilter(self.cluster).make(missing)).failures.values())
-            found = await self.cluster.metadata(self.names)
-        for name, topic in found.topics.items():
+            metadata = await self.cluster.metadata(self.names)
+        for name, topic in metadata.topics.items():
             check(topic.error, f"write {name}: grant DESTINATION_API_KEY Describe and Write on it")
-        return found
+        return metadata
 
 
 @dataclass(slots=True)
@@ -90,11 +86,7 @@ class MirrorCheckpoints:
         self._topics = MirrorTopics(self.destination, names, self.replication_factor)
 
     async def write(self, checkpoints: Iterable[MirrorCheckpoint]) -> int:
-        """Write those that have changed; their number.
-
-        Raises:
-            ApplianceError: some are not written; a repeated call writes them.
-        """
+        """Write those that have changed; their number. After a failure, a repeated call writes the rest."""
         changed = [each for each in checkpoints if self._written.get((each.group, each.copy)) != each]
         now = now_ms()
         if changed:
@@ -122,11 +114,7 @@ class Heartbeats:
         self._topics = MirrorTopics(self.destination, names, self.replication_factor)
 
     async def beat(self) -> None:
-        """Write a heartbeat of the destination, and one from the source.
-
-        Raises:
-            ApplianceError: the path does not work, or the destination does not take it.
-        """
+        """Write a heartbeat of the destination, and one from the source."""
         before, self.way = self.way, None
         try:
             await self._write(HEARTBEATS, now_ms(), None)

@@ -49,11 +49,7 @@ class SharedOffsets:
         self._ids: Mapping[str, UUID] = {}
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
-        """Read the newest maps on both sides; the failures of unreadable ones, each with a name for it.
-
-        Raises:
-            ApplianceError: the destination does not answer.
-        """
+        """Read the newest maps on both sides; the failures of unreadable ones, each with a name for it."""
         asked = list(wanted or ())
         copies = [self._copy(each) for each in asked]
         here = await self._destination.metadata(sorted({topic for topic, _ in copies}))
@@ -81,9 +77,9 @@ class SharedOffsets:
         for link in self._at_source.of_identical_names(partition[0]):
             if place.offset is None:
                 return place
-            found = self._of(link, partition, offset, start, source_id, copy_id)
-            if found is not None:
-                place = found if found.offset is None else replace(place, offset=min(place.offset, found.offset))
+            other = self._of(link, partition, offset, start, source_id, copy_id)
+            if other is not None:
+                place = other if other.offset is None else replace(place, offset=min(place.offset, other.offset))
         return place.within(start)
 
     def _of(
@@ -97,26 +93,26 @@ class SharedOffsets:
         if fault := _fault(link, partition, copy_id if home else NOWHERE, source_id):
             return not_known(fault)
         here = _reversed(link, partition, offset)
-        held = link.position(partition)
-        if home or here.offset is None or held is None:
+        position = link.position(partition)
+        if home or here.offset is None or position is None:
             return here
         places: list[Translation] = []
         for there in self._at_destination.of_identical_names(partition[0]):
             if there.source_cluster == link.source_cluster:
-                fault = _fault(there, partition, held.source_id, copy_id)
+                fault = _fault(there, partition, position.source_id, copy_id)
                 places.append(not_known(fault) if fault else self._place(there, partition, here.offset, start))
         return min(places, key=lambda each: -1 if each.offset is None else each.offset, default=None)
 
     def _place(self, maps: OffsetMaps, partition: Partition, offset: int, start: int) -> Translation:
         """The copy's offset of the first copied record at or after a source offset; its end if there is none yet."""
-        held, end = maps.position(partition), self._ends[self._copy(partition)]
-        assert held is not None  # it has no fault
-        if held.records == 0:
-            behind = max(0, offset - held.next_offset)
+        position, end = maps.position(partition), self._ends[self._copy(partition)]
+        assert position is not None  # it has no fault
+        if position.records == 0:
+            behind = max(0, offset - position.next_offset)
             return Translation(end, TranslationState.AHEAD if behind else TranslationState.EXACT, behind)
-        found = maps.translate(partition, offset, start=start)
-        copied_to = held.tail.copy_to if held.tail else end
-        return replace(found, offset=max(copied_to, end)) if found.offset == copied_to else found
+        place = maps.translate(partition, offset, start=start)
+        copied_to = position.tail.copy_to if position.tail else end
+        return replace(place, offset=max(copied_to, end)) if place.offset == copied_to else place
 
     def _copy(self, partition: Partition) -> Partition:
         return Partition(self._naming.destination(partition.topic), partition.number)
@@ -141,11 +137,7 @@ class _Links:
         self.registry = Registry(self.cluster, self.naming.replicator, api_key=self.api_key)
 
     async def refresh(self, wanted: Collection[Partition]) -> dict[str, ApplianceError]:
-        """Read the newest maps; the failures of unreadable ones.
-
-        Raises:
-            ApplianceError: the cluster does not answer; everything is as before.
-        """
+        """Read the newest maps; the failures of unreadable ones. If the cluster does not answer, all is as before."""
         await self.registry.refresh()
         here = await self.cluster.metadata(sorted({topic for topic, _ in wanted}))
         names = self.registry.sharing if self.naming.is_identical else {self.naming.replicator}
@@ -186,15 +178,15 @@ def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _
     It may have identical names unless it claims copies with other names. A copy that it has given up counts until a
     topic of its name has another of these ids.
     """
-    claims, told = registry.claims_of(maps.name), registry.topics_told(maps.name)
+    claims, topics_told = registry.claims_of(maps.name), registry.topics_told(maps.name)
     copies = {copy for copy, _ in claims}
     given_up = registry.given_up_by(maps.name)
     copies |= {copy for copy, copy_id in given_up if not is_another(copy_id, ids.get(copy, NOWHERE))}
     names = {copy_id: copy for copy, copy_id in claims if copy_id != NOWHERE}
-    pairs = {(topic, names.get(held.destination_id)) for (topic, _), held in maps.positions()}
+    pairs = {(topic, names.get(position.destination_id)) for (topic, _), position in maps.positions()}
     same = any(topic == copy for topic, copy in pairs)
     renamed = any(copy not in (None, topic) for topic, copy in pairs)
-    return _Writing(frozenset(copies), told if same or not renamed else ())
+    return _Writing(frozenset(copies), topics_told if same or not renamed else ())
 
 
 def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID, *, stops: bool = True) -> str:
@@ -202,35 +194,35 @@ def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUI
 
     With ``stops`` the map of one that has stopped says nothing of records that it would have to copy back.
     """
-    name, held = maps.name, maps.position(partition)
+    name, position = maps.name, maps.position(partition)
     if failure := maps.failure(partition):
         return str(failure)
-    if held is None or held.next_offset == UNKNOWN or not maps.source_cluster:
+    if position is None or position.next_offset == UNKNOWN or not maps.source_cluster:
         return f"{name} has no position of {partition} yet"
-    if held.stopped and stops:
-        return f"{name} has stopped at {partition}: {held.stopped}"
-    if is_another(held.destination_id, copy_id) or is_another(held.source_id, source_id):
+    if position.stopped and stops:
+        return f"{name} has stopped at {partition}: {position.stopped}"
+    if is_another(position.destination_id, copy_id) or is_another(position.source_id, source_id):
         return f"{name} knows another topic {partition[0]}: it was made anew"
-    if held.records == 0 and not _is_whole(held):
+    if position.records == 0 and not _is_whole(position):
         return f"{name} has copied nothing of {partition} since its position was set"
     return ""
 
 
-def _is_whole(held: Position) -> bool:
+def _is_whole(position: Position) -> bool:
     """True of a position whose map says that nothing has ever been copied below it."""
-    return held.tail is not None and not held.tail.packed and held.tail.copy_from == 0
+    return position.tail is not None and not position.tail.packed and position.tail.copy_from == 0
 
 
 def _reversed(maps: OffsetMaps, partition: Partition, offset: int) -> Translation:
     """The lowest source offset of a record that is copied at or after an offset of the copy, or is not copied yet."""
-    held = maps.position(partition)
-    assert held is not None  # it has no fault
-    if held.records == 0:
-        return Translation(held.next_offset, TranslationState.EXACT)
-    found = maps.reverse(partition, offset)
-    if found.state is TranslationState.AHEAD:
-        return Translation(held.next_offset, TranslationState.EXACT)
-    if found.offset is None:
-        return found
+    position = maps.position(partition)
+    assert position is not None  # it has no fault
+    if position.records == 0:
+        return Translation(position.next_offset, TranslationState.EXACT)
+    place = maps.reverse(partition, offset)
+    if place.state is TranslationState.AHEAD:
+        return Translation(position.next_offset, TranslationState.EXACT)
+    if place.offset is None:
+        return place
     later = (each.stretch.source_from for each in maps.segments(partition) if each.stretch.copy_from >= offset)
-    return replace(found, offset=min(found.offset, held.next_offset, *later))
+    return replace(place, offset=min(place.offset, position.next_offset, *later))

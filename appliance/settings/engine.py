@@ -1,6 +1,5 @@
 """The settings of the replicator's engine, and its bound, which is read again while the replicator runs."""
 
-import asyncio
 import enum
 import logging
 import os
@@ -102,13 +101,11 @@ class Bound:
         self._last_value = bytes_per_second
         self._last_fault = ""
 
-    async def follow(self, seconds: float, changed: Callable[[int], None]) -> None:
-        """Read the settings every ``seconds``, until cancelled."""
-        while True:
-            await asyncio.sleep(seconds)
-            if self.read_again():
-                log.info("bound changed", extra={"fields": {"bytes_per_second": self.bytes_per_second}})
-                changed(self.bytes_per_second)
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Read once, and call ``changed`` if another bound holds now."""
+        if self.read_again():
+            log.info("bound changed", extra={"fields": {"bytes_per_second": self.bytes_per_second}})
+            changed()
 
     def read_again(self) -> bool:
         """Read once; True if the bound changes. Unreadable settings change nothing, and are logged once."""

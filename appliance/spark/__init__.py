@@ -2,9 +2,8 @@
 
 ``session`` and ``py4j_gateway`` import PySpark, and no other file of this folder.
 
-- ``session``, ``spark_error``, ``spark_jvm``, ``submitted``, ``py4j_gateway``, ``tempdir``: Spark's driver.
+- ``session``, ``spark_jvm``, ``submitted``, ``py4j_gateway``, ``tempdir``: Spark's driver.
 - ``configuration``, ``passed_conf``: its settings; pure.
 - ``host``: the release and the settings of a task's host.
-- ``local_spark``: a Spark of a command's own.
 - ``standalone``: a Spark cluster of one's own.
 """

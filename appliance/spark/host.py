@@ -14,11 +14,7 @@ from appliance.version import VERSION
 
 
 def require_release(version: str) -> None:
-    """Check that the driver has the release of this host.
-
-    Raises:
-        PeerError: it has another one.
-    """
+    """Check that the driver has the release of this host; PeerError if it has another one."""
     if version != VERSION:
         raise PeerError(
             f"{socket.gethostname()} has release {VERSION} of the appliance and the replicator {version}: "
@@ -27,11 +23,7 @@ def require_release(version: str) -> None:
 
 
 def own_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of this host.
-
-    Raises:
-        SettingsError: there are none, or they are faulty.
-    """
+    """The settings of this host; SettingsError if there are none, or they are faulty."""
     host = socket.gethostname()
     if ENV_FILE_VARIABLE not in environment:
         raise SettingsError([f"{ENV_FILE_VARIABLE}: missing on {host}: start its worker by `appliance spark worker`"])

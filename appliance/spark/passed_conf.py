@@ -61,8 +61,7 @@ _NAMES_OF_CLASSES = (".provider", ".enabled")
 def passed_conf(options: Iterable[str], secrets: Collection[str] = ()) -> dict[str, str]:
     """The settings of ``--conf`` options; the last of a name counts. ``secrets`` are ours, which Spark must not hold.
 
-    Raises:
-        SettingsError: with every option that is refused, and why.
+    SettingsError with every option that is refused, and why.
     """
     entries, faults = {}, []
     for option in options:
@@ -95,8 +94,8 @@ def _shown(name: str, option: str, secrets: Collection[str]) -> str:
     """The name as far as it can be one, since a value may follow; not at all if a secret of ours begins there."""
     if any(-1 < option.find(secret) < len(name) for secret in secrets if len(secret) >= _LONG):
         return "..."
-    found = re.match(r"[\w.-]*", name.strip())
-    shown = found[0] if found else ""
+    beginning = re.match(r"[\w.-]*", name.strip())
+    shown = beginning[0] if beginning else ""
     return shown if shown == name.strip() else f"{shown}..."
 
 

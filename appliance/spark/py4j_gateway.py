@@ -20,19 +20,16 @@ _CONNECTIONS = 8
 def closed_gateway(port: int, secret: str, jobs: int = 0) -> JavaGateway:
     """PySpark's gateway, connected to Java and closed to everybody else from now on.
 
-    ``jobs`` run beside the one that copies, each in a thread of its own.
-
-    Raises:
-        Py4JError, OSError: Java does not answer.
+    ``jobs`` run beside the one that copies, each in a thread of its own. Py4JError or OSError if Java does not answer.
     """
     # As in Java's own environment: threads share connections; none owns one.
     os.environ["PYSPARK_PIN_THREAD"] = "false"
     os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"] = str(port), secret
     gateway: JavaGateway = launch_gateway()  # type: ignore[no-untyped-call]
     client = gateway._gateway_client
-    made = [client._get_connection() for _ in range(_CONNECTIONS + jobs)]
-    ours = {connection.socket.getsockname()[1] for connection in made}
-    client.deque.extend(made)
+    connections = [client._get_connection() for _ in range(_CONNECTIONS + jobs)]
+    ours = {connection.socket.getsockname()[1] for connection in connections}
+    client.deque.extend(connections)
     _forget_apart(client)
     server = gateway.java_gateway_server
     _private(server, "sSocket").close()

@@ -4,13 +4,17 @@ Spark places the tasks and restarts them when they fail. Correctness does not de
 fences the first.
 """
 
+import asyncio
+import contextlib
 import itertools
 import logging
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -24,8 +28,8 @@ from appliance.errors import ProcessFailed, SqlRefused
 from appliance.settings.values import EngineSettings
 from appliance.spark.configuration import XML_FETCHES, slots_each
 from appliance.spark.py4j_gateway import closed_gateway
-from appliance.spark.spark_error import spark_error
-from appliance.spark.spark_jvm import LOOPBACK
+from appliance.spark.spark_jvm import LOOPBACK, spark_jvm
+from appliance.spark.tempdir import tempdir
 
 _SPARK_ERRORS = (Py4JError, PySparkException)
 """A context with a session of SQL raises many of Java's errors as PySpark's own."""
@@ -92,11 +96,7 @@ class Spark:
         return f"http://{LOOPBACK}:{port}" if port else ""
 
     def room(self) -> int:
-        """Number of tasks that can run at once now, of all jobs.
-
-        Raises:
-            ProcessFailed: the application has ended.
-        """
+        """Number of tasks that can run at once now, of all jobs; ProcessFailed if the application has ended."""
         try:
             context = self._context._jsc.sc()
             if not context.isStopped():
@@ -118,10 +118,8 @@ class Spark:
     def run(self, function: Callable[[int, int], None], tasks: int, description: str) -> None:
         """Run this many tasks, each of which calls a function of a module of ours; returns when all have ended.
 
-        Its arguments are the task's number, and Spark's number of the attempt.
-
-        Raises:
-            ProcessFailed: a task failed on every try.
+        Its arguments are the task's number, and Spark's number of the attempt. ProcessFailed if a task has failed on
+        every try.
         """
 
         def task(number: int, _: Iterator[int]) -> Iterator[int]:
@@ -136,11 +134,7 @@ class Spark:
             raise ProcessFailed(spark_error(str(error))) from error
 
     def call(self, function: Callable[[Any], Any], argument: object, description: str) -> Any:
-        """The result of a function of a module of ours, which a task calls; a job for each call.
-
-        Raises:
-            ProcessFailed: the task failed on every try.
-        """
+        """The result of a function of a module of ours, which a task calls; a job for each call. Fails as ``run``."""
         try:
             (result,) = self._collect(
                 self._context.parallelize([argument], 1).map(function), self._context.appName, description
@@ -172,8 +166,7 @@ class Spark:
     def query(self, table: Table, sql: str) -> tuple[Sequence[str], Iterator[Sequence[Any]]]:
         """The columns and the rows of a query of a table. It is parsed as a query: nothing else is run.
 
-        Raises:
-            SqlRefused: it is no query, or it does not fit the table.
+        SqlRefused if it is no query, or does not fit the table.
         """
         logging.getLogger("SQLQueryContextLogger").disabled = True  # prints Java's traces
         try:
@@ -211,6 +204,26 @@ class Spark:
         self._context.cancelAllJobs()
 
 
+@contextlib.asynccontextmanager
+async def local_spark(engine: EngineSettings, name: str, env_file: Path) -> AsyncIterator[Spark]:
+    """Spark for a command, on this host and in a JVM of its own, beside whatever replicator runs; ends with the block.
+
+    ProcessFailed if it does not start.
+    """
+    engine = replace(engine, spark_master="local[*]")
+    with tempdir(name) as directory:
+        async with spark_jvm(engine, name, env_file, directory) as jvm:
+            spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine)
+            try:
+                yield spark
+            finally:
+                spark.let_go()
+
+
+_WHERE = re.compile(r"\(TID \d+\) \((\S+) executor \S+\): ")
+_TRACEBACK = "Traceback (most recent call last):"
+_NO_MODULE = re.compile(r"No module named '?([\w.]+)")
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"')
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")
 """The beginning of Spark's words on an error, as in ``[DIVIDE_BY_ZERO] Division by zero.``"""
 
@@ -222,3 +235,29 @@ def _sql_error(error: Exception) -> str:
     lines = [line.rstrip() for line in (text[found.start() :] if found else text).splitlines()]
     kept = itertools.takewhile(lambda line: not line.startswith(("'Project", "'Filter", "\tat ", "+-")), lines)
     return "\n".join(line for line in kept if line and not line.startswith("SQLSTATE"))
+
+
+def spark_error(text: str) -> str:
+    """Spark's error as one line that a user can read."""
+    if found := _NO_MODULE.search(text):
+        if found[1].startswith("appliance."):  # another release has other modules
+            return f"{_where(text)}it has another release of the appliance: install the same on every host"
+        return f"{_where(text)}its Python lacks {found[1]}: start its Spark worker by `appliance spark worker`"
+    if found := _NO_PYTHON.search(text):
+        return f"{_where(text)}it has no {found[1]}: start its Spark worker by `appliance spark worker`"
+    said = _python(text) if _TRACEBACK in text else text.partition("\n: ")[2] or text
+    first = said.strip().splitlines()[0] if said.strip() else "Spark does not say why"
+    return f"{_where(text)}{first}"
+
+
+def _where(text: str) -> str:
+    found = _WHERE.search(text)
+    return f"on {found[1]}: " if found else ""
+
+
+def _python(text: str) -> str:
+    """The text of the innermost exception, ours without its name."""
+    trace = re.split(r"\n\s+at ", text.rpartition(_TRACEBACK)[2])[0]
+    lines = [line for line in trace.splitlines() if line and not line.startswith(" ")]
+    first, *more = lines or [""]
+    return "; ".join([re.sub(r"^appliance\.errors\.\w+: ", "", first), *more])

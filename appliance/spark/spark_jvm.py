@@ -49,24 +49,16 @@ class SparkJvm:
         self._ready_file = tempdir / _READY
 
     async def gateway(self) -> tuple[int, str]:
-        """Wait until it is ready; the port for PySpark's calls, and their secret.
-
-        Raises:
-            ProcessFailed: it has ended.
-        """
+        """Wait until it is ready; the port for PySpark's calls, and their secret. ProcessFailed if it ends before."""
         while not self._ready_file.exists():
             self.require_running()
             await asyncio.sleep(_POLL)
-        told = self._ready_file.read_bytes()
-        (port,) = _INTEGER.unpack_from(told)
-        return port, told[2 * _INTEGER.size :].decode()
+        answer = self._ready_file.read_bytes()
+        (port,) = _INTEGER.unpack_from(answer)
+        return port, answer[2 * _INTEGER.size :].decode()
 
     def require_running(self) -> None:
-        """Check that it runs.
-
-        Raises:
-            ProcessFailed: it has ended.
-        """
+        """Check that it runs; ProcessFailed if it has ended."""
         if self._process.returncode is not None:
             raise ProcessFailed(
                 f"Spark's JVM ended with status {self._process.returncode}: see what it printed; it has to be "
@@ -97,45 +89,27 @@ async def spark_jvm(
 ) -> AsyncIterator[SparkJvm]:
     """Start it, in the event loop's thread, and end it with the block; its files are in ``tempdir``.
 
-    ``passed`` are further settings of Spark's. With ``transforms``, records pass SQL in it.
-
-    Raises:
-        SettingsError: see ``driver_host``; or SPARK_EVENT_LOG_DIR is not a usable folder.
+    ``passed`` are further settings of Spark's. With ``transforms``, records pass SQL in it. SettingsError as
+    ``driver_host``, or where SPARK_EVENT_LOG_DIR is not a usable folder.
     """
     host = driver_host(engine)
     _make_folder(engine.monitoring.event_log)
-    home = spark_home()
-    environment = {
-        "SPARK_HOME": home,
+    environment = java_environment(tempdir, env_file) | {
         "SPARK_CONNECT_MODE": "0",
-        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={tempdir} {' '.join(JAVA_OPTIONS)}",
-        # Only Spark's page listens there. Without it Spark would look up its own host name, and fail to start where the
-        # name is unknown.
-        "SPARK_LOCAL_IP": LOOPBACK,
-        "TMPDIR": str(tempdir),
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(tempdir / _READY),
         # Its threads share connections, see py4j_gateway.py.
         "PYSPARK_PIN_THREAD": "false",
-        ENV_FILE_VARIABLE: str(env_file),
-        **python_path(),
-    } | MALLOC
+    }
     with short_name(tempdir) as short:
         ui_port = free_port(engine.monitoring.ui_port)
         entries = configuration(engine, name, short, host, ui_port, passed, transforms=transforms)
         properties = private_file(tempdir / "spark.conf", properties_text(entries))
+        options = ["--properties-file", str(properties), "--load-spark-defaults", "pyspark-shell"]
         process = await asyncio.create_subprocess_exec(
-            *killed_with_parent(
-                [
-                    f"{home}/bin/spark-submit",
-                    "--properties-file",
-                    str(properties),
-                    "--load-spark-defaults",
-                    "pyspark-shell",
-                ]
-            ),
+            *killed_with_parent([f"{spark_home()}/bin/spark-submit", *options]),
             stdin=asyncio.subprocess.PIPE,
-            env={**os.environ, **environment},
+            env={**os.environ, **environment, **MALLOC},
             process_group=0,  # Ctrl-C is ours to handle
         )
         machine = SparkJvm(process, tempdir)
@@ -162,11 +136,23 @@ def free_port(first: int) -> int:
     return 0
 
 
-def python_path() -> Mapping[str, str]:
-    """The variables by which the Python that Spark starts finds the appliance, and nothing in the current directory."""
+def java_environment(directory: Path, env_file: Path) -> dict[str, str]:
+    """The variables of one of Spark's Javas, whose files are in this directory, and of what it starts.
+
+    Python finds the appliance by them, and nothing in the current directory.
+    """
     packages = str(Path(appliance.__file__).parents[1])
-    path = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")]))
-    return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    return {
+        "SPARK_HOME": spark_home(),
+        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={directory} {' '.join(JAVA_OPTIONS)}",
+        # Only Spark's pages listen there: all else has its address on its command line or in its configuration. Without
+        # it Spark would look up its own host name, and fail to start where the name is unknown.
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "TMPDIR": str(directory),
+        ENV_FILE_VARIABLE: str(env_file),
+        "PYTHONPATH": os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")])),
+        "PYTHONSAFEPATH": "1",
+    }
 
 
 def spark_home() -> str:
@@ -178,22 +164,14 @@ def spark_home() -> str:
 
 
 def driver_host(engine: EngineSettings) -> str:
-    """The address of this host at which executors find the driver.
-
-    Raises:
-        SettingsError: see ``own_address``.
-    """
+    """The address of this host at which executors find the driver; SettingsError as ``own_address``."""
     if not engine.in_a_cluster:
         return LOOPBACK
     return engine.spark_driver_host or own_address(engine.spark_master)
 
 
 def own_address(master: str) -> str:
-    """The address from which this host reaches Spark's master, found without sending anything.
-
-    Raises:
-        SettingsError: it has no route there.
-    """
+    """The address from which this host reaches Spark's master, without sending anything; SettingsError if none does."""
     first = urlsplit(master.removeprefix("k8s://").partition(",")[0])
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -18,14 +18,8 @@ from appliance.errors import ProcessFailed, SettingsError
 from appliance.runtime.background import ended, unless_stopped
 from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import EngineSettings
-from appliance.spark.configuration import JAVA_OPTIONS, LOG_FILE, part_configuration, properties_text
-from appliance.spark.spark_jvm import (
-    ENV_FILE_VARIABLE,
-    own_address,
-    private_file,
-    python_path,
-    spark_home,
-)
+from appliance.spark.configuration import LOG_FILE, part_configuration, properties_text
+from appliance.spark.spark_jvm import java_environment, own_address, private_file, spark_home
 from appliance.spark.tempdir import tempdir
 
 log = logging.getLogger("appliance.replicator")
@@ -82,19 +76,13 @@ def _command(master: str, part: Part, cores: int | None, host: str, directory: P
 
 def _environment(env_file: Path, directory: Path) -> dict[str, str]:
     """The variables that a worker's executors inherit."""
-    return {
-        "SPARK_HOME": spark_home(),
-        # Only the web page listens there: master, worker and executors have their addresses on their command lines.
-        "SPARK_LOCAL_IP": "127.0.0.1",
+    common = java_environment(directory, env_file)
+    return common | {
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": f"-Djava.io.tmpdir={directory} {' '.join(JAVA_OPTIONS)}",
-        "SPARK_LAUNCHER_OPTS": f"-Djava.io.tmpdir={directory} {' '.join(JAVA_OPTIONS)}",
+        "SPARK_DAEMON_JAVA_OPTS": common["SPARK_LAUNCHER_OPTS"],
         "LOG4J_CONFIGURATION_FILE": str(LOG_FILE),
-        "TMPDIR": str(directory),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        ENV_FILE_VARIABLE: str(env_file),
-        **python_path(),
     }
 
 

@@ -90,11 +90,7 @@ class SubmittedJvm:
         return self._address
 
     def require_running(self) -> None:
-        """Check that it runs.
-
-        Raises:
-            ProcessFailed: it has ended.
-        """
+        """Check that it runs; ProcessFailed if it has ended."""
         if os.getppid() != self._parent:
             raise ProcessFailed("the JVM of spark-submit has ended")
 

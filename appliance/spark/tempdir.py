@@ -18,13 +18,13 @@ _SHORT = 60
 @contextlib.contextmanager
 def tempdir(name: str) -> Iterator[Path]:
     """Make a new directory, and remove those of dead processes."""
-    for left in Path(tempfile.gettempdir()).glob(f"{name}-*"):
-        with contextlib.suppress(OSError), _locked(left):
-            shutil.rmtree(left)
+    for directory in Path(tempfile.gettempdir()).glob(f"{name}-*"):
+        with contextlib.suppress(OSError), _locked(directory):
+            shutil.rmtree(directory)
     # It gets its final name once it is locked.
-    made = Path(tempfile.mkdtemp(prefix=f".{name}-"))
-    with _locked(made):
-        directory = made.rename(made.with_name(made.name.removeprefix(".")))
+    hidden = Path(tempfile.mkdtemp(prefix=f".{name}-"))
+    with _locked(hidden):
+        directory = hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
         try:
             yield directory
         finally:
@@ -37,10 +37,10 @@ def short_name(directory: Path) -> Iterator[Path]:
     if len(os.fsencode(directory)) <= _SHORT:
         yield directory
     else:
-        for left in Path("/tmp").glob("spark-*"):
-            link = left / "tmp"
+        for folder in Path("/tmp").glob("spark-*"):
+            link = folder / "tmp"
             if link.is_symlink() and not link.exists():  # a killed process has left it, and its directory is removed
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix="spark-", dir="/tmp") as beside:
             link = Path(beside, "tmp")
             link.symlink_to(directory)
@@ -49,11 +49,7 @@ def short_name(directory: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Holds the directory's lock.
-
-    Raises:
-        OSError: another process holds it, or it is not our directory.
-    """
+    """Hold the directory's lock; OSError if another process holds it, or it is not our directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():

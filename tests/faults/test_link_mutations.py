@@ -15,7 +15,8 @@ import pytest
 import pytest_asyncio
 from confluent_kafka.admin import NewTopic
 
-from appliance.commands.resumption import Choice, adopt_positions, resume
+from appliance.commands.positions_adoption import adopt_positions
+from appliance.commands.resumption import Choice, resume
 from appliance.errors import LinkRefused
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster

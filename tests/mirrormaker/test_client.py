@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.groups.group_service import follow_groups
+from appliance.driver.background import Background
+from appliance.engine.problem_log import ProblemLog
+from appliance.groups.group_service import GroupService
 from appliance.groups.mirror_formats import Heartbeats, MirrorCheckpoints
 from appliance.groups.model.group_plan import GroupState
 from appliance.groups.model.newest_groups import NewestGroups
@@ -185,17 +187,16 @@ async def test_a_consumer_goes_on_by_the_checkpoint_of_a_group_that_follows(pair
     offsets = {(topic, 0): 13, (topic, 1): 26}
     await asyncio.to_thread(commit, pair.orange, group, offsets)
     settings = pair.settings(REPLICA_GROUPS_REGEX=group, GROUPS_SYNC_SECONDS="0.2")
-    newest, problems = NewestGroups(), []
+    newest, problems = NewestGroups(), ProblemLog()
     async with pair.engine() as engine:
         await engine.copy_all()
-        work = follow_groups(settings, engine.source, engine.destination, newest, problems.append)
-        following = asyncio.create_task(work)
+        background = Background(problems)
+        background.start([GroupService(settings, engine.source, engine.destination, newest, problems)])
         async with asyncio.timeout(PATIENCE):
             while [seen.state for seen in newest.plans] != [GroupState.SYNCED]:
                 await asyncio.sleep(0.05)
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
-    assert problems[-1] == {}
+        await background.stop()
+    assert problems.open == {}
     said = await asked(program, NEWEST, pair, group=group)
     copy = pair.naming.destination(topic)
     expected = [

@@ -9,7 +9,7 @@ import pytest
 
 from appliance.commands import promotion
 from appliance.commands.model import loss
-from appliance.groups import group_sync
+from appliance.groups import source_groups
 from appliance.link.client.log_ends import EpochEnds
 from appliance.link.model import agreement
 from appliance.link.model.agreement import Agreement, CopyLog, SourceLog
@@ -93,7 +93,7 @@ def left_where_its_source_lost_records(patch: pytest.MonkeyPatch) -> None:
         async def read(self, *_: Any) -> tuple[dict[Any, int], dict[Any, Any]]:
             return {}, {}
 
-    patch.setattr(group_sync, "EpochEnds", Untold)
+    patch.setattr(source_groups, "EpochEnds", Untold)
 
 
 COMMAND_MUTATIONS = {

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import Any
 from unittest import mock
 
+from appliance.commands import positions_adoption
 from appliance.commands import resumption as resume
 from appliance.commands.lanes import lanes
 from appliance.commands.model.position_change import Place
@@ -136,7 +137,7 @@ class Operator:
     async def _adopt(self) -> None:
         while True:
             try:
-                await resume.adopt_positions(self._link.settings, self._told)
+                await positions_adoption.adopt_positions(self._link.settings, self._told)
                 break
             except ApplianceError as error:
                 self._told(str(error))

@@ -16,7 +16,7 @@ from appliance.engine.task.runner import TaskRunner
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link import handle
-from appliance.link.model.checkpoint import OPERATOR, Owner, StartOffsets
+from appliance.link.model.checkpoint import Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of
@@ -160,16 +160,14 @@ class Replicator:
 
     async def _lay_out(self) -> bool:
         """Read the link's new layout, as the driver does; False if this run ends."""
-        own = Owner(self.life.name, "driver", "host", 0, self._number)
         try:
             establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
             found = await self._insist(establishing.establish)
         except ApplianceError as error:
             self._end(error)
             return False
-        others = [each for each in found.owners if each.run not in (OPERATOR, own.run) and each.is_newer_than(own)]
-        if others:
-            self._end(Fenced(f"the lanes by {others[0]}"))
+        if owner := found.newer_owner(self.life.name, self._number):
+            self._end(Fenced(f"the lanes by {owner}"))
             return False
         self._layout, self._is_of_another_layout = found.layout, False
         self.assign(self._replicas)

@@ -6,6 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.driver import config_follower
+from appliance.driver.copy_topics import CopyTopics
 from appliance.driver.discovery import TopicDiscovery
 from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy
@@ -103,7 +104,7 @@ def test_case_200_a_first_lane_without_a_leader_keeps_nothing_from_being_copied_
 
 BEFORE_REQUESTS = {
     "makes": (ConfigFilter, "known"),
-    "grows": (TopicDiscovery, "_claimed_by_us"),
+    "grows": (CopyTopics, "claimed"),
     "configures": (config_follower, "try_describe"),
 }
 """What a look does last before it changes copies in one of three ways."""

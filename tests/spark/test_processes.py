@@ -132,7 +132,7 @@ async def test_a_replicator_whose_jvm_has_died_ends_and_says_so(pair: Pair, star
         assert temporary(tmp_path) == []
 
 
-@pytest.mark.release  # held by tests/unit/driver/test_driver.py
+@pytest.mark.release  # held by tests/unit/driver/test_jobs.py
 async def test_a_replicator_whose_jvm_hangs_ends_and_says_so(pair: Pair, start: Start) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)

@@ -96,7 +96,7 @@ async def test_a_copy_is_verified_by_the_sql_of_each_of_its_offsets(pair: Pair, 
     assert "were copied with another REPLICA_TRANSFORM_SALT" in said
 
 
-@pytest.mark.release  # held by tests/unit/driver/test_driver.py
+@pytest.mark.release  # held by tests/unit/driver/test_jobs.py
 async def test_case_470_records_pass_the_sql_of_a_running_replicator_after_its_lanes_were_changed(
     pair: Pair, tmp_path: Path
 ) -> None:

@@ -20,8 +20,7 @@ from appliance.link.model.position import Position
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import AuditSettings, Side
-from appliance.spark.local_spark import local_spark
-from appliance.spark.session import Spark
+from appliance.spark.session import Spark, local_spark
 from tests.support.engine import Engine, Pair, as_it_is, cluster_settings
 from tests.support.patience import PATIENCE
 from tests.support.spark_context import forget_context, hide_gateway

@@ -386,14 +386,14 @@ class Engine:
 
     async def establish_topic_alone(self) -> None:
         """Create the positions topic, and take its first lane, like a start that is killed at this point."""
-        await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
+        await Establishing(self.pair.settings(), self.source, self.destination, self.run).topics.make_positions()
         owner = Owner(self.run, "driver", "host", 0, 1)
         lane = Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout)
         await _known(lane.start)
 
     async def prepare_as_an_older_release(self) -> None:
         """Create the positions topic without a link record."""
-        await Establishing(self.pair.settings(), self.source, self.destination, self.run).make_topic()
+        await Establishing(self.pair.settings(), self.source, self.destination, self.run).topics.make_positions()
         await self.assign()
 
     async def until_led(self, topic: str) -> None:

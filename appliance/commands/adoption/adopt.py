@@ -68,8 +68,8 @@ async def _write(run: Adoption) -> None:
     topics = {each.source_topic for each in planned} | run.unfinished
     if not planned and not run.positions:
         return
-    await run.establishing.make_topic()
-    await run.establishing.look_at_made()
+    await run.establishing.topics.make_positions()
+    await run.establishing.check.existing_positions()
     await retry_while_busy(lanes.read)
     if planned:
         await lanes.change(sorted(topics), CopyEvent.PAUSE, lambda _, __: {ADOPTS: "mm2"})

@@ -70,8 +70,8 @@ class Adoption:
         if self.operation.settings.topics.fan_in:
             raise SettingsError(["REPLICA_FAN_IN=yes: a copy of several sources cannot be compared with one of them"])
         self.remarks += await self.require_stopped()
-        topic = await self.establishing.look()
-        if fault := await self.establishing.fault(topic):
+        topic = await self.establishing.check.positions()
+        if fault := await self.establishing.check.fault(topic):
             raise LinkRefused(fault)
         states = topic.checkpoints[0].states if topic.checkpoints else {}
         self.positions = {key: position for each in topic.checkpoints for key, position in each.positions.items()}

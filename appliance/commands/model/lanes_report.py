@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from appliance.driver.model.lane_balance import balanced, lane_loads
+from appliance.commands.model.lane_balance import balanced
+from appliance.driver.model.assignments import lane_loads
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import Layout
 

@@ -1,5 +1,6 @@
 """Decisions of the driver; no IO.
 
-- ``lane_balance``: partitions over lanes by their load, and lanes over tasks.
+- ``link_facts``: the decision of a start by the facts of a link, and the link that may continue.
+- ``assignments``: lanes over tasks by their load, and the assignments of these.
 - ``round_robin``: round-robin over names.
 """

@@ -81,8 +81,8 @@ class PartitionPlan:
     @property
     def ours(self) -> bool:
         """True when the commit at the destination is one that a sync remembers as its own."""
-        made = {offset for each in self.places.values() for offset in each.metadata.split()}
-        return self.committed is not None and self.committed.leader_epoch < 0 and str(self.committed.offset) in made
+        offsets = {offset for each in self.places.values() for offset in each.metadata.split()}
+        return self.committed is not None and self.committed.leader_epoch < 0 and str(self.committed.offset) in offsets
 
     @property
     def place(self) -> int | None:
@@ -219,8 +219,8 @@ class GroupPlan:
 
     def done(self) -> "GroupPlan":
         """The same after these commits."""
-        made = (replace(p, committed=due) if (due := p.due) else p for p in self.partitions)
-        return replace(self, partitions=tuple(made))
+        partitions = (replace(p, committed=due) if (due := p.due) else p for p in self.partitions)
+        return replace(self, partitions=tuple(partitions))
 
 
 def plan(
@@ -240,17 +240,17 @@ def plan(
         refused = f"a {destination.kind} group at the destination has the name of this {source.kind} group"
     partitions = []
     for at, commit in sorted(upstream.items()):
-        copy, found = Partition(copy_of(at.topic), at.number), _translated(at, commit.offset, translate)
-        partitions.append(PartitionPlan(at, copy, commit, found, committed.get(copy), places(copy), link))
+        copy, translation = Partition(copy_of(at.topic), at.number), _translated(at, commit.offset, translate)
+        partitions.append(PartitionPlan(at, copy, commit, translation, committed.get(copy), places(copy), link))
     return GroupPlan(source.name, source.kind, tuple(partitions), source.has_members, there, refused)
 
 
 def _translated(source: Partition, offset: int, translate: Translate) -> Translation:
     """The translation; an offset past the copied ones becomes the copy's end, so that nothing below is read again."""
-    found = translate(source, offset)
-    if found.state is TranslationState.AHEAD and found.offset is None:
-        return replace(found, offset=translate(source, offset - found.behind).offset)
-    return found
+    translation = translate(source, offset)
+    if translation.state is TranslationState.AHEAD and translation.offset is None:
+        return replace(translation, offset=translate(source, offset - translation.behind).offset)
+    return translation
 
 
 def not_synced(plans: Iterable[GroupPlan]) -> dict[str, str]:

@@ -21,8 +21,8 @@ _TOLD = {
 
 def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
     """The log texts about groups, by their state; none about synced or migrated ones."""
-    found = grouped((group.state, group) for group in groups if group.state in _TOLD)
-    return {state: f"{_names(some)}: {_sentence(state, some)}" for state, some in found.items()}
+    by_state = grouped((group.state, group) for group in groups if group.state in _TOLD)
+    return {state: f"{_names(some)}: {_sentence(state, some)}" for state, some in by_state.items()}
 
 
 def _sentence(state: GroupState, groups: list[GroupPlan]) -> str:
@@ -46,6 +46,7 @@ class NewestGroups:
         self.plans = tuple(plans)
         self.problem = "; ".join(dict.fromkeys(map(str, failures)))
 
-    def unseen(self, error: ApplianceError) -> None:
+    def unseen(self, error: Exception) -> None:
         """Note that nothing was visible: the last seen groups stay."""
-        self.problem = str(error)
+        expected = isinstance(error, ApplianceError)
+        self.problem = str(error) if expected else f"unexpected {type(error).__name__}: {error}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 _GROUPS, _GAP = "groups ", " gap"
 ACLS, CONFIGS = "ACLs", "configs of "
-BESIDE = (ACLS, CONFIGS, "heartbeats", "names of lanes", "registry")
+AUDIT, BOUND, HEARTBEATS, MAPS = "audit table", "bound of the link", "heartbeats", "maps of offsets"
+BESIDE = (ACLS, AUDIT, BOUND, CONFIGS, HEARTBEATS, MAPS, "names of lanes", "registry")
 """Work beside the copying, by the beginnings of its subjects: it is never the reason that nothing is copied."""
 PERSISTS_MS = 60_000
 """Age from which the search for topics does not pass by itself, as a new leader or a restarted broker would have it."""

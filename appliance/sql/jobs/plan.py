@@ -22,8 +22,7 @@ from appliance.errors import ProcessFailed
 from appliance.kafka.records.outgoing import records_at
 from appliance.settings.secret import Secret
 from appliance.spark.host import require_release
-from appliance.spark.session import Spark
-from appliance.spark.spark_error import spark_error
+from appliance.spark.session import Spark, spark_error
 from appliance.sql.catalyst import SPARK_ERRORS, record_reason
 from appliance.sql.evaluation import Evaluation
 from appliance.sql.flight.ends import sink, source

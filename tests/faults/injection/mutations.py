@@ -7,7 +7,7 @@ from typing import Any
 
 from kio.schema.produce.v9 import ProduceResponse
 
-from appliance.driver import establish
+from appliance.driver.model import link_facts
 from appliance.engine.model import admission as judgement
 from appliance.engine.model.admission import CopyEnds, Facts, Verdict
 from appliance.engine.read import buffer
@@ -158,7 +158,7 @@ def _missing_position_taken_for_the_start() -> None:
         return len(topic.checkpoints)
 
     _replace(judgement, judge_new=judge_new)
-    _replace(establish, link_fault=lambda *_: "")
+    _replace(link_facts, link_fault=lambda *_: "")
     _replace(PositionsTopic, lanes=property(partitions_now))
 
 

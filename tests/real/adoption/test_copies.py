@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from appliance.commands.adoption.model.plan import Allowed, Beginning
+from appliance.commands.offsets_build import build
 from appliance.commands.run.operation import Choice
-from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps

@@ -9,11 +9,11 @@ from confluent_kafka import Producer
 from appliance.commands import promotion
 from appliance.commands import resumption as partitions
 from appliance.commands.model.report import Report
+from appliance.commands.offsets_build import build
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
 from appliance.commands.run.link_lanes import LinkLanes, Subjects
 from appliance.commands.run.operation import Choice, Operation
-from appliance.driver.offsets_build import build
 from appliance.errors import LinkRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint_records import encode_position

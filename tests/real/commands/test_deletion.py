@@ -11,10 +11,11 @@ from confluent_kafka.admin import NewTopic
 from appliance.commands import deletion
 from appliance.commands.deletion import delete_link
 from appliance.commands.model.removal_report import DeletionReport
+from appliance.commands.positions_adoption import adopt_positions
 from appliance.commands.resumption import Choice as Where
-from appliance.commands.resumption import adopt_positions, resume
+from appliance.commands.resumption import resume
 from appliance.commands.run.operation import Choice, Operation
-from appliance.driver.establish import Establishing
+from appliance.driver.establish import OwnTopics
 from appliance.errors import ApplianceError, LinkRefused, SettingsError
 from appliance.groups.mirror_formats import MirrorTopics
 from appliance.kafka.client.topics import create_topics
@@ -119,14 +120,14 @@ async def test_one_that_was_about_to_make_the_link_ends_as_well(pair: Pair, monk
     topic = pair.topic("halfway")
     async with pair.engine() as engine:
         await copied(engine, topic)
-        make_topic = Establishing.make_topic
+        make_positions = OwnTopics.make_positions
 
-        async def late(self: Establishing) -> None:
+        async def late(self: OwnTopics) -> None:
             await deleted(pair)
-            await make_topic(self)
+            await make_positions(self)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Establishing, "make_topic", late)
+            patch.setattr(OwnTopics, "make_positions", late)
             assert "was deleted by" in await refusal(engine)
         await deleted(pair)  # what it has made is deleted by the same command
     assert own_topics(pair) == set()

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from appliance.commands.resumption import Choice, resume
+from appliance.driver.background import Background
+from appliance.engine.problem_log import ProblemLog
 from appliance.groups.group_io import coordinated, read_offsets
-from appliance.groups.group_service import follow_groups, group_sync
+from appliance.groups.group_service import GroupService, group_sync
 from appliance.groups.group_sync import GroupSync
 from appliance.groups.model.group_plan import GroupState
 from appliance.groups.model.newest_groups import NewestGroups
@@ -168,20 +170,19 @@ async def test_case_727_a_group_is_not_moved_past_records_that_are_to_be_copied_
 
 async def test_groups_follow_beside_the_replicator_and_its_status_shows_them(pair: Pair) -> None:
     topic, group = pair.topic("orders", 2), f"g-{pair.tag}"
-    newest, problems = NewestGroups(), []
+    newest, problems = NewestGroups(), ProblemLog()
     async with pair.engine() as engine:
         produce_numbered(pair.producer(), topic, 20)
         commit(pair.orange, group, {(topic, 0): 12})
-        work = follow_groups(settings_of(pair), engine.source, engine.destination, newest, problems.append)
-        following = asyncio.create_task(work)
+        background = Background(problems)
+        background.start([GroupService(settings_of(pair), engine.source, engine.destination, newest, problems)])
         await engine.copy_all()
         async with asyncio.timeout(PATIENCE):
             while [seen.state for seen in newest.plans] != [GroupState.SYNCED]:
                 await asyncio.sleep(0.05)
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        await background.stop()
         assert not newest.problem
-        assert problems[-1] == {}
+        assert problems.open == {}
         for shared in (newest, None):
             watcher = Watcher(settings_of(pair), engine.source, engine.destination, None, shared)
             shown = document(await watcher.collect())

@@ -16,7 +16,7 @@ from appliance.commands.run import last_sync
 from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, LinkRefused, SettingsError
-from appliance.groups import group_io, group_sync
+from appliance.groups import group_io, source_groups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import ListedGroups
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
@@ -217,7 +217,7 @@ async def test_case_128_a_promotion_is_given_up_where_the_groups_are_not_told(
     async with pair.engine() as engine:
         produce(pair.producer(), topic, 10)
         await engine.copy_all()
-        monkeypatch.setattr(group_sync, "read_groups", refused)
+        monkeypatch.setattr(source_groups, "read_groups", refused)
         with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
             await promoted(pair, REPLICA_GROUPS_REGEX=".*")
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from appliance.commands.resumption import Choice, adopt_positions, resume
+from appliance.commands.positions_adoption import adopt_positions
+from appliance.commands.resumption import Choice, resume
 from appliance.errors import LinkRefused, SettingsError
 from appliance.program import topic_option
 from tests.support.administration import configuration, configure, grow, topics

@@ -12,7 +12,7 @@ from appliance.commands.failback.model.failback_report import FailbackReport
 from appliance.commands.promotion import failover
 from appliance.commands.run import last_sync
 from appliance.commands.run.operation import Choice, operation
-from appliance.driver.offsets_build import missing_maps
+from appliance.driver.missing_maps import missing_maps
 from appliance.errors import BrokerBusy, LinkRefused
 from appliance.groups import group_io
 from appliance.groups.group_service import group_sync

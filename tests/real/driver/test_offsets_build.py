@@ -8,8 +8,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.offsets_build import _Building, build
 from appliance.commands.resumption import Choice, resume
-from appliance.driver.offsets_build import Missing, _Building, build, tell_what_is_missing
+from appliance.driver.missing_maps import Missing, tell_what_is_missing
 from appliance.engine.model import map_growth
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
@@ -72,7 +73,7 @@ async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_th
     producer.init_transactions(PATIENCE)
     monkeypatch.setattr(map_growth, "TAIL_BYTES", 20)
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 100)
-    monkeypatch.setattr("appliance.driver.offsets_build.SEGMENT_BYTES", 100)
+    monkeypatch.setattr("appliance.commands.offsets_build.SEGMENT_BYTES", 100)
     async with pair.engine() as engine:
         for _ in range(4):
             await asyncio.to_thread(produce_history, producer, topic, chance, 8)

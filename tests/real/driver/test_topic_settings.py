@@ -17,7 +17,7 @@ from appliance.driver.config_follower import ConfigFollower
 from appliance.driver.discovery import TopicDiscovery
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.topic_configs import positions_topic
 from appliance.settings.target import Target
 from tests.support.administration import configuration, configure
@@ -196,9 +196,9 @@ async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_s
         switched_off = replace(topics, follows_configs=False)
         await TopicDiscovery(engine.source, engine.destination, pair.naming, switched_off).look()
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
-        registry = Registry(engine.destination, pair.naming.replicator)
-        follower = ConfigFollower(engine.source, engine.destination, pair.naming, topics, registry)
-        await registry.refresh()
+        link = Link(engine.source, engine.destination, pair.naming)
+        follower = ConfigFollower(link, topics)
+        await link.registry.refresh()
         assert (await follower.look([topic], ())).changes == {copy: {"retention.ms": "3600000"}}
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
         await follower.follow([topic], ())

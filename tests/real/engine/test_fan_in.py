@@ -7,7 +7,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from appliance.commands.resumption import Choice, adopt_positions, resume
+from appliance.commands.positions_adoption import adopt_positions
+from appliance.commands.resumption import Choice, resume
 from appliance.commands.run.last_sync import settled
 from appliance.commands.run.link_lanes import LinkLanes
 from appliance.groups.group_service import group_sync

@@ -9,8 +9,8 @@ import pytest
 from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
 from kio.schema.errors import ErrorCode
 
-from appliance.commands.resumption import adopt_positions
-from appliance.driver.establish import Establishing
+from appliance.commands.positions_adoption import adopt_positions
+from appliance.driver.establish import Establishing, OwnTopics
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
@@ -127,19 +127,19 @@ async def test_case_30_a_first_start_whose_commit_is_in_doubt_finds_out_what_bec
 def lagging(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Topics that the next answer hides: the positions topic, after it was made."""
     hidden: list[str] = []
-    ask, make_topic = KafkaCluster.metadata, Establishing.make_topic
+    ask, make_positions = KafkaCluster.metadata, OwnTopics.make_positions
 
     async def of_the_past(cluster: KafkaCluster, topics: Sequence[str] | None) -> Metadata:
         answer = await ask(cluster, topics)
         name = hidden.pop() if hidden and topics == hidden else ""
         return dataclasses.replace(answer, topics={n: topic for n, topic in answer.topics.items() if n != name})
 
-    async def made(establishing: Establishing) -> None:
-        await make_topic(establishing)
+    async def made(own: OwnTopics) -> None:
+        await make_positions(own)
         hidden.append(pair.naming.positions_topic)
 
     monkeypatch.setattr(KafkaCluster, "metadata", of_the_past)
-    monkeypatch.setattr(Establishing, "make_topic", made)
+    monkeypatch.setattr(OwnTopics, "make_positions", made)
     return hidden
 
 

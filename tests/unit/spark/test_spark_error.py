@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.spark.spark_error import spark_error
+from appliance.spark.session import spark_error
 
 FAILED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent \

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from appliance.errors import ApplianceError
-from appliance.groups import group_sync
+from appliance.groups import source_groups
 from appliance.groups.group_io import ReadGroups
-from appliance.groups.group_sync import GroupSync
+from appliance.groups.source_groups import SourceGroups
 from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
@@ -50,15 +50,15 @@ def groups(epochs: Collection[int]) -> ReadGroups:
 async def test_case_1033_epochs_that_no_leader_has_had_are_not_asked_for_and_unused_tables_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_sync, "EpochEnds", Ends)
+    monkeypatch.setattr(source_groups, "EpochEnds", Ends)
     monkeypatch.setattr(Ends, "asked", [])
     source: Any = Source()
-    sync: Any = GroupSync(source, source, Naming.of(settings()), settings().groups, source)
-    held = await sync._as_held(groups([-1, 3, LEADERS_EPOCH, *range(10**6, 10**6 + 100)]))
+    known = SourceGroups(source, Naming.of(settings()), settings().groups.takes)
+    held = await known.until_truncation(groups([-1, 3, LEADERS_EPOCH, *range(10**6, 10**6 + 100)]))
     assert Ends.asked == [{Partition("payments", n): 3 for n in range(100)}]
     assert {name: {commit.offset for commit in each.values()} for name, each in held.offsets.items()} == {
         name: {7 if name == "group-3" else 10} for name in held.offsets
     }
-    assert list(sync._epoch_ends) == [3]
-    await sync._as_held(groups([4]))
-    assert list(sync._epoch_ends) == [4]
+    assert list(known.epoch_ends) == [3]
+    await known.until_truncation(groups([4]))
+    assert list(known.epoch_ends) == [4]

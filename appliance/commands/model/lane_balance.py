@@ -1,33 +1,14 @@
-"""Partitions over lanes by their load, and lanes over tasks. Pure."""
+"""Partitions over lanes by their load. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from appliance.driver.model.assignments import lane_loads
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import PLACED_MAX, Layout
 
 _TOLERANCE = 0.1
 """Difference of the most and the least loaded lane that is left, as a share of a lane's mean load."""
-
-
-def lane_loads(layout: Layout, loads: Mapping[Partition, float]) -> list[float]:
-    """The load of each lane."""
-    held = [0.0] * layout.lanes
-    for partition, load in loads.items():
-        held[layout.lane_of(*partition)] += load
-    return held
-
-
-def tasks_by_load(loads: Sequence[float], tasks: int) -> list[int]:
-    """The task of each lane, given the lanes' loads: each goes to the least loaded task, the most loaded lane first."""
-    held, counts = [0.0] * tasks, [0] * tasks
-    task_of = [0] * len(loads)
-    for lane in sorted(range(len(loads)), key=lambda lane: -loads[lane]):
-        task = min(range(tasks), key=lambda task: (held[task], counts[task]))
-        task_of[lane] = task
-        held[task] += loads[lane]
-        counts[task] += 1
-    return task_of
 
 
 def balanced(layout: Layout, loads: Mapping[Partition, float]) -> Layout:

@@ -9,51 +9,37 @@ only fill the holes that other segments leave, so the replicator's writes in the
 between leaves whole segments behind; the same command builds the rest.
 """
 
-import logging
 import socket
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from appliance.clock import now_ms
-from appliance.driver.establish import Establishing
+from appliance.driver.link_check import LinkCheck
+from appliance.driver.missing_maps import Missing, has_no_tail, missing_maps, offsets_of
 from appliance.engine.model.map_growth import SEGMENT_BYTES
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.copy_states import effective
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, Segment
 from appliance.link.model.offset_tail import MapFilling, OffsetTail
-from appliance.link.model.position import UNKNOWN, Position
+from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.logs.beginning import begin
 from appliance.logs.model.pairing import Pairing, Run
-from appliance.logs.model.span import Span
 from appliance.logs.reader import Reader, Written
 from appliance.logs.side import Side
 from appliance.settings.values import Settings
 
-log = logging.getLogger("appliance.replicator")
-
 Tell = Callable[[str], None]
 """Shows the operator a line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A stretch of a copy without a map, as far as both logs still hold it."""
-
-    partition: Partition
-    position: Position
-    hole: Hole
-    source: Span
-    copy: Span
 
 
 async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
@@ -63,9 +49,10 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
 
     Raises:
         LinkRefused: the link must not continue as it is, or has no topic for its maps yet.
-        Unreachable, BrokerBusy, BrokerRefused, Fenced: the next run continues where this one ended.
+        Fenced: the next run continues where this one ended.
     """
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+    async with Link.open(settings) as link:
+        source, destination = link.source, link.destination
         building = _Building(settings, source, destination, tell)
         lanes = await building.begin()
         if not only_plan:
@@ -77,51 +64,6 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
         for lane, held in lanes.items() if not only_plan else ():
             failed += await building.build(lane, [each for each in missing if each.partition in held])
         return len(missing) if only_plan else failed
-
-
-async def missing_maps(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> list[Missing]:
-    """The stretches without a map that both logs still hold, so that it can be built.
-
-    Raises:
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not say what it has.
-    """
-    maps = OffsetMaps(destination, naming)
-    await maps.read()
-    holes = maps.holes()
-    names = {Partition(naming.destination(topic), number) for topic, number in holes}
-    copies = await _offsets(destination, names, Bound.START)
-    originals = await _offsets(source, holes, Bound.START)
-    found = []
-    for partition, some in sorted(holes.items()):
-        position, copy = maps.position(partition), (naming.destination(partition[0]), partition[1])
-        if position is None or partition not in originals or copy not in copies:
-            continue
-        for hole in some:
-            ours = Span(max(originals[partition], hole.source_from), hole.source_to)
-            theirs = Span(max(copies[copy], hole.copy_from), hole.copy_to)
-            if len(ours) > 0 and len(theirs) > 0:
-                found.append(Missing(partition, position, hole, ours, theirs))
-    return found
-
-
-async def tell_what_is_missing(source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
-    """Log once that missing maps of offsets can be built."""
-    try:
-        maps = OffsetMaps(destination, naming)
-        await maps.refresh(())
-        without = {partition for partition, held in maps.positions() if _has_no_tail(held)}
-        without |= {each.partition for each in await missing_maps(source, destination, naming)}
-    except ApplianceError as error:
-        log.debug("the maps of offsets could not be looked at", exc_info=error)
-        return
-    if without:
-        text = "older copies have no map of offsets: `bin/appliance offsets build` reads both logs once and makes them"
-        log.warning(text, extra={"fields": {"partitions": len(without), "first": str(min(without))}})
-
-
-async def _offsets(cluster: KafkaCluster, partitions: Collection[Partition], bound: Bound) -> dict[Partition, int]:
-    metadata = await cluster.metadata(sorted({topic for topic, _ in partitions}))
-    return (await try_offsets(cluster, metadata, partitions, bound))[0]
 
 
 class _Building:
@@ -139,7 +81,7 @@ class _Building:
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
         """The positions of each lane, once it is clear that the link may continue."""
-        topic = await Establishing(self._settings, self._source, self._destination, OPERATOR).checked()
+        topic = await LinkCheck(self._source, self._destination, self.naming).fit_positions()
         name = self.naming.offsets_topic
         if name not in (await self._destination.metadata([name])).topics:
             raise LinkRefused(f"there is no {name}: start the replicator once, it makes the topic")
@@ -151,15 +93,15 @@ class _Building:
     ) -> None:
         """Begin the tails of maps without one: then both offsets at the end of the missing stretch are known."""
         for lane, positions in lanes.items():
-            if not any(chosen(partition) and _has_no_tail(held) for partition, held in positions.items()):
+            if not any(chosen(partition) and has_no_tail(held) for partition, held in positions.items()):
                 continue
             taken = await self._take(lane)
             anew = [
                 (partition, held)
                 for partition, held in taken.checkpoint.positions.items()
-                if chosen(partition) and _has_no_tail(held) and self._follows(taken, partition)
+                if chosen(partition) and has_no_tail(held) and self._follows(taken, partition)
             ]
-            ends = await self._ends([partition for partition, _ in anew])
+            ends = await self._copy_ends([partition for partition, _ in anew])
             changed = {
                 self._replica(partition, held): replace(held, tail=OffsetTail.begin(held.next_offset, ends[partition]))
                 for partition, held in anew
@@ -211,7 +153,7 @@ class _Building:
 
         Raises:
             PartitionStopped: the logs do not agree.
-            BatchCorrupt, BrokerBusy, BrokerRefused, Unreachable, PeerError: they cannot be read.
+            BatchCorrupt: they cannot be read.
         """
         partition, hole = missing.partition, missing.hole
         copy_of = Partition(self.naming.destination(partition.topic), partition.number)
@@ -233,9 +175,9 @@ class _Building:
         await taken.start()
         return taken
 
-    async def _ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    async def _copy_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         copies = {Partition(self.naming.destination(each.topic), each.number): each for each in partitions}
-        return {copies[copy]: end for copy, end in (await _offsets(self._destination, copies, Bound.END)).items()}
+        return {copies[copy]: end for copy, end in (await offsets_of(self._destination, copies, Bound.END)).items()}
 
     def _replica(self, partition: Partition, held: Position) -> Replica:
         topic, number = partition
@@ -269,7 +211,3 @@ def _require_end(at: Run, hole: Hole) -> None:
     if at.source < hole.source_to or at.copy < hole.copy_to:
         text = f"source offset {at.source} and copy offset {at.copy} do not hold the same record"
         raise PartitionStopped(f"{text}: something was left out, copied twice or compacted there")
-
-
-def _has_no_tail(held: Position) -> bool:
-    return held.tail is None and held.next_offset != UNKNOWN and held.records > 0

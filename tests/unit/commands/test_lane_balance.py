@@ -2,8 +2,9 @@ import random
 
 import pytest
 
+from appliance.commands.model.lane_balance import balanced
 from appliance.commands.model.lanes_report import LanesReport, Loads
-from appliance.driver.model.lane_balance import balanced, lane_loads, tasks_by_load
+from appliance.driver.model.assignments import lane_loads
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import PLACED_MAX, Layout
 
@@ -51,22 +52,6 @@ def test_the_link_record_never_names_more_partitions_than_fit() -> None:
     partitions = [Partition("orders", number) for number in range(8 * PLACED_MAX)]
     loads = {each: 1.0 if layout.lane_of(*each) == 0 else 0.0 for each in partitions}
     assert len(balanced(layout, loads).placed) == PLACED_MAX
-
-
-def test_lanes_without_load_go_to_the_tasks_in_turn() -> None:
-    assert tasks_by_load([0.0] * 5, 2) == [0, 1, 0, 1, 0]
-    assert tasks_by_load([], 2) == []
-
-
-def test_a_busy_lane_has_a_task_for_itself_and_every_lane_has_one() -> None:
-    assert tasks_by_load([1.0, 9.0, 1.0, 1.0], 2) == [1, 0, 1, 1]
-    for seed in SEEDS:
-        chance = random.Random(seed)
-        loads, tasks = [chance.paretovariate(1) for _ in range(chance.randint(1, 32))], chance.randint(1, 8)
-        held = [0.0] * tasks
-        for lane, task in enumerate(tasks_by_load(loads, tasks)):
-            held[task] += loads[lane]
-        assert max(held) <= max(2 * sum(loads) / tasks, max(loads)) + 1e-9
 
 
 def report(loads: Loads, before: Layout, after: Layout | None = None) -> LanesReport:

@@ -1,0 +1,81 @@
+"""The operator's acceptance of a positions topic as it is now: ``appliance resume --adopt-positions``."""
+
+from collections.abc import Callable, Sequence
+
+from appliance.clock import now_ms
+from appliance.driver.establish import Establishing
+from appliance.errors import LinkRefused
+from appliance.grouping import grouped
+from appliance.kafka.records.records import Record
+from appliance.link.handle import Link
+from appliance.link.model.checkpoint import OPERATOR
+from appliance.link.model.checkpoint_records import encode_forgotten, encode_link
+from appliance.link.model.copy_states import LINK, CopyState, effective
+from appliance.link.model.link_check import ADOPT, PositionsTopic
+from appliance.settings.values import Settings
+
+
+async def adopt_positions(settings: Settings, tell: Callable[[str], None], *, only_plan: bool = False) -> int:
+    """Let the link continue with its positions topic as it is now; the number of changes. A repeated call continues.
+
+    Raises:
+        LinkRefused: something else prevents the link from continuing.
+        Fenced: a replicator of this link has started.
+    """
+    async with Link.open(settings) as opened:
+        link = Establishing(settings, opened.source, opened.destination, OPERATOR)
+        topic = await link.check.positions()
+        fault = await link.check.fault(topic)
+        if not fault:
+            return 0
+        tell(fault)
+        lines = [] if only_plan else await _adopt(link, topic, fault)
+        for line in lines:
+            tell(line)
+        return max(len(lines), 1)
+
+
+async def _adopt(link: Establishing, topic: PositionsTopic, fault: str) -> list[str]:
+    """Adopt the topic with this fault, and forget the positions in the wrong lanes' partitions; a line for each."""
+    if ADOPT not in fault:
+        raise LinkRefused(fault)
+    if any(effective(each.states, LINK) is CopyState.DELETED for each in topic.checkpoints):
+        raise LinkRefused(f"{link.naming.replicator} is being deleted: `appliance link delete` again ends that")
+    await link.topics.make_positions()
+    await link.topics.make_producers(recreate=True)
+    topic = await link.check.existing_positions()
+    forgotten = await _forget_misplaced(link, topic)
+    registry = link.check.registry
+    if link.naming.shared:
+        await registry.note_begun()
+        # No lane may take itself for one that has never written: a position may be lost of what another has copied.
+        for index in range(topic.lanes):
+            await link.lane(topic, index).start()
+    record = await link.link_record(topic)
+    await _remember(link, topic, 0, [encode_link(record, record.made)])
+    await registry.refresh()
+    await registry.withdraw_deletion()
+    if fault := await link.check.fault(await link.check.existing_positions()):
+        raise LinkRefused(fault)
+    made = f"{record.partitions} partitions, {record.lanes} lanes, source {record.source_cluster}"
+    return [*forgotten, f"{topic.name}: {made}"]
+
+
+async def _forget_misplaced(link: Establishing, topic: PositionsTopic) -> list[str]:
+    misplaced = grouped(topic.misplaced(topic.layout))
+    for index, keys in misplaced.items():
+        await _remember(link, topic, index, [encode_forgotten(key, now_ms()) for key in keys])
+    return [
+        f"{topic.name}-{index}: forgot the position of {partition}"
+        for index, keys in misplaced.items()
+        for partition in keys
+    ]
+
+
+async def _remember(link: Establishing, topic: PositionsTopic, index: int, records: Sequence[Record]) -> None:
+    """Write them into a lane's partition; returns when they are visible there."""
+    lane = link.lane(topic, index)
+    await lane.start()
+    await lane.remember(records)
+    # The broker answers a commit before it writes the markers; a lane that starts reads until it sees its own.
+    await link.lane(topic, index).start()

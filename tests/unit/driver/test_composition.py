@@ -1,0 +1,130 @@
+"""The start and the end of a replicator, and the services beside its copying."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from appliance.audit.model.progress import AuditProgress
+from appliance.driver.background import Background, Repeated
+from appliance.driver.composition import Composition
+from appliance.driver.discovery import Search
+from appliance.engine.problem_log import ProblemLog
+from appliance.errors import ApplianceError, LinkRefused
+from appliance.groups.model.newest_groups import NewestGroups
+from appliance.link.model.replicas import DiscoveredTopics
+from appliance.settings.engine import Bound
+from appliance.settings.parse import parse
+from appliance.settings.role import Role
+from tests.support.patience import PATIENCE
+from tests.support.settings import REQUIRED
+from tests.unit.driver.parts import Jvm, jobs, lines, replicator
+
+
+class Cluster:
+    """A cluster that answers once it is reached, but says nothing of topics."""
+
+    def __init__(self, *, reached: bool = True) -> None:
+        self.asked, self.reached = asyncio.Event(), reached
+
+    async def metadata(self, topics: object) -> None:
+        self.asked.set()
+        if topics or not self.reached:
+            await asyncio.Event().wait()
+
+
+def composed(source: Cluster, **variables: str) -> tuple[Composition, Jvm]:
+    """A replicator whose link is never established."""
+    bound, jvm, clusters = Bound(0, lambda: 0), Jvm(), (source, Cluster())
+    anything: Any = (*clusters, jvm)
+    given = asyncio.Event(), bound, NewestGroups(), AuditProgress(""), ProblemLog()
+    return Composition(parse(REQUIRED | variables, Role.REPLICATOR), *anything, *given), jvm
+
+
+async def stopped(run: Composition, since: asyncio.Event) -> None:
+    """Run it, and stop it once this has happened."""
+    work = asyncio.create_task(run.run())
+    async with asyncio.timeout(PATIENCE):
+        await since.wait()
+        run.stopping.set()
+        await work
+
+
+async def test_case_63_a_stop_does_not_wait_for_spark_to_start() -> None:
+    # It may take three minutes, and Docker gives half a minute; Java does no work yet that is worth waiting for.
+    run, jvm = composed(Cluster())
+    await stopped(run, jvm.asked)
+    assert jvm.killed.is_set()
+
+
+async def test_case_62_a_stop_does_not_wait_for_a_cluster_that_is_dialled() -> None:
+    source = Cluster(reached=False)
+    run, jvm = composed(source)
+    await stopped(run, source.asked)
+    assert jvm.killed.is_set()
+    assert not jvm.asked.is_set()
+
+
+USUAL = {"discovery", "bound of the link", "maps of offsets"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "more"),
+    [
+        ({"REPLICA_GROUPS_REGEX": ""}, set()),
+        ({"REPLICA_GROUPS_REGEX": "", "MM2_FORMATS": "yes"}, {"heartbeats"}),
+        ({"REPLICA_GROUPS_REGEX": ".*", "AUDIT_PATH": "/var/audit"}, {"groups of the link", "audit table"}),
+    ],
+)
+async def test_what_is_wanted_beside_the_copying_is_done_there(variables: dict[str, str], more: set[str]) -> None:
+    run, _ = composed(Cluster(), **variables)
+    spark: Any = None
+    names = {each.name for each in (*run.services(replicator(jobs())), *run.services_in(spark))}
+    assert names == USUAL | more
+
+
+async def test_a_service_goes_on_after_any_failure_which_is_told_once_and_is_over_with_the_next_success(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    done, background = asyncio.Event(), Background(ProblemLog())
+    failures: list[Exception] = [ValueError("a defect"), ApplianceError("no answer"), ApplianceError("no answer")]
+
+    async def step() -> None:
+        if failures:
+            raise failures.pop()
+        done.set()
+
+    background.start([Repeated("heartbeats", 0.0, step)])
+    async with asyncio.timeout(PATIENCE):
+        await done.wait()
+        await asyncio.sleep(0)
+    await background.stop()
+    assert lines(caplog) == ["no answer", "unexpected ValueError: a defect", "well again"]
+
+
+async def test_a_service_of_one_step_ends_with_it() -> None:
+    steps, background = list[int](), Background(ProblemLog())
+
+    async def step() -> None:
+        steps.append(1)
+
+    background.start([Repeated("maps", None, step)])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await background.stop()
+    assert steps == [1]
+
+
+async def test_a_replicator_whose_link_is_deleted_meanwhile_ends_and_says_so() -> None:
+    class Deleted:
+        async def look(self) -> DiscoveredTopics:
+            raise LinkRefused("the link was deleted")
+
+    run, jvm = composed(Cluster())
+    discovery: Any = Deleted()
+    with pytest.raises(LinkRefused):
+        await Search(discovery, 1.0, lambda _: None, run.ending).step()
+    assert run.ending.begun.is_set()
+    with pytest.raises(LinkRefused, match="the link was deleted"):
+        await stopped(run, jvm.asked)
