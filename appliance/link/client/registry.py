@@ -27,6 +27,7 @@ from appliance.errors import (
     raise_first,
 )
 from appliance.kafka.client.acls import AccessControlEntry
+from appliance.kafka.client.compacted_log import read_records
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -34,7 +35,6 @@ from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
-from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
