@@ -33,7 +33,7 @@ from appliance.link.model.offset_tail import MapFilling, OffsetTail
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.link.model.replicas import Replica
 from appliance.logs.beginning import begin
-from appliance.logs.model.pairing import Pairing, Run
+from appliance.logs.model.comparison import Pairing, Run
 from appliance.logs.model.span import Span
 from appliance.logs.reader import Reader, Written
 from appliance.logs.side import Side
@@ -246,7 +246,8 @@ async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> No
     """Pair the records of both sides up to the end of the hole, which both must reach at once."""
     pairing, ended = Pairing(source.stream, copy.stream), False
     while not ended and await source.more() and await copy.more():
-        for run in pairing.advance():
+        difference = pairing.advance()
+        for run in pairing.runs():
             inside = min(run.length, hole.source_to - run.source, hole.copy_to - run.copy)
             if inside > 0:
                 filling.add(run.source, run.copy, inside)
@@ -254,8 +255,8 @@ async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> No
                 _require_end(Run(run.source + max(inside, 0), run.copy + max(inside, 0), 1), hole)
                 ended = True
                 break
-        if pairing.differs_at is not None and not ended:
-            _require_end(Run(*pairing.differs_at, 1), hole)
+        if difference is not None and not ended:
+            _require_end(Run(difference.source_offset, difference.destination_offset, 1), hole)
             ended = True
     if not ended:
         left = source.stream.position < hole.source_to and bool(source.stream)

@@ -90,6 +90,14 @@ class Stream:
             self._decoded[decode] = decode(self._batches[0])
         return self._decoded[decode]
 
+    def offsets(self, count: int) -> Sequence[int]:
+        """The offsets of the next records of the next batch; a range if they follow each other."""
+        header = self._batches[0].header
+        if header.records == header.last_offset_delta + 1:
+            first = header.base_offset + self.taken
+            return range(first, first + count)
+        return [record.offset for record in unpack(self._batches[0], 0)[self.taken : self.taken + count]]
+
     def take(self, count: int) -> Batch | None:
         """Take this many records of the next batch, which holds as many; the batch when they were its last ones."""
         self.taken += count
