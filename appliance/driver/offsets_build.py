@@ -35,7 +35,7 @@ from appliance.link.model.replicas import Replica
 from appliance.logs.beginning import begin
 from appliance.logs.model.comparison import Pairing, Run
 from appliance.logs.model.span import Span
-from appliance.logs.reader import Reader, Written
+from appliance.logs.reader import LogReader, WriterFilter
 from appliance.logs.side import Side
 from appliance.settings.values import Settings
 
@@ -133,7 +133,7 @@ class _Building:
         self._source = source
         self._destination = destination
         self._tell = tell
-        self._written = Written(source, destination, self.naming)
+        self._written = WriterFilter(source, destination, self.naming)
         self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
         self._layout = 0
 
@@ -215,9 +215,9 @@ class _Building:
         """
         partition, hole = missing.partition, missing.hole
         copy_of = Partition(self.naming.destination(partition.topic), partition.number)
-        reader = Reader(self._source, partition, "build", missing.source.start, self._written.at_source)
+        reader = LogReader(self._source, partition, "build", missing.source.start, self._written.at_source)
         source = Side(reader, missing.source)
-        reader = Reader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
+        reader = LogReader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
         copy = Side(reader, missing.copy)
         if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
             beginning = await begin(source, copy, asked_from=missing.source.end)

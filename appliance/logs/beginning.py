@@ -33,7 +33,7 @@ async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopt
     """Move both sides to the first offset to compare; the link was made to copy from a source offset on.
 
     Raises:
-        PartitionStopped, BatchCorrupt: as ``Reader.read``.
+        PartitionStopped, BatchCorrupt: as ``LogReader.read``.
     """
     if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
         return _where_adopted(source, destination, adopted)

@@ -1,6 +1,6 @@
 """Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ Choose = Callable[[list[Batch]], Awaitable[list[Batch]]]
 """Returns those of some batches that are to be compared."""
 
 
-class Written:
+class WriterFilter:
     """Chooses what a link copies, and what it has copied, where other links write too; ``None`` chooses everything."""
 
     def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
@@ -57,7 +57,7 @@ async def spans(cluster: KafkaCluster, metadata: Metadata, partitions: Collectio
 
 
 @dataclass(slots=True)
-class Reader:
+class LogReader:
     """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it.
 
     ``aborted`` are the batches of aborted transactions that the last Fetch brought. ``purpose`` names the connection:
@@ -77,9 +77,9 @@ class Reader:
     def __post_init__(self) -> None:
         self.stable_end = self.position
 
-    def at(self, position: int) -> "Reader":
+    def at(self, position: int) -> "LogReader":
         """Another reader of the same partition, with another position."""
-        return Reader(self.cluster, self.partition, self.purpose, position, self.choose, self.decodes)
+        return LogReader(self.cluster, self.partition, self.purpose, position, self.choose, self.decodes)
 
     async def read(self, wait: float = 0.0, known_end: int = 0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
@@ -93,6 +93,11 @@ class Reader:
             BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; transient errors only after half a minute.
         """
         return await self._patiently(lambda metadata: self._read(metadata, wait, known_end))
+
+    async def until(self, end: int, wait: float = 0.0) -> AsyncIterator[list[Batch]]:
+        """The batches up to an offset, which the last ones may pass, Fetch by Fetch; raises as ``read``."""
+        while self.position < end:
+            yield await self.read(wait, end)
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.

@@ -11,7 +11,7 @@ from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.logs.model.span import CopyState
-from appliance.logs.reader import Reader, Written
+from appliance.logs.reader import LogReader, WriterFilter
 from appliance.logs.side import Side
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import PartitionResult
@@ -41,7 +41,7 @@ class Checker:
         self._source = source
         self._destination = destination
         self._newest = asyncio.Lock()
-        self._written = Written(source, destination, naming)
+        self._written = WriterFilter(source, destination, naming)
         self._sql = sql
 
     async def check(self, jobs: Iterable[Job], wait: float, found: Found, reached: Reached) -> None:
@@ -86,12 +86,12 @@ class Checker:
                 await self._destination.metadata([])
             return verdict_on(job.replica, CopyState.NOT_COMPARED, str(error))
 
-    def at_source(self, job: Job, purpose: str, offset: int) -> Reader:
+    def at_source(self, job: Job, purpose: str, offset: int) -> LogReader:
         """A reader of what is copied, from an offset of the source on."""
         choose = self._written.at_source
         made = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
-        return Reader(self._source, job.replica.source, purpose, offset, made, decodes=made is not choose)
+        return LogReader(self._source, job.replica.source, purpose, offset, made, decodes=made is not choose)
 
-    def at_destination(self, job: Job, purpose: str, offset: int) -> Reader:
+    def at_destination(self, job: Job, purpose: str, offset: int) -> LogReader:
         """A reader of the link's copies, from an offset of the destination on."""
-        return Reader(self._destination, job.replica.copy, purpose, offset, self._written.in_copy)
+        return LogReader(self._destination, job.replica.copy, purpose, offset, self._written.in_copy)

@@ -8,7 +8,7 @@ from appliance.clock import monotonic
 from appliance.kafka.records.records import Record, unpack
 from appliance.logs.model.newest import ALL_KEYS, NewestRecords, Tally
 from appliance.logs.model.span import CopyState, Span, counted
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
 from appliance.verify.partition import Reached, verdict_on
 from appliance.verify.sql import CopiedBySql
@@ -18,7 +18,12 @@ _PAUSE = 0.2
 
 
 async def verify_newest_records(
-    job: Job, source: Reader, destination: Reader, deadline: float, reached: Reached, sql: CopiedBySql | None = None
+    job: Job,
+    source: LogReader,
+    destination: LogReader,
+    deadline: float,
+    reached: Reached,
+    sql: CopiedBySql | None = None,
 ) -> PartitionResult:
     """Compare the newest record of each key, where the source's lies before the end of the job's span.
 
@@ -27,7 +32,7 @@ async def verify_newest_records(
     taken the only one of a key that was copied.
 
     Raises:
-        PartitionStopped, BatchCorrupt: as ``Reader.read``.
+        PartitionStopped, BatchCorrupt: as ``LogReader.read``.
     """
     tally, low = Tally(), 0
     theirs = destination
@@ -53,7 +58,7 @@ async def verify_newest_records(
 
 
 async def _compare(
-    share: NewestRecords, source: Reader, destination: Reader, job: Job, deadline: float, reached: Reached
+    share: NewestRecords, source: LogReader, destination: LogReader, job: Job, deadline: float, reached: Reached
 ) -> Tally:
     """The tally of a share, when it shows no difference or the deadline has passed.
 
@@ -70,7 +75,7 @@ async def _compare(
 
 
 async def _read_to_end(
-    reader: Reader, known_end: int, add: Callable[[Iterable[Record]], None], reached: Reached
+    reader: LogReader, known_end: int, add: Callable[[Iterable[Record]], None], reached: Reached
 ) -> None:
     """Read up to the end that the first answer shows, at least the known one."""
     start, end = reader.position, None

@@ -10,7 +10,7 @@ from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
 from appliance.logs.model.span import CopyState, counted
-from appliance.logs.reader import Choose, Reader, spans
+from appliance.logs.reader import Choose, LogReader, spans
 from appliance.logs.side import Side
 from appliance.verify.model.report import PartitionResult
 
@@ -66,7 +66,7 @@ async def _letters(destination: KafkaCluster, choose: Choose | None, result: Par
     if partition.topic not in metadata.topics:
         return 0
     span = (await spans(destination, metadata, [partition]))[partition]
-    side = Side(Reader(destination, partition, "verify-dead-letters", span.start, choose), span)
+    side = Side(LogReader(destination, partition, "verify-dead-letters", span.start, choose), span)
     return span.start + await side.count_between(span.start, span.end)
 
 

@@ -21,7 +21,7 @@ from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.logs.model.span import CopyState, counted
-from appliance.logs.reader import Written, spans
+from appliance.logs.reader import WriterFilter, spans
 from appliance.verify.brought_back import brought_back
 from appliance.verify.checker import Checker
 from appliance.verify.failures import with_failure, with_letters
@@ -78,7 +78,7 @@ class Verification:
                 break
         if any(map(is_doubtful, judged)) and await self._look_again():
             judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
-        written = Written(self.source, self.destination, self.naming)
+        written = WriterFilter(self.source, self.destination, self.naming)
         results = await with_letters(judged, self._lanes, self.destination, written.in_copy)
         return sorted([*plan.known, *results], key=lambda result: (result.topic, result.partition or 0))
 

@@ -18,7 +18,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.logs import reader
 from appliance.logs.model.span import CopyState, Span
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
 from appliance.verify import failures
 from appliance.verify.failures import with_failure, with_letters
@@ -132,7 +132,7 @@ async def test_case_920_counting_ends_where_a_log_was_truncated_meanwhile(monkey
 
     monkeypatch.setattr(reader, "fetch_partition", fetch)
     monkeypatch.setattr(reader, "retry_while_busy", twice)
-    side = Side(Reader(CLUSTER, ORDERS, "test", 50), Span(0, 60))
+    side = Side(LogReader(CLUSTER, ORDERS, "test", 50), Span(0, 60))
     with pytest.raises(BrokerBusy, match="orders-0 ended at offset 60, and its leader has it end at 50 now"):
         await side.count_between(50, 60)
     assert len(asked) == 2

@@ -16,7 +16,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
 from appliance.logs import reader as verify_reader
 from appliance.logs.model.span import Span
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.partition import verify_every_record
@@ -66,8 +66,8 @@ async def test_case_930_a_source_whose_new_leader_lags_for_a_moment_is_not_equal
     logs_of(monkeypatch, lambda: 50, 50)
     job = Job(Replica("orders", 0, "orders.copy", SOURCE, COPY), Span(0, 60), Span(0, 50), compacted=False)
     source, copy = a_cluster("source"), a_cluster("destination")
-    ours = Side(Reader(source, Partition("orders", 0), "test", 0), job.source)
-    theirs = Side(Reader(copy, Partition("orders.copy", 0), "test", 0), job.destination, time.monotonic())
+    ours = Side(LogReader(source, Partition("orders", 0), "test", 0), job.source)
+    theirs = Side(LogReader(copy, Partition("orders.copy", 0), "test", 0), job.destination, time.monotonic())
     try:
         found = await verify_every_record(job, ours, theirs, lambda _: None)
     except ApplianceError:
@@ -82,8 +82,8 @@ async def test_case_930_a_compacted_source_whose_new_leader_lags_is_not_equal_to
     job = Job(Replica("orders", 0, "orders.copy", SOURCE, COPY), Span(0, 60), Span(0, 50), compacted=True)
     source, copy = a_cluster("source"), a_cluster("destination")
     ours, theirs = (
-        Reader(source, Partition("orders", 0), "test", 0),
-        Reader(copy, Partition("orders.copy", 0), "test", 0),
+        LogReader(source, Partition("orders", 0), "test", 0),
+        LogReader(copy, Partition("orders.copy", 0), "test", 0),
     )
     try:
         found = await verify_newest_records(job, ours, theirs, time.monotonic(), lambda _: None)
