@@ -30,7 +30,6 @@ class AuditLog:
         """Find the last write.
 
         Raises:
-            StorageFailed: the store does not answer.
             PeerError: a file is damaged, or a newer release's.
         """
         found = listing(self._store.sizes())
@@ -61,9 +60,6 @@ class AuditLog:
         """Merge small files, and remove those that were merged or are too old; the files as they were before.
 
         A merge that is killed leaves both: the merged file holds, and the others are removed the next time.
-
-        Raises:
-            StorageFailed, PeerError: the rest is done the next time.
         """
         found = listing(self._store.sizes())
         for each in (*found.replaced, *found.expired(today, retention_days)):
@@ -81,9 +77,5 @@ class AuditLog:
 
 
 def data_files(store: Store) -> list[DataFile]:
-    """The files that hold the rows now.
-
-    Raises:
-        StorageFailed: the store does not answer.
-    """
+    """The files that hold the rows now."""
     return listing(store.sizes()).holding

@@ -23,12 +23,7 @@ def columns() -> str:
 
 
 def query(spark: Spark, path: str, sql: str) -> Answer:
-    """The result of a query.
-
-    Raises:
-        SqlRefused: it is no query of the table.
-        StorageFailed: the table cannot be listed.
-    """
+    """The result of a query."""
     files = [f"{path}/{each.name}" for each in data_files(store_of(path, spark.hadoop))]
     return spark.query(Table(TABLE, path, files, columns()), sql)
 

@@ -97,9 +97,6 @@ class AuditWriter:
         """Read what was committed since the last step, and write it if it is time to, or with ``flush``.
 
         After a cancel at any await, or a failure, another writer continues where the files end.
-
-        Raises:
-            StorageFailed, BrokerBusy, BrokerRefused, Unreachable, PeerError: open again.
         """
         try:
             metadata, topic = await self._topic()

@@ -30,11 +30,7 @@ class Beginning:
 
 
 async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopted | None = None) -> Beginning:
-    """Move both sides to the first offset to compare; the link was made to copy from a source offset on.
-
-    Raises:
-        PartitionStopped, BatchCorrupt: as ``LogReader.read``.
-    """
+    """Move both sides to the first offset to compare; the link was made to copy from a source offset on."""
     if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
         return _where_adopted(source, destination, adopted)
     asked_from = max(asked_from, adopted.source if adopted else 0)

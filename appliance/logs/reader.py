@@ -85,12 +85,11 @@ class LogReader:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
 
         Nothing comes, and the position stays, when all stable records have been read; then the broker may wait for more
-        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader.
+        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader. Transient errors
+        are retried for three quarters of a minute.
 
         Raises:
             PartitionStopped: the log no longer holds the position.
-            BatchCorrupt: a batch is damaged.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; transient errors only after half a minute.
         """
         return await self._patiently(lambda metadata: self._read(metadata, wait, known_end))
 

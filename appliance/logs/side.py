@@ -40,11 +40,7 @@ class Side:
         self.stream = Stream(log.start)
 
     async def more(self) -> bool:
-        """True when there is a record to compare; continues reading when there is none yet.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``LogReader.read``.
-        """
+        """True when there is a record to compare; continues reading when there is none yet."""
         while not self.stream:
             patience = 0.0 if self._deadline is None else self._deadline - monotonic()
             if not await self._read(min(max(patience, 0.0), _WAIT)) and patience <= 0:
@@ -61,11 +57,7 @@ class Side:
         return self.reader.position > before
 
     async def count(self) -> int:
-        """Number of records left up to the log's end, including the stream's.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``LogReader.read``.
-        """
+        """Number of records left up to the log's end, including the stream's."""
         return await self.count_between(self.stream.position, self.log.end)
 
     async def count_between(self, first: int, end: int) -> int:
@@ -78,11 +70,7 @@ class Side:
         return records
 
     async def anchor(self) -> Anchor:
-        """The anchor of the records to compare, of which there is at least one.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``LogReader.read``.
-        """
+        """The anchor of the records to compare, of which there is at least one."""
         found = anchor(self.stream.ahead(ANCHOR_RECORDS))
         while not found.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
             found = anchor(self.stream.ahead(ANCHOR_RECORDS))
@@ -98,11 +86,7 @@ class Side:
         return await self.reader.at(self.log.start).offset_at(timestamp)
 
     async def find(self, sought: Anchor) -> Found:
-        """Search for the other side's anchor.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``LogReader.read``.
-        """
+        """Search for the other side's anchor."""
         start = await self.offset_at(sought.timestamp)
         if start is None:
             return Found()

@@ -28,22 +28,14 @@ class Evaluation:
     """A statement in a session of Spark's, for one caller at a time."""
 
     def __init__(self, session: Any, statement: Statement, salt: Secret) -> None:
-        """Check the statement.
-
-        Raises:
-            StatementRefused: it cannot be used.
-        """
+        """Check the statement."""
         self._session = session
         self._statement = statement
         self._salt = salt
         check(session, statement, bool(salt))
 
     def outcomes(self, partition: Partition, records: Sequence[Record], timestamp_type: int) -> list[Outcome]:
-        """The outcome of each record of a source partition, in their order.
-
-        Raises:
-            ProcessFailed: Spark has failed.
-        """
+        """The outcome of each record of a source partition, in their order."""
         try:
             rows = self._rows(partition, records, timestamp_type)
             table = outcomes(self._session, self._statement, rows).toArrow().combine_chunks()

@@ -59,11 +59,7 @@ _HEADERS = f"""transform(
 
 
 def check(session: Any, statement: Statement, salted: bool) -> None:
-    """Check a statement, for a link that has a salt or none, before there are records.
-
-    Raises:
-        StatementRefused: it cannot be used.
-    """
+    """Check a statement, for a link that has a salt or none, before there are records."""
     transformed(session, statement, _no_records(session, salted))
 
 
@@ -84,9 +80,6 @@ def transformed(session: Any, statement: Statement, records: Any) -> Any:
 
     Returns:
         A DataFrame with the columns of ``records``, without ``SALT``.
-
-    Raises:
-        StatementRefused: the statement cannot be used.
     """
     layers = _Layers(session, statement, records)
     columns = layers.outputs()
@@ -123,11 +116,7 @@ class Needed:
 
 
 def needed(session: Any, statement: Statement, salted: bool) -> Needed:
-    """The columns that a statement's records need: no others pass Java.
-
-    Raises:
-        StatementRefused: the statement cannot be used.
-    """
+    """The columns that a statement's records need: no others pass Java."""
     layers = _Outcomes(session, statement, _no_records(session, salted))
     changed = layers.outputs()
     stays = [OPAQUE if name == "headers" else name for name in OUTPUTS if name not in changed]

@@ -45,11 +45,7 @@ class Checker:
         self._sql = sql
 
     async def check(self, jobs: Iterable[Job], wait: float, found: Found, reached: Reached) -> None:
-        """Verify the jobs; the destination gets ``wait`` seconds to catch up.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not answer any more.
-        """
+        """Verify the jobs; the destination gets ``wait`` seconds to catch up."""
         waiting, deadline = deque(jobs), monotonic() + wait
 
         async def work(purpose: str) -> None:

@@ -30,9 +30,6 @@ async def verify_newest_records(
     Until ``deadline``, by ``monotonic``, the destination may catch up with these. Both readers stand at the start of
     their logs. If the link's ``sql`` has left out some of the records read, or changed their keys, compaction may have
     taken the only one of a key that was copied.
-
-    Raises:
-        PartitionStopped, BatchCorrupt: as ``LogReader.read``.
     """
     tally, low = Tally(), 0
     theirs = destination

@@ -44,7 +44,6 @@ async def spark_verification(
     ``offsets``. If the work is not ``shared``, Spark does nothing else.
 
     Raises:
-        SettingsError: see ``spark_jvm``.
         ProcessFailed: Spark does not start, or has no core for us.
     """
     name, engine = f"verify-{settings.replicator}", dataclasses.replace(settings.engine, spark_driver_port=0)

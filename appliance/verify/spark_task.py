@@ -27,7 +27,6 @@ def verify_in_task(given: dict[str, Any]) -> list[dict[str, Any]]:
     Raises:
         PeerError: the command is of another release.
         SettingsError: this host's settings are unusable.
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not answer from here.
     """
     if given["version"] != VERSION:
         raise PeerError(

@@ -66,7 +66,6 @@ class CopiedBySql:
         """The batches without what is left out; each keeps its records' offsets.
 
         Raises:
-            BatchCorrupt: one cannot be decoded.
             PartitionStopped, ProcessFailed: a statement cannot be evaluated.
         """
         start, end = batches[0].header.base_offset, batches[-1].header.last_offset + 1

@@ -66,9 +66,6 @@ class Verification:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
 
         Until the deadline, by ``monotonic``, the link may pass the records on which its SQL fails.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
         late = False
         while (judged := [with_failure(each, self._lanes) for each in results]) != results and not late:

@@ -58,11 +58,7 @@ class Stretch:
 
 
 def stretch(found: Iterable[Batch], aborted: Sequence[Aborted], position: int) -> Stretch:
-    """The stretch of the batches of a Fetch from ``position``; the log begins at ``position``, or continues there.
-
-    Raises:
-        BatchCorrupt: a batch is damaged.
-    """
+    """The stretch of the batches of a Fetch from ``position``; the log begins at ``position``, or continues there."""
     (batches, _), following, hole_at = within_memory(list(found), position), position, -1
     for batch in batches:
         header = batch.header

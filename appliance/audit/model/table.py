@@ -49,11 +49,7 @@ def encode_rows(rows: Sequence[AuditRow], state: AuditState) -> bytes:
 
 
 def merged(files: Sequence[bytes]) -> bytes:
-    """The rows of several files as one, with the state of the last. A column that some lack is null in their rows.
-
-    Raises:
-        PeerError: a file is damaged.
-    """
+    """The rows of several files as one, with the state of the last. A column that some lack is null in their rows."""
     tables = [_table(data) for data in files]
     everywhere = set.intersection(*(set(table.column_names) for table in tables))
     whole = pa.concat_tables([_nullable(table, everywhere) for table in tables], promote_options="default")

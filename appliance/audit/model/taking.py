@@ -35,9 +35,6 @@ def take(
 
     A row covers at most ``row_ms``; 0: one transaction. If it ``waits``, a change of the link's layout is taken when
     all lanes are read up to it: a position counts where the partition was before it counts where it went.
-
-    Raises:
-        PeerError: something else is in the log.
     """
     at = (entry.record.offset for entry in read.entries if day not in (ANY_DAY, entry.day))
     read = read.before(next(at, read.following))

@@ -77,11 +77,7 @@ class RowReader:
         self._failed: list[int] = []
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Confirmed]:
-        """The ranges whose marks are among these rows.
-
-        Raises:
-            PeerError: the rows are not those of the ranges, or too large together.
-        """
+        """The ranges whose marks are among these rows."""
         outcomes = _integers(batch, OUTCOME)
         if FILLER in outcomes:
             own = outcomes != FILLER

@@ -42,12 +42,7 @@ Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def prepare(spark: Spark, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
-    """Prepare the SQL for the tasks at these sockets, or on other hosts.
-
-    Raises:
-        StatementRefused: the SQL cannot be used.
-        ProcessFailed: Spark has ended.
-    """
+    """Prepare the SQL for the tasks at these sockets, or on other hosts."""
     try:
         return TransformPlan(spark.context, statement, salt, sockets)
     except SPARK_ERRORS as error:
