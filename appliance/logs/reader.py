@@ -85,8 +85,8 @@ class LogReader:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
 
         Nothing comes, and the position stays, when all stable records have been read; then the broker may wait for more
-        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader. Transient errors
-        are retried for three quarters of a minute.
+        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader. Transient
+        errors are retried for three quarters of a minute.
 
         Raises:
             PartitionStopped: the log no longer holds the position.
