@@ -5,5 +5,5 @@
 - ``store``, ``hadoop``: the operations on files that the table needs; a folder of this host, or of an object store
 - ``log``: the writes of the table, each claimed first
 - ``writer``: writing the rows, beside the replicator's driver
-- ``query``, ``command``: queries by Spark SQL, and the command that runs them
+- ``command``: queries by Spark SQL
 """

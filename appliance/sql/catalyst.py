@@ -11,6 +11,10 @@ from pyspark.logger import PySparkLogger
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
+HASHES = ("Sha2", "Hmac")
+TIMES = ("DateType$", "TimestampType$", "TimestampNTZType$")
+"""Catalyst's classes, by their names."""
+
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """They would log every error, with its traceback, though it is caught."""
 

@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.batch import Header
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.link_sql import LinkSql, SqlChange, history
+from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
 
 _END = 2**63 - 1
@@ -115,3 +118,20 @@ def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
         {statements[number]: Path(path) for number, path in fields["sockets"]},
         {statements[number]: why for number, why in fields["refused"]},
     )
+
+
+async def brought_back(
+    source: KafkaCluster, naming: Naming, replicas: Collection[Replica]
+) -> dict[Partition, BroughtBack]:
+    """What the link's failbacks have brought back from these copies, by the maps of the link in reverse.
+
+    What came from a copy that was made anew since has passed the SQL on its way to the present one.
+    """
+    maps = OffsetMaps(source, naming.failback)
+    await maps.read({each.copy for each in replicas})
+    ids, found = sorted(maps.producer_ids), {}
+    for each in replicas:
+        if (held := maps.position(each.copy)) and not is_another(held.source_id, each.destination_id):
+            spans = [(known.stretch.copy_from, known.stretch.copy_to) for known in maps.segments(each.copy)]
+            found[each.source] = BroughtBack(ids, spans)
+    return found

@@ -22,14 +22,12 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.logs.model.span import CopyState, counted
 from appliance.logs.reader import WriterFilter, spans
-from appliance.verify.brought_back import brought_back
 from appliance.verify.checker import Checker
-from appliance.verify.failures import with_failure, with_letters
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.partition import verdict_on
-from appliance.verify.partition_sql import PartitionSql, sql_of
+from appliance.verify.partition_sql import PartitionSql, brought_back, sql_of
 from appliance.verify.sql import CopiedBySql, Evaluate
-from appliance.verify.sql_changes import is_doubtful, sql_changes, without_doubtful
+from appliance.verify.sql_results import is_doubtful, sql_changes, with_failure, with_letters, without_doubtful
 from appliance.verify.work import Job
 
 log = logging.getLogger("appliance.verify")

@@ -20,9 +20,9 @@ from appliance.logs import reader
 from appliance.logs.model.span import CopyState, Span
 from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
-from appliance.verify import failures
-from appliance.verify.failures import with_failure, with_letters
+from appliance.verify import sql_results
 from appliance.verify.model.report import PartitionResult
+from appliance.verify.sql_results import with_failure, with_letters
 from appliance.verify.verification import Plan, Verification
 from appliance.verify.work import joined
 
@@ -92,7 +92,7 @@ async def test_case_918_dead_letters_that_cannot_be_read_take_no_other_result(mo
     async def spans(*_: Any) -> Any:
         raise BrokerBusy("orders.copy.dead-letter-0 has no leader now", "LEADER_NOT_AVAILABLE")
 
-    monkeypatch.setattr(failures, "spans", spans)
+    monkeypatch.setattr(sql_results, "spans", spans)
     lanes = [LaneCheckpoint({ORDERS: replace(lane(60).positions[ORDERS], dead_letters=3)})]
     other = PartitionResult("other", "other.copy", 1, CopyState.DIFFERS, "lost")
     found = await with_letters([FAILING, other], lanes, CLUSTER, None)

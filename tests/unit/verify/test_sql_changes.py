@@ -6,7 +6,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.logs.model.span import CopyState, Span
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
-from appliance.verify.sql_changes import changed_from, without_doubtful
+from appliance.verify.sql_results import changed_from, without_doubtful
 
 ORDERS = Partition("orders", 0)
 FOUND = PartitionResult("orders", "orders.copy", 0, CopyState.DIFFERS, "value", records=60, differs_at=60)
