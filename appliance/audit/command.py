@@ -40,10 +40,10 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def _duration(text: str) -> timedelta:
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
-    if not found:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    if not match:
         raise argparse.ArgumentTypeError("expected a number and s, m, h or d, such as 1h")
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 
 from kio.schema.errors import ErrorCode
 
-from appliance.audit.model.entries import Stretch, stretch
+from appliance.audit.model.entries import LogRange, log_range
 from appliance.audit.model.state import LaneKnown
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
@@ -46,10 +46,10 @@ class PositionsLog:
         await peek_checkpoint(self._cluster, self._name, lane, checkpoint)
         return checkpoint
 
-    async def stretches(
+    async def ranges(
         self, topic: Topic, lanes: Mapping[int, LaneKnown], behind: Collection[int]
-    ) -> AsyncIterator[tuple[int, Stretch | None, bool]]:
-        """The next stretch of each lane that is ``behind``, and True if its log ends there.
+    ) -> AsyncIterator[tuple[int, LogRange | None, bool]]:
+        """The next range of each lane that is ``behind``, and True if its log ends there.
 
         None in its place: the log ends before the offset that was read last, or did, and holds other records there; or
         it begins after that offset.
@@ -71,5 +71,5 @@ class PositionsLog:
                     yield lane, None, False
                     continue
                 check(fetched.error, f"fetch {fetched.partition}")
-                read = stretch(fetched.batches(), fetched.aborted, offsets[lane])
+                read = log_range(fetched.batches(), fetched.aborted, offsets[lane])
                 yield lane, read, read.following >= fetched.stable_end

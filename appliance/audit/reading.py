@@ -6,7 +6,7 @@ Rows are made in a thread of their own, at most half of the time: the replicator
 import asyncio
 import logging
 
-from appliance.audit.model.entries import ANY_DAY, DAY_MS, Stretch
+from appliance.audit.model.entries import ANY_DAY, DAY_MS, LogRange
 from appliance.audit.model.files import Claim
 from appliance.audit.model.rows import AuditRow
 from appliance.audit.model.state import AuditState, LaneKnown
@@ -55,7 +55,7 @@ class LaneReading:
         first = [lane for lane in self.behind if lane < len(topic.leaders)]
         order = [*first, *(lane for lane in range(len(topic.leaders)) if lane not in first)]
         waited = {lane: known.read_to for lane, known in lanes.items() if known.waits_for}
-        answers = [each async for each in self._positions.stretches(topic, lanes, order)]
+        answers = [each async for each in self._positions.ranges(topic, lanes, order)]
         truncated = [lane for lane, read, _ in answers if read is None]
         if truncated:  # before others are read: partitions may have gone to them since
             await self._after_truncation(topic, truncated)
@@ -81,7 +81,7 @@ class LaneReading:
         behind = {lane for lane, to in claim.lanes.items() if lanes.setdefault(lane, LaneKnown()).read_to < to}
         while behind:
             ends = {lane: lanes[lane].read_to for lane in behind}
-            async for lane, read, _ in self._positions.stretches(topic, lanes, sorted(behind)):
+            async for lane, read, _ in self._positions.ranges(topic, lanes, sorted(behind)):
                 to = claim.lanes[lane]
                 if read is None or read.following <= lanes[lane].read_to:
                     behind.discard(lane)  # the log is shorter than it was
@@ -105,7 +105,7 @@ class LaneReading:
             self.rows += self.state.after_truncation(lane, present, topic.epochs[lane], now, copy_of)
             self.day = now // DAY_MS
 
-    async def _take(self, lane: int, read: Stretch) -> None:
+    async def _take(self, lane: int, read: LogRange) -> None:
         if read.following == self.state.lanes[lane].read_to:
             return
         began = monotonic()
@@ -116,6 +116,6 @@ class LaneReading:
         self.rows += rows
         await asyncio.sleep(monotonic() - began)
 
-    async def _rows(self, lane: int, read: Stretch, day: int, *, waits: bool) -> list[AuditRow]:
+    async def _rows(self, lane: int, read: LogRange, day: int, *, waits: bool) -> list[AuditRow]:
         copy_of = self._positions.copy_of
         return await in_thread(lambda: take(self.state, lane, read, day, self._row_ms, copy_of, waits))

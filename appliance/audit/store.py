@@ -56,15 +56,15 @@ class Folder:
 
     def sizes(self) -> Mapping[str, int]:
         """See ``Store``."""
-        found = {}
+        sizes = {}
         with self._translated("list"):
             for directory, _, names in os.walk(self.path, onerror=_unless_missing):
                 for name in names:
                     path = Path(directory, name)
                     if not name.startswith("."):
                         with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                            found[path.relative_to(self.path).as_posix()] = path.stat().st_size
-        return found
+                            sizes[path.relative_to(self.path).as_posix()] = path.stat().st_size
+        return sizes
 
     def read(self, name: str) -> bytes:
         """See ``Store``."""

@@ -105,10 +105,10 @@ class LogReader:
         """
         if timestamp < 0:
             return self.position
-        found = await self._patiently(
+        offsets = await self._patiently(
             lambda metadata: offsets_at(self.cluster, metadata, [self.partition], timestamp),
         )
-        return found[self.partition]
+        return offsets[self.partition]
 
     async def _patiently(self, ask: Callable[[Metadata], Awaitable[Answer]]) -> Answer:
         async def attempt() -> Answer:
@@ -123,9 +123,9 @@ class LogReader:
         limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self.cluster.settings.side} cluster"
         try:
             fetched = await fetch_partition(self.cluster, metadata, self.partition, self.position, self.purpose, limits)
-            found, following = self._batches(fetched, known_end)
-            found, following = within_memory(found, following) if self.decodes else (found, following)
-            found = await self.choose(found) if self.choose else found
+            batches, following = self._batches(fetched, known_end)
+            batches, following = within_memory(batches, following) if self.decodes else (batches, following)
+            batches = await self.choose(batches) if self.choose else batches
         except BrokerRefused as error:
             if error.code != _DELETED:
                 raise
@@ -134,7 +134,7 @@ class LogReader:
         except (BatchCorrupt, PartitionStopped) as error:
             raise type(error)(f"{where}: {error}") from error
         self.position = following
-        return found
+        return batches
 
     def _batches(self, answer: Fetched, known_end: int) -> tuple[list[Batch], int]:
         """The committed batches, and the offset that follows all batches."""
@@ -148,13 +148,13 @@ class LogReader:
                 text = f"{self} ended at offset {known_end}, and its leader has it end at {self.position} now"
                 raise BrokerBusy(text, "OFFSET_NOT_AVAILABLE")
             return [], self.position
-        found = list(committed(batches, answer.aborted))
-        for each in found:
+        visible = list(committed(batches, answer.aborted))
+        for each in visible:
             batch.verify(each)
-        kept = {each.header.base_offset for each in found}
-        others = [each for each in batches if each.header.base_offset not in kept]
+        visible_at = {each.header.base_offset for each in visible}
+        others = [each for each in batches if each.header.base_offset not in visible_at]
         self.aborted = [each for each in others if not each.header.attributes & batch.CONTROL]
-        return found, batches[-1].header.last_offset + 1
+        return visible, batches[-1].header.last_offset + 1
 
     def __str__(self) -> str:
         return str(self.partition)

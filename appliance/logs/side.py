@@ -71,10 +71,10 @@ class Side:
 
     async def anchor(self) -> Anchor:
         """The anchor of the records to compare, of which there is at least one."""
-        found = anchor(self.stream.ahead(ANCHOR_RECORDS))
-        while not found.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
-            found = anchor(self.stream.ahead(ANCHOR_RECORDS))
-        return found
+        first = anchor(self.stream.ahead(ANCHOR_RECORDS))
+        while not first.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
+            first = anchor(self.stream.ahead(ANCHOR_RECORDS))
+        return first
 
     def restart(self, offset: int) -> None:
         """Discard the read records, and continue from ``offset``."""

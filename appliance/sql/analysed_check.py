@@ -124,23 +124,22 @@ class AnalysedCheck:
         if not seen & OUTPUTS.keys():
             raise self._statement.refused("its SELECT has none of key, value and headers")
 
-    def _type_fault(self, name: str, given: Any) -> str:
-        kind = class_of(given)
-        if kind in ("NullType$", "BinaryType$" if name != "headers" else ""):
-            return ""
-        if name != "headers":
-            expected = "BINARY or STRING"
-            return "" if kind.startswith("StringType") else f"the column {name} is {given.sql()}: expected {expected}"
-        return "" if _are_headers(given) else f"the column {name} is {given.sql()}: expected {HEADERS_TYPE}"
+    def _type_fault(self, name: str, column_type: Any) -> str:
+        kind = class_of(column_type)
+        if name == "headers":
+            fits, expected = kind == "NullType$" or _are_headers(column_type), HEADERS_TYPE
+        else:
+            fits, expected = kind in ("NullType$", "BinaryType$") or kind.startswith("StringType"), "BINARY or STRING"
+        return "" if fits else f"the column {name} is {column_type.sql()}: expected {expected}"
 
     def _refused(self, node: Any, reason: str) -> StatementRefused:
         return self._statement.refused(reason, *(self._catalyst.place(node) or ()))
 
 
-def _are_headers(given: Any) -> bool:
-    if class_of(given) != "ArrayType" or class_of(given.elementType()) != "StructType":
+def _are_headers(column_type: Any) -> bool:
+    if class_of(column_type) != "ArrayType" or class_of(column_type.elementType()) != "StructType":
         return False
-    fields = list(given.elementType().fields())
+    fields = list(column_type.elementType().fields())
     names = [field.name().lower() for field in fields]
     kinds = [class_of(field.dataType()) for field in fields]
     return (

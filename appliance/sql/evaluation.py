@@ -43,8 +43,8 @@ class Evaluation:
             raise ProcessFailed(f"Spark failed: {record_reason(error, self._statement.text)}") from error
         keys, values, kept = (table.column(name).to_pylist() for name in ("key", "value", KEPT))
         headers = [each for chunk in table.column("headers").chunks for each in headers_of(chunk)]
-        made = zip(records, kept, keys, values, headers, strict=True)
-        return [_outcome(record, keep, body_of(key, value, own)) for record, keep, key, value, own in made]
+        results = zip(records, kept, keys, values, headers, strict=True)
+        return [_outcome(record, keep, body_of(key, value, own)) for record, keep, key, value, own in results]
 
     def reason(self, partition: Partition, record: Record, timestamp_type: int) -> str:
         """The reason that the statement fails on a record, in a line."""

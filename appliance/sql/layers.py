@@ -63,8 +63,8 @@ class Layers:
         """Add all layers; returns the column, as SQL, of each output that the statement changes."""
         is_project = class_of(self._plan) == "Project"
         below = self._read(self._catalyst.children(self._plan)[0] if is_project else self._plan)
-        given = self._catalyst.items(self._plan.projectList() if is_project else self._plan.output())
-        values = {each.name().lower(): self._bound(_value(each), below) for each in given}
+        named = self._catalyst.items(self._plan.projectList() if is_project else self._plan.output())
+        values = {each.name().lower(): self._bound(_value(each), below) for each in named}
         own = {attribute.exprId().id(): attribute.name() for attribute in self._catalyst.items(self._base.output())}
         cast = f"CAST(_x AS {self._kind})"
         changed = {
@@ -91,14 +91,16 @@ class Layers:
             case _:
                 return below
 
-    def _project(self, given: Sequence[Any], below: _Reading) -> _Reading:
-        columns = {each.exprId().id(): self._bound(_value(each), below) for each in given}
+    def _project(self, named: Sequence[Any], below: _Reading) -> _Reading:
+        columns = {each.exprId().id(): self._bound(_value(each), below) for each in named}
         computed = [number for number, value in columns.items() if class_of(value) != _ATTRIBUTE]
         if not computed:
             return _Reading(columns, below.conditions)
         names = self._layer(below.conditions, [columns[number] for number in computed])
-        made = {number: self._catalyst.expression(name, {}) for number, name in zip(computed, names, strict=True)}
-        return _Reading(columns | made)
+        below_names = {
+            number: self._catalyst.expression(name, {}) for number, name in zip(computed, names, strict=True)
+        }
+        return _Reading(columns | below_names)
 
     def _bound(self, expression: Any, below: _Reading) -> Any:
         """The expression over the rows."""

@@ -74,10 +74,10 @@ class ParsedCheck:
         name = parts[-1].lower()
         if len(parts) > 1:
             raise self._refused(node, f"{'.'.join(parts)} is not known here: write {name}")
-        found = self._catalyst.named("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").expressions().get(name)
-        if found.isEmpty():
+        entry = self._catalyst.named("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").expressions().get(name)
+        if entry.isEmpty():
             raise self._refused(node, f"Spark SQL has no function {name}")
-        if reason := refusal(name, found.get()._1().getGroup()):
+        if reason := refusal(name, entry.get()._1().getGroup()):
             raise self._refused(node, reason)
         if name.capitalize() in HASHES and (place := self._catalyst.place(node)):
             self.places.hashes.append(place)

@@ -139,12 +139,12 @@ def contents(session: Any, statement: Statement, records: Any, names: Sequence[s
     return rows.filter(f"{OUTCOME} IS NULL OR {OUTCOME} <> {LEFT_OUT}")
 
 
-def _grown(columns: Mapping[str, str], given: Sequence[str], room: str = ROOM) -> str:
+def _grown(columns: Mapping[str, str], inputs: Sequence[str], room: str = ROOM) -> str:
     """SQL that is true where the outputs in ``columns`` are larger than key and value, if ``given``, and the room."""
     if not columns:
         return "false"
     after = [(_HEADER_BYTES if name == "headers" else _BYTES) % each for name, each in columns.items()]
-    before = [_BYTES % f"`{name}`" for name in given]
+    before = [_BYTES % f"`{name}`" for name in inputs]
     return f"{' + '.join(after)} > {' + '.join([*before, room])}"
 
 

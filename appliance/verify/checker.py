@@ -68,14 +68,14 @@ class Checker:
         try:
             if job.compacted:
                 async with self._newest:  # one table at a time
-                    found = await verify_newest_records(
+                    result = await verify_newest_records(
                         job, source, destination, deadline, partial(reached, job), self._sql
                     )
             else:
                 ours = Side(source, job.source)
                 theirs = Side(destination, job.destination, deadline if job.last else None)
-                found = await verify_every_record(job, ours, theirs, partial(reached, job))
-            return replace(found, failed_at=self._sql.failed_at.get(job.replica.source)) if self._sql else found
+                result = await verify_every_record(job, ours, theirs, partial(reached, job))
+            return replace(result, failed_at=self._sql.failed_at.get(job.replica.source)) if self._sql else result
         except ApplianceError as error:
             if error.retriable:  # only this partition's problem, unless nobody answers any more
                 await self._source.metadata([])
@@ -85,8 +85,8 @@ class Checker:
     def at_source(self, job: Job, purpose: str, offset: int) -> LogReader:
         """A reader of what is copied, from an offset of the source on."""
         choose = self._written.at_source
-        made = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
-        return LogReader(self._source, job.replica.source, purpose, offset, made, decodes=made is not choose)
+        chosen = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
+        return LogReader(self._source, job.replica.source, purpose, offset, chosen, decodes=chosen is not choose)
 
     def at_destination(self, job: Job, purpose: str, offset: int) -> LogReader:
         """A reader of the link's copies, from an offset of the destination on."""

@@ -61,15 +61,15 @@ class Collector:
 
     def begin(self) -> list[Job]:
         """The jobs that are left to verify."""
-        left = []
+        remaining = []
         for whole, parts in self._parts.items():
             self._file.divided(parts)
             for part in parts:
-                if known := self._file.result(part):
-                    left += self._take(whole, part, known)
+                if result := self._file.result(part):
+                    remaining += self._take(whole, part, result)
                 else:
-                    left.append(part)
-        return left
+                    remaining.append(part)
+        return remaining
 
     def found(self, job: Job, result: PartitionResult) -> list[Job]:
         """Take a result; gives the whole partition if one of its parts is not equal: it is verified in one piece."""
@@ -110,10 +110,10 @@ async def parts_of(checker: Checker, job: Job) -> list[Job]:
 
 async def _place(checker: Checker, job: Job, offset: int) -> tuple[int, int] | None:
     """The offsets of a record of both sides, with which the first batch of the source from ``offset`` on begins."""
-    found = _first(await checker.at_source(job, _PURPOSE, offset).read(), offset)
-    if found is None or found >= job.source.end:
+    first = _first(await checker.at_source(job, _PURPOSE, offset).read(), offset)
+    if first is None or first >= job.source.end:
         return None
-    ours = Side(checker.at_source(job, _PURPOSE, found), Span(found, job.source.end))
+    ours = Side(checker.at_source(job, _PURPOSE, first), Span(first, job.source.end))
     if not await ours.more():
         return None
     anchor = await ours.anchor()
@@ -122,7 +122,7 @@ async def _place(checker: Checker, job: Job, offset: int) -> tuple[int, int] | N
     ).whole
     if place is None or not anchor.complete or not job.destination.start < place < job.destination.end:
         return None
-    return found, place
+    return first, place
 
 
 def _first(batches: Sequence[Batch], offset: int) -> int | None:

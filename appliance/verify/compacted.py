@@ -106,8 +106,8 @@ def _outcome(tally: Tally, job: Job, source_start: int, *, lacks_keys: bool) -> 
     if tally.changed.count or absent:
         return CopyState.BEHIND, ""
     if not tally.equal.count and (tally.unknown.count or source_start > max(job.asked_from, deleted)):
-        left = f"{unknown} of the destination have no source any more"
-        return CopyState.NOT_COMPARED, f"{left}: the source's log begins at {source_start} now"
+        orphans = f"{unknown} of the destination have no source any more"
+        return CopyState.NOT_COMPARED, f"{orphans}: the source's log begins at {source_start} now"
     if left_out:
         state = CopyState.EQUAL_IN_PART if tally.equal.count or not deleted else CopyState.NOT_COMPARED
         cause = "its retention" if deleted else "REPLICA_TOPICS_START=latest"

@@ -58,13 +58,13 @@ def sql_of(
     changes: Collection[SqlChange], replicas: Iterable[Replica], brought_back: Mapping[Partition, BroughtBack]
 ) -> dict[Partition, PartitionSql]:
     """The SQL of those partitions of which records may have passed some, by all changes of the link's."""
-    found = {}
+    sql_by_partition = {}
     for partition in (replica.source for replica in replicas):
         # What a statement makes of a record does not depend on the statement's number.
-        held = tuple((first, replace(sql, number=0)) for first, sql in history(changes, partition))
-        if any(sql.text for _, sql in held):
-            found[partition] = PartitionSql(held, brought_back.get(partition, NOTHING))
-    return found
+        statements = tuple((first, replace(sql, number=0)) for first, sql in history(changes, partition))
+        if any(sql.text for _, sql in statements):
+            sql_by_partition[partition] = PartitionSql(statements, brought_back.get(partition, NOTHING))
+    return sql_by_partition
 
 
 def statements_of(sqls: Iterable[PartitionSql]) -> list[LinkSql]:
@@ -129,9 +129,9 @@ async def brought_back(
     """
     maps = OffsetMaps(source, naming.failback)
     await maps.read({each.copy for each in replicas})
-    ids, found = sorted(maps.producer_ids), {}
+    ids, by_source = sorted(maps.producer_ids), {}
     for each in replicas:
-        if (held := maps.position(each.copy)) and not is_another(held.source_id, each.destination_id):
-            spans = [(known.stretch.copy_from, known.stretch.copy_to) for known in maps.segments(each.copy)]
-            found[each.source] = BroughtBack(ids, spans)
-    return found
+        if (position := maps.position(each.copy)) and not is_another(position.source_id, each.destination_id):
+            spans = [(segment.stretch.copy_from, segment.stretch.copy_to) for segment in maps.segments(each.copy)]
+            by_source[each.source] = BroughtBack(ids, spans)
+    return by_source

@@ -97,11 +97,11 @@ async def _evaluating(
     if not sql:
         yield ()
         return
-    made = await asyncio.to_thread(prepared, spark, sql, salt, jvm.tempdir, tasks + 1)
-    async with running_jobs(made, tasks + 1), serving(made.of_process(tasks)) as service:
+    plans = await asyncio.to_thread(prepared, spark, sql, salt, jvm.tempdir, tasks + 1)
+    async with running_jobs(plans, tasks + 1), serving(plans.of_process(tasks)) as service:
         watching = asyncio.create_task(_watch(jvm, service), name="verify-watch")
         try:
-            yield made, service
+            yield plans, service
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)

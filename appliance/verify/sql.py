@@ -51,14 +51,14 @@ class CopiedBySql:
         if sql is None:
             return choose
 
-        async def made(batches: list[Batch]) -> list[Batch]:
+        async def transformed(batches: list[Batch]) -> list[Batch]:
             chosen = await choose(batches) if choose else batches
             passed = [each for each in chosen if sql.has_passed(each.header)]
             as_they_are = [each for each in chosen if not sql.has_passed(each.header)]
             some = await self._made(partition, sql, passed, by_key=by_key) if passed else []
             return sorted([*some, *as_they_are], key=lambda each: each.header.base_offset)
 
-        return made
+        return transformed
 
     async def _made(
         self, partition: Partition, sql: PartitionSql, batches: Sequence[Batch], *, by_key: bool

@@ -24,16 +24,16 @@ Lanes = Sequence[LaneCheckpoint]
 
 def with_failure(result: PartitionResult, lanes: Lanes) -> PartitionResult:
     """The result, unless its link stands at a record on which its SQL fails, or has skipped one."""
-    at, span, held = result.failed_at, result.source, _position(result, lanes)
+    at, span, position = result.failed_at, result.source, _position(result, lanes)
     if at is None or span is None or not result.state.well:
         return result
     fails = f"the SQL fails on the record at source offset {at}"
-    if held is None or held.next_offset < min(at + 1, span.end):
-        why = (held and held.stopped) or "the link has not passed it"
+    if position is None or position.next_offset < min(at + 1, span.end):
+        why = (position and position.stopped) or "the link has not passed it"
         detail = f"{fails}, which is neither copied nor a dead letter: {why}"
         return replace(result, state=CopyState.BEHIND, detail=detail, behind=1)
     for gap in (gap for lane in lanes for gap in lane.gaps.values()):
-        is_its = (gap.partition, gap.source_id) == ((result.topic, result.partition), held.source_id)
+        is_its = (gap.partition, gap.source_id) == ((result.topic, result.partition), position.source_id)
         if is_its and max(gap.first, span.start) < min(gap.next, span.end):
             detail = f"{fails}; source offsets {gap.first} to {gap.next} were skipped: {gap.cause}"
             return replace(result, state=CopyState.DIFFERS, detail=detail, differs_at=gap.first)
@@ -44,12 +44,12 @@ async def with_letters(
     results: Iterable[PartitionResult], lanes: Lanes, destination: KafkaCluster, choose: Choose | None
 ) -> list[PartitionResult]:
     """The results, without the good ones of which more dead letters are lost than retention can have taken."""
-    found = []
+    checked = []
     for each in results:
-        held = _position(each, lanes)
-        written = held.dead_letters if held and each.state.well else 0
-        found.append(await _with_letters(each, written, destination, choose) if written else each)
-    return found
+        position = _position(each, lanes)
+        written = position.dead_letters if position and each.state.well else 0
+        checked.append(await _with_letters(each, written, destination, choose) if written else each)
+    return checked
 
 
 async def _with_letters(
@@ -117,9 +117,9 @@ def _not_compared(result: PartitionResult) -> PartitionResult:
 
 def changed_from(before: Sequence[SqlChange], after: Sequence[SqlChange], partition: Partition) -> int | None:
     """The first source offset of which another statement is known by now; None if there is none."""
-    held, now = history(before, partition), history(after, partition)
-    for offset in sorted({first for first, _ in (*held, *now)}):
-        one, other = ([sql for first, sql in each if first <= offset][-1] for each in (held, now))
+    then, now = history(before, partition), history(after, partition)
+    for offset in sorted({first for first, _ in (*then, *now)}):
+        one, other = ([sql for first, sql in each if first <= offset][-1] for each in (then, now))
         if not one.is_that_of(other):
             return offset
     return None

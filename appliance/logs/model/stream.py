@@ -115,10 +115,10 @@ class Stream:
         records: list[Record] = []
         for number, batch in enumerate(self._batches):
             try:
-                found = unpack(batch, 0)[self.taken if number == 0 else 0 :]
+                those = unpack(batch, 0)[self.taken if number == 0 else 0 :]
             except BatchCorrupt:  # its bytes stand for its records: those of a raw copy are the same
-                found = [Record(batch.header.base_offset, batch.header.max_timestamp, bytes(batch.data[HEADER_SIZE:]))]
-            records += found[: limit - len(records)]
+                those = [Record(batch.header.base_offset, batch.header.max_timestamp, bytes(batch.data[HEADER_SIZE:]))]
+            records += those[: limit - len(records)]
             if len(records) >= limit or sum(len(record.body) for record in records) >= LIMIT:
                 break
         return records

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.audit import positions_log
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import ANY_DAY, Stretch
+from appliance.audit.model.entries import ANY_DAY, LogRange
 from appliance.audit.model.state import AuditState
 from appliance.audit.model.taking import take
 from appliance.audit.positions_log import PositionsLog
@@ -36,7 +36,7 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
 ) -> None:
     # The audit went on at its offset, and nothing said that others stood before it in the place of the lost records.
     state = AuditState(TOPIC.id)
-    take(state, 0, Stretch((), 100, -1, 4), ANY_DAY, 0, str)
+    take(state, 0, LogRange((), 100, -1, 4), ANY_DAY, 0, str)
     state = decode_state(encode_state(state))
     asked: list[Wanted] = []
 
@@ -47,6 +47,6 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
 
     monkeypatch.setattr(positions_log, "fetch", fetch)
     naming = Naming("replicator-orange", "copy", re.compile(""), re.compile(""))
-    found = [each async for each in PositionsLog(Destination(), naming).stretches(TOPIC, state.lanes, [0])]
+    found = [each async for each in PositionsLog(Destination(), naming).ranges(TOPIC, state.lanes, [0])]
     assert found == [(0, None, False)]
     assert [(each.position, each.last_epoch, each.leader_epoch) for each in asked] == [(100, 4, 5)]

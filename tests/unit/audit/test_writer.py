@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pyarrow import parquet
 
-from appliance.audit.model.entries import Stretch
+from appliance.audit.model.entries import LogRange
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.state import LaneKnown
 from appliance.audit.positions_log import PositionsLog
@@ -76,18 +76,18 @@ class Positions(PositionsLog):
 
     async def checkpoint(self, lane: int) -> LaneCheckpoint:
         await asyncio.sleep(0)
-        checkpoint = LaneCheckpoint(read_to=self._logs[lane].stretch().following)
+        checkpoint = LaneCheckpoint(read_to=self._logs[lane].range().following)
         for entry in self._logs[lane].entries:
             checkpoint.add(decode(entry.record))
         return checkpoint
 
-    async def stretches(
+    async def ranges(
         self, _: Topic, lanes: Mapping[int, LaneKnown], behind: Collection[int]
-    ) -> AsyncIterator[tuple[int, Stretch | None, bool]]:
+    ) -> AsyncIterator[tuple[int, LogRange | None, bool]]:
         for lane in sorted(behind, reverse=True):
             log = self._logs[lane]
             end = log.entries[-1].record.offset + 2 if log.entries else 0
-            read = log.stretch(max(0, lanes[lane].read_to)) if end else Stretch((), 0)
+            read = log.range(max(0, lanes[lane].read_to)) if end else LogRange((), 0)
             epoch = int(lane in self._logs.truncated)
             diverges = lanes[lane].read_to > 0 and lanes[lane].leader_epoch < epoch
             yield lane, None if diverges else replace(read, leader_epoch=epoch), True

@@ -114,7 +114,7 @@ async def test_case_919_what_the_link_has_passed_is_looked_at_once_more_after_th
     async def look(self: Verification) -> None:
         self._lanes = [lane(60)]
 
-    monkeypatch.setattr(Verification, "_look", look)
+    monkeypatch.setattr(Verification, "_refresh", look)
     (found,) = await run.ended(Plan([], []), [FAILING], 0.0)
     assert found.state is CopyState.EQUAL, found.detail
 
@@ -151,7 +151,7 @@ async def test_case_931_results_are_not_lost_where_the_lanes_cannot_be_read_once
     async def look(_: Verification) -> None:
         raise BrokerBusy("replicator-orange.positions-0 has no leader now", "LEADER_NOT_AVAILABLE")
 
-    monkeypatch.setattr(Verification, "_look", look)
+    monkeypatch.setattr(Verification, "_refresh", look)
     other = PartitionResult("other", "other.copy", 1, CopyState.DIFFERS, "lost")
     found = await run.ended(Plan([], []), [FAILING, other], 0.0)
     assert [each.state for each in found] == [CopyState.BEHIND, CopyState.DIFFERS]
