@@ -10,6 +10,7 @@ is below a bound, and both sides are read again for the next share.
 
 import hashlib
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from appliance.kafka.records.records import Record, key_and_value
@@ -27,8 +28,9 @@ class _Newest(NamedTuple):
     """None for a tombstone."""
 
 
-class Keys(NamedTuple):
-    """A number of keys, with the first and the last offset of their newest records; (0, None, -1): none."""
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A number of keys, with the first and the last offset of their newest records; None and -1: none."""
 
     count: int = 0
     first: int | None = None
