@@ -53,15 +53,9 @@ def _no_records(session: Any, salted: bool) -> Any:
 def transformed(session: Any, statement: Statement, records: Any) -> Any:
     """The records as the statement makes them; those that it leaves out are absent, and the others stay in their order.
 
-    One that it fails on ends the job, with Spark's reason. Rows that mark the end of a range are passed on.
-
-    Args:
-        session: the SparkSession.
-        statement: the link's SQL.
-        records: a DataFrame of ``COLUMNS``, and of ``SALT`` if the link has a salt.
-
-    Returns:
-        A DataFrame with the columns of ``records``, without ``SALT``.
+    One that it fails on ends the job, with Spark's reason. Rows that mark the end of a range are passed on. ``records``
+    are a DataFrame of ``COLUMNS``, and of ``SALT`` if the link has a salt; the result has the same columns, without
+    ``SALT``.
     """
     layers = Layers(session, statement, records)
     columns = layers.outputs()
