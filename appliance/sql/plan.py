@@ -87,8 +87,8 @@ def outcomes(session: Any, statement: Statement, records: Any) -> Any:
 class Needed:
     """The columns of the rows that ``contents`` needs, and of those that it returns, in their order."""
 
-    given: tuple[str, ...]
-    returned: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 def needed(session: Any, statement: Statement, salted: bool) -> Needed:
@@ -99,8 +99,8 @@ def needed(session: Any, statement: Statement, salted: bool) -> Needed:
     seen = [TEXTS.get(name, name) for name in COLUMNS if name in {"offset", "timestamp"} | layers.used | {*stays}]
     opaque = [OPAQUE] * (OPAQUE in stays)
     outputs = [OPAQUE if opaque and name == "headers" else TEXTS.get(name, name) for name in OUTPUTS]
-    given = RANGE, *seen, *opaque, *[SALT] * salted, *[ROOM] * bool(changed), END
-    return Needed(given, (RANGE, "offset", "timestamp", *outputs, OUTCOME))
+    inputs = RANGE, *seen, *opaque, *[SALT] * salted, *[ROOM] * bool(changed), END
+    return Needed(inputs, (RANGE, "offset", "timestamp", *outputs, OUTCOME))
 
 
 def contents(session: Any, statement: Statement, records: Any, names: Sequence[str]) -> Any:
@@ -112,10 +112,10 @@ def contents(session: Any, statement: Statement, records: Any, names: Sequence[s
     texts = {name: text for name, text in TEXTS.items() if text in records.columns}
     absent = {name: kind for name, kind in COLUMNS.items() if name not in {*records.columns, *texts}}
     guards = [f"CAST(raise_error('{name} is absent') AS {kind}) AS `{name}`" for name, kind in absent.items()]
-    given = [f"`{name}`" for name in records.columns] + [
+    columns_in = [f"`{name}`" for name in records.columns] + [
         f"CAST({text} AS BINARY) AS {name}" for name, text in texts.items()
     ]
-    layers = OutcomeLayers(session, statement, records.selectExpr(*given, *guards), texts)
+    layers = OutcomeLayers(session, statement, records.selectExpr(*columns_in, *guards), texts)
     columns, last = {TEXTS.get(name, name): column for name, column in layers.outputs().items()}, layers.last
     grown = _grown(columns, list(texts.values()))
     frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")

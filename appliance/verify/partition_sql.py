@@ -38,7 +38,7 @@ class PartitionSql:
     What the link's failbacks have ``brought_back`` came from the copy as it is.
     """
 
-    held: tuple[tuple[int, LinkSql], ...]
+    statements: tuple[tuple[int, LinkSql], ...]
     brought_back: BroughtBack = NOTHING
 
     def has_passed(self, header: Header) -> bool:
@@ -49,8 +49,8 @@ class PartitionSql:
 
     def spans(self) -> Iterator[tuple[int, int, LinkSql]]:
         """Each statement with its first offset, and the one that follows its last."""
-        ends = [*(first for first, _ in self.held[1:]), _END]
-        for (first, sql), end in zip(self.held, ends, strict=True):
+        ends = [*(first for first, _ in self.statements[1:]), _END]
+        for (first, sql), end in zip(self.statements, ends, strict=True):
             yield first, end, sql
 
 
@@ -69,7 +69,7 @@ def sql_of(
 
 def statements_of(sqls: Iterable[PartitionSql]) -> list[LinkSql]:
     """The different statements, in order."""
-    return list(dict.fromkeys(sql for each in sqls for _, sql in each.held if sql.text))
+    return list(dict.fromkeys(sql for each in sqls for _, sql in each.statements if sql.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ServedSql:
             "sockets": [[numbers[sql], str(path)] for sql, path in self.sockets.items()],
             "refused": [[numbers[sql], why] for sql, why in self.refused.items()],
             "partitions": [
-                [*partition, [[first, numbers[sql]] for first, sql in each.held], each.brought_back]
+                [*partition, [[first, numbers[sql]] for first, sql in each.statements], each.brought_back]
                 for partition, each in self.partitions.items()
             ],
         }
@@ -107,12 +107,12 @@ def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
     """That of ``ServedSql.encoded``."""
     statements = [LinkSql(0, text, salt) for text, salt in fields["statements"]]
 
-    def held(described: Sequence[Sequence[int]]) -> tuple[tuple[int, LinkSql], ...]:
+    def decoded(described: Sequence[Sequence[int]]) -> tuple[tuple[int, LinkSql], ...]:
         return tuple((first, statements[number]) for first, number in described)
 
     return ServedSql(
         {
-            Partition(topic, number): PartitionSql(held(each), BroughtBack(*back))
+            Partition(topic, number): PartitionSql(decoded(each), BroughtBack(*back))
             for topic, number, each, back in fields["partitions"]
         },
         {statements[number]: Path(path) for number, path in fields["sockets"]},

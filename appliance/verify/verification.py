@@ -41,7 +41,7 @@ class Plan:
     """The jobs of a verification, and the results that are known without reading anything."""
 
     jobs: Sequence[Job]
-    known: Sequence[PartitionResult]
+    verdicts: Sequence[PartitionResult]
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Verification:
             judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
         written = WriterFilter(self.source, self.destination, self.naming)
         results = await with_letters(judged, self._lanes, self.destination, written.in_copy)
-        return sorted([*plan.known, *results], key=lambda result: (result.topic, result.partition or 0))
+        return sorted([*plan.verdicts, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
         """Look at both clusters, and say what has to be read.

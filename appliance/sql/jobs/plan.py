@@ -89,7 +89,7 @@ class TransformPlan:
     def _plan(self, sockets: Lanes) -> Any:
         session, statement, salt, context, release = self._session, self._statement, self._salt, TaskContext, VERSION
         needs = needed(session, statement, bool(salt))
-        given = needs.given
+        inputs = needs.inputs
 
         # The functions name nothing of this file: their processes would load all that it imports.
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,7 +97,7 @@ class TransformPlan:
             task: Any = context.get()
             attempt = Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
             for _ in batches:
-                yield from source(partial(connected, sockets, attempt), attempt.number, given, salt)
+                yield from source(partial(connected, sockets, attempt), attempt.number, inputs, salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             require_release(release)
@@ -108,9 +108,9 @@ class TransformPlan:
         # A secret in rows, and in the function that makes them: no plan shows it.
         kinds = {**COLUMNS, **INTERNAL, SALT: "STRING"}
         kinds |= {name: f"{kinds[name]} NOT NULL" for name in (RANGE, "offset", "timestamp")}
-        columns = ", ".join(f"{name} {kinds[name]}" for name in given)
+        columns = ", ".join(f"{name} {kinds[name]}" for name in inputs)
         rows = self._over(session.range(0, len(sockets), 1, len(sockets)), read, columns, "source")
-        ended = self._over(contents(session, statement, rows, needs.returned), write, "nothing INT", "sink")
+        ended = self._over(contents(session, statement, rows, needs.outputs), write, "nothing INT", "sink")
         return ended._jdf.queryExecution().toRdd().toJavaRDD()
 
     def _over(self, frame: DataFrame, function: Rows, columns: str, role: str) -> DataFrame:
