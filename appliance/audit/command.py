@@ -7,21 +7,30 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from appliance.audit.query import Answer, newest, query
+from appliance.audit.log import data_files
+from appliance.audit.model.table import SCHEMA
+from appliance.audit.store import store_of
 from appliance.clock import utc_now
 from appliance.errors import SettingsError
 from appliance.output import printable, say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from appliance.spark.session import local_spark
+from appliance.spark.session import Spark, Table, local_spark
 from appliance.tables import show, table
 from appliance.timestamps import utc
+
+TABLE = "audit"
+
+_SQL_TYPES = {"string": "STRING", "int32": "INT", "int64": "BIGINT", "timestamp[ms, tz=UTC]": "TIMESTAMP"}
+
+Answer = tuple[Sequence[str], Iterator[Sequence[Any]]]
+"""The columns of a result, and its rows."""
 
 _SHOWN = 10_000
 """Number of rows that a table shows: it needs all of them at once."""
@@ -30,10 +39,10 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def _duration(text: str) -> timedelta:
-    found = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
-    if not found:
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
+    if not match:
         raise argparse.ArgumentTypeError("expected a number and s, m, h or d, such as 1h")
-    return timedelta(seconds=int(found[1]) * _UNITS[found[2]])
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
@@ -43,6 +52,28 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     form = command.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print a JSON object for each row, one a line")
     form.add_argument("--csv", action="store_true", help="print comma separated values, with a line of names")
+
+
+def columns() -> str:
+    """The table's columns, as in SQL's DDL; ``day`` is the name of a file's folder."""
+    return ", ".join([*(f"`{field.name}` {_SQL_TYPES[str(field.type)]}" for field in SCHEMA), "`day` DATE"])
+
+
+def query(spark: Spark, path: str, sql: str) -> Answer:
+    """The result of a query."""
+    files = [f"{path}/{each.name}" for each in data_files(store_of(path, spark.hadoop))]
+    return spark.query(Table(TABLE, path, files, columns()), sql)
+
+
+def newest(last: timedelta, now: datetime) -> str:
+    """The query of the rows of the last hours or days."""
+    since = (now - last).astimezone(UTC)
+    at = since.strftime("%Y-%m-%d %H:%M:%S")
+    return (
+        "SELECT committed, topic, partition, kind, source_from, source_to, copy_from, copy_to, records, bytes, rebuilt,"
+        f" transactions, lane, run, producer_epoch, cause FROM {TABLE} WHERE day >= DATE'{since:%Y-%m-%d}' AND"
+        f" committed >= TIMESTAMP'{at}' ORDER BY committed, lane, positions_offset"
+    )
 
 
 async def _audit(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> None:

@@ -25,15 +25,15 @@ class HadoopFolder:
 
         def listed() -> Mapping[str, int]:
             root = self._path("")
-            system, found = self._system(), {}
+            system, sizes = self._system(), {}
             if not system.exists(root):
                 return {}
             below = len(str(system.makeQualified(root).toString())) + 1
             files = system.listFiles(root, True)
             while files.hasNext():
                 status = files.next()
-                found[str(status.getPath().toString())[below:]] = int(status.getLen())
-            return found
+                sizes[str(status.getPath().toString())[below:]] = int(status.getLen())
+            return sizes
 
         return self._translated("list", listed)
 

@@ -30,11 +30,10 @@ class AuditLog:
         """Find the last write.
 
         Raises:
-            StorageFailed: the store does not answer.
             PeerError: a file is damaged, or a newer release's.
         """
-        found = listing(self._store.sizes())
-        last, claimed = found.last, max(found.claims, default=0)
+        files = listing(self._store.sizes())
+        last, claimed = files.last, max(files.claims, default=0)
         state = state_of(self._store.read(last.name)) if last else AuditState()
         written = last.last if last else 0
         if claimed <= written:
@@ -61,29 +60,22 @@ class AuditLog:
         """Merge small files, and remove those that were merged or are too old; the files as they were before.
 
         A merge that is killed leaves both: the merged file holds, and the others are removed the next time.
-
-        Raises:
-            StorageFailed, PeerError: the rest is done the next time.
         """
-        found = listing(self._store.sizes())
-        for each in (*found.replaced, *found.expired(today, retention_days)):
+        files = listing(self._store.sizes())
+        for each in (*files.replaced, *files.expired(today, retention_days)):
             self._store.remove(each.name)
-        for number in found.old_claims():
+        for number in files.old_claims():
             self._store.remove(claim_name(number))
-        gone = set(found.expired(today, retention_days))
-        small = [each for each in found.to_merge(today) if each not in gone]
+        gone = set(files.expired(today, retention_days))
+        small = [each for each in files.to_merge(today) if each not in gone]
         if len(small) > 1:
             whole = DataFile(small[0].day, small[0].first, small[-1].last)
             self._store.replace(whole.name, merged([self._store.read(each.name) for each in small]))
             for each in small:
                 self._store.remove(each.name)
-        return found
+        return files
 
 
 def data_files(store: Store) -> list[DataFile]:
-    """The files that hold the rows now.
-
-    Raises:
-        StorageFailed: the store does not answer.
-    """
+    """The files that hold the rows now."""
     return listing(store.sizes()).holding

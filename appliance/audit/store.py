@@ -1,15 +1,22 @@
-"""The storage of the audit table: a few operations on named files, each of which is done whole or not at all."""
+"""The storage of the audit table: a few operations on named files, each of which is done whole or not at all.
 
+They wait, so that ``in_thread`` does them.
+"""
+
+import asyncio
 import contextlib
 import os
+import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from appliance.audit.hadoop import HadoopFolder
 from appliance.clock import epoch_seconds
 from appliance.errors import StorageFailed
+
+Result = TypeVar("Result")
 
 _TEMPORARY = ".writing-"
 
@@ -49,15 +56,15 @@ class Folder:
 
     def sizes(self) -> Mapping[str, int]:
         """See ``Store``."""
-        found = {}
+        sizes = {}
         with self._translated("list"):
             for directory, _, names in os.walk(self.path, onerror=_unless_missing):
                 for name in names:
                     path = Path(directory, name)
                     if not name.startswith("."):
                         with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                            found[path.relative_to(self.path).as_posix()] = path.stat().st_size
-        return found
+                            sizes[path.relative_to(self.path).as_posix()] = path.stat().st_size
+        return sizes
 
     def read(self, name: str) -> bytes:
         """See ``Store``."""
@@ -135,3 +142,27 @@ def _sync(folder: Path) -> None:
 def store_of(path: str, hadoop: tuple[Any, Any]) -> Store:
     """The storage at a path or URL; ``hadoop`` are Java's classes and Hadoop's configuration."""
     return HadoopFolder(hadoop, path) if "://" in path else Folder(Path(path))
+
+
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """Do the work in a thread of its own. A store that hangs delays neither the replicator's end nor its other work."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Result] = loop.create_future()
+
+    def settle(set_it: Callable[[], None]) -> None:
+        if not done.done():
+            set_it()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            failure = error
+            tell = lambda: done.set_exception(failure)  # noqa: E731
+        else:
+            tell = lambda: done.set_result(result)  # noqa: E731
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, tell)
+
+    threading.Thread(target=run, name="audit", daemon=True).start()
+    return await done

@@ -33,8 +33,8 @@ from appliance.link.model.offset_tail import MapFilling, OffsetTail
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from appliance.logs.beginning import begin
-from appliance.logs.model.pairing import Pairing, Run
-from appliance.logs.reader import Reader, Written
+from appliance.logs.model.comparison import Pairing, Run
+from appliance.logs.reader import LogReader, WriterFilter
 from appliance.logs.side import Side
 from appliance.settings.values import Settings
 
@@ -75,7 +75,7 @@ class _Building:
         self._source = source
         self._destination = destination
         self._tell = tell
-        self._written = Written(source, destination, self.naming)
+        self._written = WriterFilter(source, destination, self.naming)
         self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
         self._layout = 0
 
@@ -157,9 +157,9 @@ class _Building:
         """
         partition, hole = missing.partition, missing.hole
         copy_of = Partition(self.naming.destination(partition.topic), partition.number)
-        reader = Reader(self._source, partition, "build", missing.source.start, self._written.at_source)
+        reader = LogReader(self._source, partition, "build", missing.source.start, self._written.at_source)
         source = Side(reader, missing.source)
-        reader = Reader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
+        reader = LogReader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
         copy = Side(reader, missing.copy)
         if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
             beginning = await begin(source, copy, asked_from=missing.source.end)
@@ -188,7 +188,8 @@ async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> No
     """Pair the records of both sides up to the end of the hole, which both must reach at once."""
     pairing, ended = Pairing(source.stream, copy.stream), False
     while not ended and await source.more() and await copy.more():
-        for run in pairing.advance():
+        difference = pairing.advance()
+        for run in pairing.runs():
             inside = min(run.length, hole.source_to - run.source, hole.copy_to - run.copy)
             if inside > 0:
                 filling.add(run.source, run.copy, inside)
@@ -196,8 +197,8 @@ async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> No
                 _require_end(Run(run.source + max(inside, 0), run.copy + max(inside, 0), 1), hole)
                 ended = True
                 break
-        if pairing.differs_at is not None and not ended:
-            _require_end(Run(*pairing.differs_at, 1), hole)
+        if difference is not None and not ended:
+            _require_end(Run(difference.source_offset, difference.destination_offset, 1), hole)
             ended = True
     if not ended:
         left = source.stream.position < hole.source_to and bool(source.stream)

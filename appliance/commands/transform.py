@@ -15,7 +15,7 @@ from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.records import Record, body, unpack
 from appliance.link.client.clusters import source_cluster
 from appliance.link.model.naming import Naming
-from appliance.logs.reader import Reader, spans
+from appliance.logs.reader import LogReader, spans
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
@@ -130,11 +130,13 @@ async def _last(source: KafkaCluster, partition: Partition, start: int, end: int
 
 
 async def _first(source: KafkaCluster, partition: Partition, start: int, end: int, count: int) -> list[_Read]:
-    reader, records_read, room = Reader(source, partition, "transform", start), list[_Read](), _ROOM
-    while reader.position < end and len(records_read) < count and room > 0:
-        for batch in await reader.read():
+    reader, records_read, room = LogReader(source, partition, "transform", start), list[_Read](), _ROOM
+    async for batches in reader.until(end):
+        for batch in batches:
             read = [each for each in _unpacked(partition, batch, start) if each.record.offset < end] if room > 0 else []
             records_read, room = records_read + read, room - sum(len(each.record.body) for each in read)
+        if len(records_read) >= count or room <= 0:
+            break
     return records_read[:count]
 
 

@@ -8,28 +8,35 @@ also of a group that is no longer synced: another link may have to set the commi
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from uuid import UUID
 
 from appliance.clock import now_ms
 from appliance.groups.mirror_formats import MirrorTopics
 from appliance.groups.model.group_plan import Places
+from appliance.kafka.client.compacted_log import CompactedLog
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.checkpoint_log import read_records
+from appliance.kafka.records.records import Record
 from appliance.link.client.registry import Registry
 from appliance.link.model.mirror_records import MirrorCheckpoint, decode_checkpoint, encode_checkpoint
 from appliance.link.model.naming import Naming
 
 
-@dataclass(slots=True)
 class _Log:
-    """The places of one link, up to an offset of the topic with this id."""
+    """The places of one link, read from its topic."""
 
-    topic_id: UUID | None = None
-    read_to: int = -1
-    places: dict[tuple[str, Partition], MirrorCheckpoint] = field(default_factory=dict)
+    def __init__(self, destination: Cluster, topic: str) -> None:
+        self.places: dict[tuple[str, Partition], MirrorCheckpoint] = {}
+        self._topic = topic
+        self._log = CompactedLog(destination, Partition(topic, 0), self._take, self.places.clear)
+
+    async def refresh(self) -> None:
+        """Read the newest places."""
+        rights = "grant DESTINATION_API_KEY Create, Describe, Read and Write on it"
+        await self._log.refresh(f"read {self._topic}: {rights}")
+
+    def _take(self, records: Iterable[Record]) -> None:
+        for place in map(decode_checkpoint, records):
+            self.places[place.group, place.copy] = place
 
 
 @dataclass(slots=True)
@@ -62,32 +69,16 @@ class GroupPlaces:
         if self.naming.shared:
             await registry.refresh()
         links = {self.naming.replicator} | registry.sharing
-        self._logs = {link: self._logs.get(link) or _Log() for link in links}
-        for link, log in self._logs.items():
-            await self._read(log, self.naming.of_link(link).groups_topic)
+        topics = {link: self.naming.of_link(link).groups_topic for link in links}
+        self._logs = {link: self._logs.get(link) or _Log(self.destination, topic) for link, topic in topics.items()}
+        for log in self._logs.values():
+            await log.refresh()
 
     async def remember(self, places: Iterable[MirrorCheckpoint]) -> None:
         """Write places of this link."""
         topic, now = self.naming.groups_topic, now_ms()
         if records := [encode_checkpoint(each, now) for each in places]:
             await MirrorTopics(self.destination, (topic,), self.replication_factor).append(topic, records)
-
-    async def _read(self, log: _Log, topic: str) -> None:
-        metadata, partition = await self.destination.metadata([topic]), Partition(topic, 0)
-        current = metadata.topics.get(topic)
-        if current is None or current.id != log.topic_id:
-            log.topic_id, log.read_to, log.places = current.id if current else None, -1, {}
-        if current is None:
-            return
-        check(current.error, f"read {topic}: grant DESTINATION_API_KEY Create, Describe, Read and Write on it")
-        end = (await list_offsets(self.destination, metadata, [partition], Bound.STABLE_END))[partition]
-        if log.read_to > end:
-            log.read_to, log.places = -1, {}
-        while log.read_to < end:
-            records, following = await read_records(self.destination, metadata, partition, log.read_to)
-            for place in map(decode_checkpoint, records):
-                log.places[place.group, place.copy] = place
-            log.read_to = following  # not earlier: a refused record is met again
 
 
 async def withdraw_places(destination: Cluster, naming: Naming, copies: Collection[str] | None = None) -> None:

@@ -30,11 +30,7 @@ class Beginning:
 
 
 async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopted | None = None) -> Beginning:
-    """Move both sides to the first offset to compare; the link was made to copy from a source offset on.
-
-    Raises:
-        PartitionStopped, BatchCorrupt: as ``Reader.read``.
-    """
+    """Move both sides to the first offset to compare; the link was made to copy from a source offset on."""
     if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
         return _where_adopted(source, destination, adopted)
     asked_from = max(asked_from, adopted.source if adopted else 0)
@@ -55,8 +51,8 @@ async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopt
     searches = [(source, theirs), (destination, ours)]
     if source.log.start and ours.timestamp >= theirs.timestamp:
         searches.reverse()
-    found = [(side, await side.find(anchor)) for side, anchor in searches]
-    for side, place in [(side, places.whole) for side, places in found] + [(side, p.begun) for side, p in found]:
+    finds = [(side, await side.find(anchor)) for side, anchor in searches]
+    for side, place in [(side, each.whole) for side, each in finds] + [(side, each.begun) for side, each in finds]:
         if place is not None and side is source:
             return await _destination_begins_later(source, destination, place, asked_from)
         if place is not None:
@@ -94,11 +90,11 @@ async def _of_an_empty_source(source: Side, destination: Side) -> Beginning:
     if not source.log.start or (not there and source.log.start <= destination.log.start):
         return Beginning()
     start, end = destination.log.start, destination.log.end
-    left = counted(there, "record")
+    rest = counted(there, "record")
     destination.restart(end)
     return Beginning(
         CopyState.NOT_COMPARED,
-        f"retention has left the source none of its records before offset {source.log.start}: {left} of the "
+        f"retention has left the source none of its records before offset {source.log.start}: {rest} of the "
         f"destination, from its offset {start} to {end}, have no source any more",
     )
 
@@ -112,32 +108,32 @@ def _at_an_empty_destination(destination: Side) -> Beginning:
     return Beginning()
 
 
-async def _source_begins_later(source: Side, destination: Side, found: int) -> Beginning:
+async def _source_begins_later(source: Side, destination: Side, place: int) -> Beginning:
     before, deleted = destination.stream.position, source.log.start
-    older = await destination.count_between(before, found) if found - before > deleted else 0
+    older = await destination.count_between(before, place) if place - before > deleted else 0
     if older > deleted:
         return Beginning(
             CopyState.DIFFERS,
-            f"the destination has {counted(older, 'record')}, from its offset {before} to {found}, that stand before "
+            f"the destination has {counted(older, 'record')}, from its offset {before} to {place}, that stand before "
             f"the source's first, which has deleted {counted(deleted, 'record')} at most: was the source topic made "
             "anew?",
             source.stream.position,
         )
-    destination.restart(found)
-    too_old = f"destination offsets {before} to {found}, up to {counted(found - before, 'record')}, were not compared"
-    return Beginning(detail=f"{too_old}: the source's log begins at {deleted} now" if found > before else "")
+    destination.restart(place)
+    too_old = f"destination offsets {before} to {place}, up to {counted(place - before, 'record')}, were not compared"
+    return Beginning(detail=f"{too_old}: the source's log begins at {deleted} now" if place > before else "")
 
 
-async def _destination_begins_later(source: Side, destination: Side, found: int, asked_from: int) -> Beginning:
+async def _destination_begins_later(source: Side, destination: Side, place: int, asked_from: int) -> Beginning:
     first, deleted = max(asked_from, source.log.start), destination.log.start
-    lost = await source.count_between(first, found) if found - first > deleted else 0
+    lost = await source.count_between(first, place) if place - first > deleted else 0
     if lost > deleted:
         most = f": of {counted(lost, 'record')}, its retention can have taken {deleted}" if deleted else ""
-        return Beginning(CopyState.DIFFERS, _missing(found) + most, first)
-    source.restart(found)
+        return Beginning(CopyState.DIFFERS, _missing(place) + most, first)
+    source.restart(place)
     cause = f"retention has moved the start of its log to {deleted}" if deleted else _LATEST
-    return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(found)}: {cause}")
+    return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(place)}: {cause}")
 
 
-def _missing(found: int) -> str:
-    return f"source records before offset {found} are not at the destination"
+def _missing(offset: int) -> str:
+    return f"source records before offset {offset} are not at the destination"

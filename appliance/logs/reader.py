@@ -1,6 +1,6 @@
 """Reads the committed batches of one partition, Fetch by Fetch, and waits for leaders that move."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ Choose = Callable[[list[Batch]], Awaitable[list[Batch]]]
 """Returns those of some batches that are to be compared."""
 
 
-class Written:
+class WriterFilter:
     """Chooses what a link copies, and what it has copied, where other links write too; ``None`` chooses everything."""
 
     def __init__(self, source: KafkaCluster, destination: KafkaCluster, naming: Naming) -> None:
@@ -57,7 +57,7 @@ async def spans(cluster: KafkaCluster, metadata: Metadata, partitions: Collectio
 
 
 @dataclass(slots=True)
-class Reader:
+class LogReader:
     """Reads a partition from ``position`` on; ``stable_end`` is its last stable offset as the last Fetch saw it.
 
     ``aborted`` are the batches of aborted transactions that the last Fetch brought. ``purpose`` names the connection:
@@ -77,22 +77,26 @@ class Reader:
     def __post_init__(self) -> None:
         self.stable_end = self.position
 
-    def at(self, position: int) -> "Reader":
+    def at(self, position: int) -> "LogReader":
         """Another reader of the same partition, with another position."""
-        return Reader(self.cluster, self.partition, self.purpose, position, self.choose, self.decodes)
+        return LogReader(self.cluster, self.partition, self.purpose, position, self.choose, self.decodes)
 
     async def read(self, wait: float = 0.0, known_end: int = 0) -> list[Batch]:
         """The batches of one Fetch; the position moves past them, and past markers and aborted batches.
 
         Nothing comes, and the position stays, when all stable records have been read; then the broker may wait for more
-        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader.
+        for ``wait`` seconds. A log that ends below its ``known_end`` is as busy as one without a leader. Transient
+        errors are retried for three quarters of a minute.
 
         Raises:
             PartitionStopped: the log no longer holds the position.
-            BatchCorrupt: a batch is damaged.
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: as everywhere; transient errors only after half a minute.
         """
         return await self._patiently(lambda metadata: self._read(metadata, wait, known_end))
+
+    async def until(self, end: int, wait: float = 0.0) -> AsyncIterator[list[Batch]]:
+        """The batches up to an offset, which the last ones may pass, Fetch by Fetch; raises as ``read``."""
+        while self.position < end:
+            yield await self.read(wait, end)
 
     async def offset_at(self, timestamp: int) -> int | None:
         """The offset of the first committed record from ``timestamp`` on, in milliseconds; None: there is none.
@@ -101,10 +105,10 @@ class Reader:
         """
         if timestamp < 0:
             return self.position
-        found = await self._patiently(
+        offsets = await self._patiently(
             lambda metadata: offsets_at(self.cluster, metadata, [self.partition], timestamp),
         )
-        return found[self.partition]
+        return offsets[self.partition]
 
     async def _patiently(self, ask: Callable[[Metadata], Awaitable[Answer]]) -> Answer:
         async def attempt() -> Answer:
@@ -119,9 +123,9 @@ class Reader:
         limits, where = FetchLimits(_FETCH_BYTES, wait), f"{self} of the {self.cluster.settings.side} cluster"
         try:
             fetched = await fetch_partition(self.cluster, metadata, self.partition, self.position, self.purpose, limits)
-            found, following = self._batches(fetched, known_end)
-            found, following = within_memory(found, following) if self.decodes else (found, following)
-            found = await self.choose(found) if self.choose else found
+            batches, following = self._batches(fetched, known_end)
+            batches, following = within_memory(batches, following) if self.decodes else (batches, following)
+            batches = await self.choose(batches) if self.choose else batches
         except BrokerRefused as error:
             if error.code != _DELETED:
                 raise
@@ -130,7 +134,7 @@ class Reader:
         except (BatchCorrupt, PartitionStopped) as error:
             raise type(error)(f"{where}: {error}") from error
         self.position = following
-        return found
+        return batches
 
     def _batches(self, answer: Fetched, known_end: int) -> tuple[list[Batch], int]:
         """The committed batches, and the offset that follows all batches."""
@@ -144,13 +148,13 @@ class Reader:
                 text = f"{self} ended at offset {known_end}, and its leader has it end at {self.position} now"
                 raise BrokerBusy(text, "OFFSET_NOT_AVAILABLE")
             return [], self.position
-        found = list(committed(batches, answer.aborted))
-        for each in found:
+        visible = list(committed(batches, answer.aborted))
+        for each in visible:
             batch.verify(each)
-        kept = {each.header.base_offset for each in found}
-        others = [each for each in batches if each.header.base_offset not in kept]
+        visible_at = {each.header.base_offset for each in visible}
+        others = [each for each in batches if each.header.base_offset not in visible_at]
         self.aborted = [each for each in others if not each.header.attributes & batch.CONTROL]
-        return found, batches[-1].header.last_offset + 1
+        return visible, batches[-1].header.last_offset + 1
 
     def __str__(self) -> str:
         return str(self.partition)

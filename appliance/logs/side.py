@@ -9,7 +9,7 @@ from appliance.kafka.records.records import placed, unpack
 from appliance.logs.model.alignment import ANCHOR_RECORDS, Anchor, Search, anchor
 from appliance.logs.model.span import Span
 from appliance.logs.model.stream import Stream
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 
 _WAIT = 0.5
 _ANCHOR_BYTES = 16 * 1024 * 1024
@@ -33,18 +33,14 @@ class Side:
     destination as far as it is needed, with patience until ``deadline`` when it has no more, by ``monotonic``.
     """
 
-    def __init__(self, reader: Reader, log: Span, deadline: float | None = None) -> None:
+    def __init__(self, reader: LogReader, log: Span, deadline: float | None = None) -> None:
         self.log = log
         self.reader = reader
         self._deadline = deadline
         self.stream = Stream(log.start)
 
     async def more(self) -> bool:
-        """True when there is a record to compare; continues reading when there is none yet.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``Reader.read``.
-        """
+        """True when there is a record to compare; continues reading when there is none yet."""
         while not self.stream:
             patience = 0.0 if self._deadline is None else self._deadline - monotonic()
             if not await self._read(min(max(patience, 0.0), _WAIT)) and patience <= 0:
@@ -61,32 +57,24 @@ class Side:
         return self.reader.position > before
 
     async def count(self) -> int:
-        """Number of records left up to the log's end, including the stream's.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``Reader.read``.
-        """
+        """Number of records left up to the log's end, including the stream's."""
         return await self.count_between(self.stream.position, self.log.end)
 
     async def count_between(self, first: int, end: int) -> int:
         """Number of records in a range of offsets; raises as ``count``."""
         reader, records = self.reader.at(first), 0
-        while reader.position < end:
-            for batch in self._within(await reader.read(_WAIT, end), end):
+        async for batches in reader.until(end, _WAIT):
+            for batch in self._within(batches, end):
                 whole = batch.header.base_offset >= first
                 records += batch.header.records if whole else len(unpack(batch, first))
         return records
 
     async def anchor(self) -> Anchor:
-        """The anchor of the records to compare, of which there is at least one.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``Reader.read``.
-        """
-        found = anchor(self.stream.ahead(ANCHOR_RECORDS))
-        while not found.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
-            found = anchor(self.stream.ahead(ANCHOR_RECORDS))
-        return found
+        """The anchor of the records to compare, of which there is at least one."""
+        first = anchor(self.stream.ahead(ANCHOR_RECORDS))
+        while not first.complete and self.stream.size < _ANCHOR_BYTES and await self._read():
+            first = anchor(self.stream.ahead(ANCHOR_RECORDS))
+        return first
 
     def restart(self, offset: int) -> None:
         """Discard the read records, and continue from ``offset``."""
@@ -94,15 +82,11 @@ class Side:
         self.stream = Stream(offset)
 
     async def offset_at(self, timestamp: int) -> int | None:
-        """See ``Reader.offset_at``; from the log's start on."""
+        """See ``LogReader.offset_at``; from the log's start on."""
         return await self.reader.at(self.log.start).offset_at(timestamp)
 
     async def find(self, sought: Anchor) -> Found:
-        """Search for the other side's anchor.
-
-        Raises:
-            PartitionStopped, BatchCorrupt: as ``Reader.read``.
-        """
+        """Search for the other side's anchor."""
         start = await self.offset_at(sought.timestamp)
         if start is None:
             return Found()
@@ -110,11 +94,13 @@ class Side:
         reader = self.reader.at(start)
         end = self.log.end if self._deadline is None else max(self.log.end, self.reader.position)
         size = 0
-        while reader.position < end and size < _SEARCHED_BYTES:
-            for batch in self._within(await reader.read(known_end=end), end):
+        async for batches in reader.until(end):
+            for batch in self._within(batches, end):
                 if search.feed(unpack(batch, start)):
                     return Found(search.place)
                 size += len(batch.data)
+            if size >= _SEARCHED_BYTES:
+                break
         return Found(search.place, search.begun if reader.position >= end else None)
 
     def _within(self, batches: Iterable[Batch], end: int | None = None) -> list[Batch]:

@@ -11,6 +11,10 @@ from pyspark.logger import PySparkLogger
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 
+HASHES = ("Sha2", "Hmac")
+TIMES = ("DateType$", "TimestampType$", "TimestampNTZType$")
+"""Catalyst's classes, by their names."""
+
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """They would log every error, with its traceback, though it is caught."""
 
@@ -74,9 +78,9 @@ class Catalyst:
         if (new := by(node)) is not None:
             return new
         children = self.children(node)
-        made = [self.replaced(child, by) for child in children]
-        changed = any(new is not old for new, old in zip(made, children, strict=True))
-        return node.withNewChildren(self.seq(made)) if changed else node
+        new_children = [self.replaced(child, by) for child in children]
+        changed = any(new is not old for new, old in zip(new_children, children, strict=True))
+        return node.withNewChildren(self.seq(new_children)) if changed else node
 
     def is_a(self, node: Any, name: str) -> bool:
         """True if it is of that class of Catalyst's, or of one below."""
@@ -141,8 +145,8 @@ def spark_place(error: Exception, lines: Sequence[str]) -> tuple[int, int] | Non
     context: Sequence[Any] = getattr(error, "getQueryContext", tuple)() or ()
     for each in context:
         return int(each.startIndex()), int(each.stopIndex())
-    found = re.search(r"[(;]\s*line (\d+),? pos (\d+)", str(getattr(error, "_desc", "")))
-    if found is None or not 1 <= int(found[1]) <= len(lines):
+    match = re.search(r"[(;]\s*line (\d+),? pos (\d+)", str(getattr(error, "_desc", "")))
+    if match is None or not 1 <= int(match[1]) <= len(lines):
         return None
-    first = sum(len(line) for line in lines[: int(found[1]) - 1]) + int(found[2])
+    first = sum(len(line) for line in lines[: int(match[1]) - 1]) + int(match[2])
     return first, first

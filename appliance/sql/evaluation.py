@@ -28,22 +28,14 @@ class Evaluation:
     """A statement in a session of Spark's, for one caller at a time."""
 
     def __init__(self, session: Any, statement: Statement, salt: Secret) -> None:
-        """Check the statement.
-
-        Raises:
-            StatementRefused: it cannot be used.
-        """
+        """Check the statement."""
         self._session = session
         self._statement = statement
         self._salt = salt
         check(session, statement, bool(salt))
 
     def outcomes(self, partition: Partition, records: Sequence[Record], timestamp_type: int) -> list[Outcome]:
-        """The outcome of each record of a source partition, in their order.
-
-        Raises:
-            ProcessFailed: Spark has failed.
-        """
+        """The outcome of each record of a source partition, in their order."""
         try:
             rows = self._rows(partition, records, timestamp_type)
             table = outcomes(self._session, self._statement, rows).toArrow().combine_chunks()
@@ -51,8 +43,8 @@ class Evaluation:
             raise ProcessFailed(f"Spark failed: {record_reason(error, self._statement.text)}") from error
         keys, values, kept = (table.column(name).to_pylist() for name in ("key", "value", KEPT))
         headers = [each for chunk in table.column("headers").chunks for each in headers_of(chunk)]
-        made = zip(records, kept, keys, values, headers, strict=True)
-        return [_outcome(record, keep, body_of(key, value, own)) for record, keep, key, value, own in made]
+        results = zip(records, kept, keys, values, headers, strict=True)
+        return [_outcome(record, keep, body_of(key, value, own)) for record, keep, key, value, own in results]
 
     def reason(self, partition: Partition, record: Record, timestamp_type: int) -> str:
         """The reason that the statement fails on a record, in a line."""

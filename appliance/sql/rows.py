@@ -55,9 +55,9 @@ def headers_of(rows: pa.ListArray) -> list[Headers]:
     names = flat.field(0).cast(pa.binary()).to_pylist()
     contents = flat.field(1).to_pylist()
     pairs = list(zip(names, contents, strict=True))
-    found: list[Headers] = []
+    by_row: list[Headers] = []
     at = 0
     for length in rows.value_lengths().fill_null(0).to_pylist():
-        found.append(pairs[at : at + length])
+        by_row.append(pairs[at : at + length])
         at += length
-    return found
+    return by_row

@@ -11,7 +11,7 @@ from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.logs.model.span import CopyState
-from appliance.logs.reader import Reader, Written
+from appliance.logs.reader import LogReader, WriterFilter
 from appliance.logs.side import Side
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import PartitionResult
@@ -41,15 +41,11 @@ class Checker:
         self._source = source
         self._destination = destination
         self._newest = asyncio.Lock()
-        self._written = Written(source, destination, naming)
+        self._written = WriterFilter(source, destination, naming)
         self._sql = sql
 
     async def check(self, jobs: Iterable[Job], wait: float, found: Found, reached: Reached) -> None:
-        """Verify the jobs; the destination gets ``wait`` seconds to catch up.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not answer any more.
-        """
+        """Verify the jobs; the destination gets ``wait`` seconds to catch up."""
         waiting, deadline = deque(jobs), monotonic() + wait
 
         async def work(purpose: str) -> None:
@@ -72,26 +68,26 @@ class Checker:
         try:
             if job.compacted:
                 async with self._newest:  # one table at a time
-                    found = await verify_newest_records(
+                    result = await verify_newest_records(
                         job, source, destination, deadline, partial(reached, job), self._sql
                     )
             else:
                 ours = Side(source, job.source)
                 theirs = Side(destination, job.destination, deadline if job.last else None)
-                found = await verify_every_record(job, ours, theirs, partial(reached, job))
-            return replace(found, failed_at=self._sql.failed_at.get(job.replica.source)) if self._sql else found
+                result = await verify_every_record(job, ours, theirs, partial(reached, job))
+            return replace(result, failed_at=self._sql.failed_at.get(job.replica.source)) if self._sql else result
         except ApplianceError as error:
             if error.retriable:  # only this partition's problem, unless nobody answers any more
                 await self._source.metadata([])
                 await self._destination.metadata([])
             return verdict_on(job.replica, CopyState.NOT_COMPARED, str(error))
 
-    def at_source(self, job: Job, purpose: str, offset: int) -> Reader:
+    def at_source(self, job: Job, purpose: str, offset: int) -> LogReader:
         """A reader of what is copied, from an offset of the source on."""
         choose = self._written.at_source
-        made = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
-        return Reader(self._source, job.replica.source, purpose, offset, made, decodes=made is not choose)
+        chosen = self._sql.of(job.replica.source, choose, by_key=job.compacted) if self._sql else choose
+        return LogReader(self._source, job.replica.source, purpose, offset, chosen, decodes=chosen is not choose)
 
-    def at_destination(self, job: Job, purpose: str, offset: int) -> Reader:
+    def at_destination(self, job: Job, purpose: str, offset: int) -> LogReader:
         """A reader of the link's copies, from an offset of the destination on."""
-        return Reader(self._destination, job.replica.copy, purpose, offset, self._written.in_copy)
+        return LogReader(self._destination, job.replica.copy, purpose, offset, self._written.in_copy)

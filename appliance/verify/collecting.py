@@ -1,14 +1,20 @@
-"""The results of jobs, collected into one for each partition; with those that an earlier run has kept."""
+"""The results of jobs, collected into one for each partition; with those that an earlier run has kept.
+
+Long logs are divided into parts, at places that both logs show; ``work`` says why any place will do.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 
+from appliance.errors import ApplianceError
 from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.batch import Batch
+from appliance.logs.model.span import Span
+from appliance.logs.side import Side
 from appliance.verify.checker import Checker
-from appliance.verify.dividing import parts_of
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.resume_file import ResumeFile
-from appliance.verify.work import Job, joined, offsets_of
+from appliance.verify.work import Job, divided, divisions, joined, offsets_of
 
 _AT_ONCE = 8
 """Partitions that are divided at once."""
@@ -55,15 +61,15 @@ class Collector:
 
     def begin(self) -> list[Job]:
         """The jobs that are left to verify."""
-        left = []
+        remaining = []
         for whole, parts in self._parts.items():
             self._file.divided(parts)
             for part in parts:
-                if known := self._file.result(part):
-                    left += self._take(whole, part, known)
+                if result := self._file.result(part):
+                    remaining += self._take(whole, part, result)
                 else:
-                    left.append(part)
-        return left
+                    remaining.append(part)
+        return remaining
 
     def found(self, job: Job, result: PartitionResult) -> list[Job]:
         """Take a result; gives the whole partition if one of its parts is not equal: it is verified in one piece."""
@@ -83,3 +89,43 @@ class Collector:
             return [whole]
         self.results.append(together)
         return []
+
+
+_PURPOSE = "verify-divide"
+
+
+async def parts_of(checker: Checker, job: Job) -> list[Job]:
+    """The parts of a job, in order; the job itself if it cannot be divided, or is not worth it."""
+    places: list[tuple[int, int]] = []
+    try:
+        for offset in divisions(job):
+            place = await _place(checker, job, offset)
+            if place is None or (places and (place[0] <= places[-1][0] or place[1] <= places[-1][1])):
+                break  # others would probably be looked for in vain, too
+            places.append(place)
+    except ApplianceError:
+        places = []  # the verification meets it again, and says what it is
+    return divided(job, places)
+
+
+async def _place(checker: Checker, job: Job, offset: int) -> tuple[int, int] | None:
+    """The offsets of a record of both sides, with which the first batch of the source from ``offset`` on begins."""
+    first = _first(await checker.at_source(job, _PURPOSE, offset).read(), offset)
+    if first is None or first >= job.source.end:
+        return None
+    ours = Side(checker.at_source(job, _PURPOSE, first), Span(first, job.source.end))
+    if not await ours.more():
+        return None
+    anchor = await ours.anchor()
+    place = (
+        await Side(checker.at_destination(job, _PURPOSE, job.destination.start), job.destination).find(anchor)
+    ).whole
+    if place is None or not anchor.complete or not job.destination.start < place < job.destination.end:
+        return None
+    return first, place
+
+
+def _first(batches: Sequence[Batch], offset: int) -> int | None:
+    """The first offset of the first batch that begins at ``offset`` or later."""
+    starts = [batch.header.base_offset for batch in batches if batch.header.records]
+    return next((start for start in starts if start >= offset), None)

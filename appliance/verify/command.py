@@ -46,7 +46,7 @@ _MUCH_SQL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class VerifyOptions:
     """The options of the command; ``wait`` in seconds, ``resume`` the file of a verification that goes on."""
 
     topics: Collection[str]
@@ -57,36 +57,36 @@ class Wishes:
     env_file: Path
 
 
-async def run_verify(settings: Settings, wishes: Wishes, stopping: asyncio.Event) -> int:
+async def run_verify(settings: Settings, options: VerifyOptions, stopping: asyncio.Event) -> int:
     """Verify and print; the exit code is 0 when every partition is equal.
 
     Raises:
         ApplianceError: it was stopped before its end, or as ``Verification.plan``.
     """
-    report = await unless_stopped(stopping, _verify(settings, wishes))
+    report = await unless_stopped(stopping, _verify(settings, options))
     if report is None:
-        kept = f"; what was found is in {wishes.resume}" if wishes.resume else ""
-        raise ApplianceError(f"stopped before the end: nothing is verified{kept}")
-    if wishes.as_json:
+        resumable = f"; what was found is in {options.resume}" if options.resume else ""
+        raise ApplianceError(f"stopped before the end: nothing is verified{resumable}")
+    if options.as_json:
         say_json(report.as_json())
     else:
         show(report.as_table(), *map(cell, report.remarks()))
     return 0 if report.well else 1
 
 
-async def _verify(settings: Settings, wishes: Wishes) -> VerificationReport:
+async def _verify(settings: Settings, options: VerifyOptions) -> VerificationReport:
     ids = {"source": settings.source.cluster_id, "destination": settings.destination.cluster_id}
-    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(wishes.topics), "began": _now()}
+    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(options.topics), "began": _now()}
     clock = asyncio.get_running_loop().time
-    deadline = clock() + wishes.wait
+    deadline = clock() + options.wait
     async with source_cluster(settings) as source, destination_cluster(settings) as destination:
         with _progress() as progress:
             run = verification.Verification(source, destination, Naming.of(settings))
-            plan = await run.plan(wishes.topics)
+            plan = await run.plan(options.topics)
             sql = await run.sql(plan)
-            file, tally = ResumeFile(wishes.resume, header), Tally(plan.jobs, progress)
+            file, tally = ResumeFile(options.resume, header), Tally(plan.jobs, progress)
             collector = Collector(plan.jobs, file, tally)
-            async with _spark(settings, wishes, plan.jobs, sql) as spark:
+            async with _spark(settings, options, plan.jobs, sql) as spark:
                 checker = run.checker(sql, spark.own.evaluate if spark and spark.own else None)
                 if spark is None or not spark.room:
                     await _check_here(checker, collector, tally, deadline - clock())
@@ -106,17 +106,17 @@ async def _check_here(checker: Checker, collector: Collector, tally: Tally, wait
         further.extend(collector.found(job, result))
 
     while further:
-        left, further = further, []
-        await checker.check(left, wait, found, tally.reached)
+        jobs, further = further, []
+        await checker.check(jobs, wait, found, tally.reached)
 
 
 @contextlib.asynccontextmanager
 async def _spark(
-    settings: Settings, wishes: Wishes, jobs: Collection[Job], sql: Mapping[Partition, PartitionSql]
+    settings: Settings, options: VerifyOptions, jobs: Collection[Job], sql: Mapping[Partition, PartitionSql]
 ) -> "AsyncIterator[SparkVerification | None]":
     """Spark, if it is to verify, or to evaluate SQL."""
-    shared, by_itself = _is_shared(settings, wishes, jobs, has_sql=bool(sql)), wishes.spark == _AUTO
-    if wishes.spark == _YES and not shared:
+    shared, by_itself = _is_shared(settings, options, jobs, has_sql=bool(sql)), options.spark == _AUTO
+    if options.spark == _YES and not shared:
         log.warning("this process verifies alone: its Spark makes the records again that have passed SQL")
     async with contextlib.AsyncExitStack() as stack:
         spark = None
@@ -125,7 +125,7 @@ async def _spark(
 
             try:
                 offsets = offsets_of(jobs)
-                starting = spark_verification(settings, wishes.env_file, sql, offsets=offsets, shared=shared)
+                starting = spark_verification(settings, options.env_file, sql, offsets=offsets, shared=shared)
                 spark = await stack.enter_async_context(starting)
             except ProcessFailed as error:
                 if sql or not by_itself:
@@ -134,16 +134,16 @@ async def _spark(
         yield spark
 
 
-def _is_shared(settings: Settings, wishes: Wishes, jobs: Collection[Job], *, has_sql: bool) -> bool:
+def _is_shared(settings: Settings, options: VerifyOptions, jobs: Collection[Job], *, has_sql: bool) -> bool:
     """True if the tasks of Spark are to verify: as wished, else if there is much to read for several processors.
 
     SQL has a Spark in any case, on this host, and needs more time of a processor for each record.
     """
     engine, offsets = settings.engine, offsets_of(jobs)
     if not has_sql:
-        return wishes.spark == _YES or (wishes.spark == _AUTO and engine.in_a_cluster and offsets >= _MUCH)
-    by_itself = wishes.spark == _AUTO and engine.task_count > 1 and offsets >= _MUCH_SQL
-    return not engine.in_a_cluster and (wishes.spark == _YES or by_itself)
+        return options.spark == _YES or (options.spark == _AUTO and engine.in_a_cluster and offsets >= _MUCH)
+    by_itself = options.spark == _AUTO and engine.task_count > 1 and offsets >= _MUCH_SQL
+    return not engine.in_a_cluster and (options.spark == _YES or by_itself)
 
 
 @contextlib.contextmanager
@@ -195,8 +195,8 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
 async def _run(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
     env_file = parsed.env_file.resolve()
-    wishes = Wishes(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, env_file)
-    return await run_verify(settings, wishes, stopping)
+    options = VerifyOptions(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, env_file)
+    return await run_verify(settings, options, stopping)
 
 
 VERIFY = Command(

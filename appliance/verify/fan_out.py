@@ -48,8 +48,8 @@ class SparkVerification:
         try:
             while waiting or running:
                 while waiting and self._idle:
-                    left = max(0.0, until - loop_seconds())
-                    work = self._run(waiting.popleft(), left, self._idle.pop())
+                    seconds = max(0.0, until - loop_seconds())
+                    work = self._run(waiting.popleft(), seconds, self._idle.pop())
                     running.add(asyncio.create_task(work, name="verify-bundle"))
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for job, result in (pair for task in done for pair in task.result()):
@@ -61,12 +61,12 @@ class SparkVerification:
 
     async def _run(self, jobs: list[Job], wait: float, process: int) -> list[tuple[Job, PartitionResult]]:
         """The results of some jobs, by a task; its process has this number."""
-        given = {"version": VERSION, "jobs": [encode_job(job) for job in jobs], "wait": wait}
+        work = {"version": VERSION, "jobs": [encode_job(job) for job in jobs], "wait": wait}
         if self.sql:
-            given["sql"] = self.sql.of_process(process).of([job.replica.source for job in jobs]).encoded()
+            work["sql"] = self.sql.of_process(process).of([job.replica.source for job in jobs]).encoded()
         try:
             results = await asyncio.get_running_loop().run_in_executor(
-                self.threads, self.spark.call, verify_in_task, given, f"verify {_described(jobs)}"
+                self.threads, self.spark.call, verify_in_task, work, f"verify {_described(jobs)}"
             )
         finally:
             self._idle.append(process)

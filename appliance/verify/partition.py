@@ -19,9 +19,6 @@ async def verify_every_record(job: Job, source: Side, destination: Side, reached
     """Compare the partition from the offset where both logs meet, or where the link has adopted it; or a part of it.
 
     The destination's log was measured before the source's, so all its records must be in the source's log.
-
-    Raises:
-        PartitionStopped, BatchCorrupt: as ``Reader.read``.
     """
     beginning = await begin(source, destination, job.asked_from, job.adopted) if job.first else Beginning()
     if beginning.state is CopyState.BEHIND:

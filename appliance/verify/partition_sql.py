@@ -5,9 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.batch import Header
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.link_sql import LinkSql, SqlChange, history
+from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
 
 _END = 2**63 - 1
@@ -35,7 +38,7 @@ class PartitionSql:
     What the link's failbacks have ``brought_back`` came from the copy as it is.
     """
 
-    held: tuple[tuple[int, LinkSql], ...]
+    statements: tuple[tuple[int, LinkSql], ...]
     brought_back: BroughtBack = NOTHING
 
     def has_passed(self, header: Header) -> bool:
@@ -46,8 +49,8 @@ class PartitionSql:
 
     def spans(self) -> Iterator[tuple[int, int, LinkSql]]:
         """Each statement with its first offset, and the one that follows its last."""
-        ends = [*(first for first, _ in self.held[1:]), _END]
-        for (first, sql), end in zip(self.held, ends, strict=True):
+        ends = [*(first for first, _ in self.statements[1:]), _END]
+        for (first, sql), end in zip(self.statements, ends, strict=True):
             yield first, end, sql
 
 
@@ -55,18 +58,18 @@ def sql_of(
     changes: Collection[SqlChange], replicas: Iterable[Replica], brought_back: Mapping[Partition, BroughtBack]
 ) -> dict[Partition, PartitionSql]:
     """The SQL of those partitions of which records may have passed some, by all changes of the link's."""
-    found = {}
+    sql_by_partition = {}
     for partition in (replica.source for replica in replicas):
         # What a statement makes of a record does not depend on the statement's number.
-        held = tuple((first, replace(sql, number=0)) for first, sql in history(changes, partition))
-        if any(sql.text for _, sql in held):
-            found[partition] = PartitionSql(held, brought_back.get(partition, NOTHING))
-    return found
+        statements = tuple((first, replace(sql, number=0)) for first, sql in history(changes, partition))
+        if any(sql.text for _, sql in statements):
+            sql_by_partition[partition] = PartitionSql(statements, brought_back.get(partition, NOTHING))
+    return sql_by_partition
 
 
 def statements_of(sqls: Iterable[PartitionSql]) -> list[LinkSql]:
     """The different statements, in order."""
-    return list(dict.fromkeys(sql for each in sqls for _, sql in each.held if sql.text))
+    return list(dict.fromkeys(sql for each in sqls for _, sql in each.statements if sql.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class ServedSql:
             "sockets": [[numbers[sql], str(path)] for sql, path in self.sockets.items()],
             "refused": [[numbers[sql], why] for sql, why in self.refused.items()],
             "partitions": [
-                [*partition, [[first, numbers[sql]] for first, sql in each.held], each.brought_back]
+                [*partition, [[first, numbers[sql]] for first, sql in each.statements], each.brought_back]
                 for partition, each in self.partitions.items()
             ],
         }
@@ -104,14 +107,31 @@ def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
     """That of ``ServedSql.encoded``."""
     statements = [LinkSql(0, text, salt) for text, salt in fields["statements"]]
 
-    def held(described: Sequence[Sequence[int]]) -> tuple[tuple[int, LinkSql], ...]:
+    def decoded(described: Sequence[Sequence[int]]) -> tuple[tuple[int, LinkSql], ...]:
         return tuple((first, statements[number]) for first, number in described)
 
     return ServedSql(
         {
-            Partition(topic, number): PartitionSql(held(each), BroughtBack(*back))
+            Partition(topic, number): PartitionSql(decoded(each), BroughtBack(*back))
             for topic, number, each, back in fields["partitions"]
         },
         {statements[number]: Path(path) for number, path in fields["sockets"]},
         {statements[number]: why for number, why in fields["refused"]},
     )
+
+
+async def brought_back(
+    source: KafkaCluster, naming: Naming, replicas: Collection[Replica]
+) -> dict[Partition, BroughtBack]:
+    """What the link's failbacks have brought back from these copies, by the maps of the link in reverse.
+
+    What came from a copy that was made anew since has passed the SQL on its way to the present one.
+    """
+    maps = OffsetMaps(source, naming.failback)
+    await maps.read({each.copy for each in replicas})
+    ids, by_source = sorted(maps.producer_ids), {}
+    for each in replicas:
+        if (position := maps.position(each.copy)) and not is_another(position.source_id, each.destination_id):
+            spans = [(segment.stretch.copy_from, segment.stretch.copy_to) for segment in maps.segments(each.copy)]
+            by_source[each.source] = BroughtBack(ids, spans)
+    return by_source

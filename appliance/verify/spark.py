@@ -44,7 +44,6 @@ async def spark_verification(
     ``offsets``. If the work is not ``shared``, Spark does nothing else.
 
     Raises:
-        SettingsError: see ``spark_jvm``.
         ProcessFailed: Spark does not start, or has no core for us.
     """
     name, engine = f"verify-{settings.replicator}", dataclasses.replace(settings.engine, spark_driver_port=0)
@@ -98,11 +97,11 @@ async def _evaluating(
     if not sql:
         yield ()
         return
-    made = await asyncio.to_thread(prepared, spark, sql, salt, jvm.tempdir, tasks + 1)
-    async with running_jobs(made, tasks + 1), serving(made.of_process(tasks)) as service:
+    plans = await asyncio.to_thread(prepared, spark, sql, salt, jvm.tempdir, tasks + 1)
+    async with running_jobs(plans, tasks + 1), serving(plans.of_process(tasks)) as service:
         watching = asyncio.create_task(_watch(jvm, service), name="verify-watch")
         try:
-            yield made, service
+            yield plans, service
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)

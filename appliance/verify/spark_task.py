@@ -21,22 +21,21 @@ from appliance.verify.work import Job, decode_job
 from appliance.version import VERSION
 
 
-def verify_in_task(given: dict[str, Any]) -> list[dict[str, Any]]:
+def verify_in_task(work: dict[str, Any]) -> list[dict[str, Any]]:
     """The results of the jobs in ``given``, in their order.
 
     Raises:
         PeerError: the command is of another release.
         SettingsError: this host's settings are unusable.
-        BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not answer from here.
     """
-    if given["version"] != VERSION:
+    if work["version"] != VERSION:
         raise PeerError(
-            f"{socket.gethostname()} has release {VERSION} of the appliance and the command {given['version']}: "
+            f"{socket.gethostname()} has release {VERSION} of the appliance and the command {work['version']}: "
             "install the same on every host of the Spark cluster"
         )
-    jobs = [decode_job(fields) for fields in given["jobs"]]
-    sql = decode_served_sql(given["sql"]) if "sql" in given else None
-    results = asyncio.run(_verify(own_settings(), jobs, given["wait"], sql))
+    jobs = [decode_job(fields) for fields in work["jobs"]]
+    sql = decode_served_sql(work["sql"]) if "sql" in work else None
+    results = asyncio.run(_verify(own_settings(), jobs, work["wait"], sql))
     return [asdict(result) for result in results]
 
 

@@ -51,14 +51,14 @@ class CopiedBySql:
         if sql is None:
             return choose
 
-        async def made(batches: list[Batch]) -> list[Batch]:
+        async def transformed(batches: list[Batch]) -> list[Batch]:
             chosen = await choose(batches) if choose else batches
             passed = [each for each in chosen if sql.has_passed(each.header)]
             as_they_are = [each for each in chosen if not sql.has_passed(each.header)]
             some = await self._made(partition, sql, passed, by_key=by_key) if passed else []
             return sorted([*some, *as_they_are], key=lambda each: each.header.base_offset)
 
-        return made
+        return transformed
 
     async def _made(
         self, partition: Partition, sql: PartitionSql, batches: Sequence[Batch], *, by_key: bool
@@ -66,7 +66,6 @@ class CopiedBySql:
         """The batches without what is left out; each keeps its records' offsets.
 
         Raises:
-            BatchCorrupt: one cannot be decoded.
             PartitionStopped, ProcessFailed: a statement cannot be evaluated.
         """
         start, end = batches[0].header.base_offset, batches[-1].header.last_offset + 1

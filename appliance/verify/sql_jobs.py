@@ -46,11 +46,7 @@ def _socket(directory: Path, statement: int, process: int) -> Path:
 def prepared(
     spark: Spark, partitions: Mapping[Partition, PartitionSql], salt: Secret, directory: Path, processes: int
 ) -> PreparedSql:
-    """The statements, prepared for so many processes, whose sockets are in the directory.
-
-    Raises:
-        ProcessFailed: Spark has ended.
-    """
+    """The statements, prepared for so many processes, whose sockets are in the directory."""
     from appliance.sql.jobs.plan import prepare  # loads the whole of PySpark's SQL
 
     plans: dict[LinkSql, Sql] = {}

@@ -21,15 +21,13 @@ from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.logs.model.span import CopyState, counted
-from appliance.logs.reader import Written, spans
-from appliance.verify.brought_back import brought_back
+from appliance.logs.reader import WriterFilter, spans
 from appliance.verify.checker import Checker
-from appliance.verify.failures import with_failure, with_letters
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.partition import verdict_on
-from appliance.verify.partition_sql import PartitionSql, sql_of
+from appliance.verify.partition_sql import PartitionSql, brought_back, sql_of
 from appliance.verify.sql import CopiedBySql, Evaluate
-from appliance.verify.sql_changes import is_doubtful, sql_changes, without_doubtful
+from appliance.verify.sql_results import is_doubtful, sql_changes, with_failure, with_letters, without_doubtful
 from appliance.verify.work import Job
 
 log = logging.getLogger("appliance.verify")
@@ -43,7 +41,7 @@ class Plan:
     """The jobs of a verification, and the results that are known without reading anything."""
 
     jobs: Sequence[Job]
-    known: Sequence[PartitionResult]
+    verdicts: Sequence[PartitionResult]
 
 
 @dataclass(slots=True)
@@ -66,21 +64,18 @@ class Verification:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
 
         Until the deadline, by ``monotonic``, the link may pass the records on which its SQL fails.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: a cluster does not even list its topics.
         """
         late = False
         while (judged := [with_failure(each, self._lanes) for each in results]) != results and not late:
             late = monotonic() > deadline  # the lanes may have been read hours ago: one more look
             await asyncio.sleep(0 if late else _PAUSE)
-            if not await self._look_again():
+            if not await self._refresh_again():
                 break
-        if any(map(is_doubtful, judged)) and await self._look_again():
+        if any(map(is_doubtful, judged)) and await self._refresh_again():
             judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
-        written = Written(self.source, self.destination, self.naming)
+        written = WriterFilter(self.source, self.destination, self.naming)
         results = await with_letters(judged, self._lanes, self.destination, written.in_copy)
-        return sorted([*plan.known, *results], key=lambda result: (result.topic, result.partition or 0))
+        return sorted([*plan.verdicts, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
         """Look at both clusters, and say what has to be read.
@@ -89,16 +84,16 @@ class Verification:
             SettingsError: a named topic is not copied, or no existing topic matches the settings.
         """
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        await self._look()
+        await self._refresh()
         self._sql_changes = sql_changes(self._lanes)
         await retry_while_busy(self._registry.refresh)
         wanted = self._wanted(source, topics)
-        found = discover(source, destination, self.naming)
-        verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in found.missing if topic.name in wanted]
-        unfit = {topic: why for topic, why in found.unfit.items() if topic in wanted}
+        pairs = discover(source, destination, self.naming)
+        verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in pairs.missing if topic.name in wanted]
+        unfit = {topic: why for topic, why in pairs.unfit.items() if topic in wanted}
         verdicts += [self._without(topic, CopyState.NOT_COMPARED, why) for topic, why in unfit.items()]
-        replicas = [replica for replica in found.replicas if replica.source_topic in wanted]
-        for topic, copy in found.smaller:
+        replicas = [replica for replica in pairs.replicas if replica.source_topic in wanted]
+        for topic, copy in pairs.smaller:
             if topic.name in wanted:
                 replicas += [Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(copy.leaders))]
                 verdicts += [_no_partition(topic, copy, n) for n in range(len(copy.leaders), len(topic.leaders))]
@@ -123,8 +118,8 @@ class Verification:
         """
         if sql and evaluate is None:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
-        made = CopiedBySql(sql, evaluate) if evaluate else None
-        return Checker(self.source, self.destination, self.naming, made)
+        copied_by_sql = CopiedBySql(sql, evaluate) if evaluate else None
+        return Checker(self.source, self.destination, self.naming, copied_by_sql)
 
     def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""
@@ -158,10 +153,10 @@ class Verification:
             for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0
         ]
-        found = await spans(self.destination, destination, further)
+        further_spans = await spans(self.destination, destination, further)
         return [
             PartitionResult(originals[copy], copy, number, CopyState.DIFFERS, "the source topic has no such partition")
-            for (copy, number), span in found.items()
+            for (copy, number), span in further_spans.items()
             if span
         ]
 
@@ -185,16 +180,16 @@ class Verification:
             for replica in replicas
         ]
 
-    async def _look_again(self) -> bool:
+    async def _refresh_again(self) -> bool:
         """Read the lanes once more; False if they cannot be read: what was compared for hours is told all the same."""
         try:
-            await self._look()
+            await self._refresh()
         except ApplianceError as error:
             log.warning("the lanes cannot be read again", extra={"fields": {"cause": str(error)}})
             return False
         return True
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         self._lanes = await retry_while_busy(self._newest.checkpoints)
 
     def _adopted(self, replica: Replica) -> Adopted | None:

@@ -108,15 +108,15 @@ def bundles(jobs: Iterable[Job], *, has_sql: bool = False) -> list[list[Job]]:
     With SQL, a task takes about ten times as long for each record.
     """
     most = _BUNDLE_OFFSETS_OF_SQL if has_sql else _BUNDLE_OFFSETS
-    made: list[list[Job]] = []
+    tasks: list[list[Job]] = []
     size = 0
     for job in sorted(jobs, key=lambda job: -len(job.source)):
-        if not made or size + len(job.source) > most or len(made[-1]) >= _BUNDLE_JOBS:
-            made.append([])
+        if not tasks or size + len(job.source) > most or len(tasks[-1]) >= _BUNDLE_JOBS:
+            tasks.append([])
             size = 0
-        made[-1].append(job)
+        tasks[-1].append(job)
         size += len(job.source)
-    return made
+    return tasks
 
 
 def encode_job(job: Job) -> dict[str, Any]:

@@ -19,8 +19,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from appliance.audit.command import as_json
-from appliance.audit.query import newest, query
+from appliance.audit.command import as_json, newest, query
 from appliance.errors import SqlRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.position import Position

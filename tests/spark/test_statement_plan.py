@@ -181,10 +181,10 @@ def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, t
         Row(b"k", b"v\xff\0", [("h", b"1"), ("g", None)], "orders", partition, partition) for partition in (0, 1, 3)
     ]
     whole, wanted = records(session, [*rows, end(2)]), needed(session, Statement(text), salted=False)
-    assert {*wanted.given} - {RANGE, "offset", "timestamp", "_end", ROOM} == seen
+    assert {*wanted.inputs} - {RANGE, "offset", "timestamp", "_end", ROOM} == seen
     more = f"0 AS {RANGE}", f"binary(string(offset)) AS {OPAQUE}", f"100 AS {ROOM}", *AS_TEXTS
-    given = whole.selectExpr("*", *more).select(*wanted.given)
-    made = contents(session, Statement(text), given, wanted.returned)
+    given = whole.selectExpr("*", *more).select(*wanted.inputs)
+    made = contents(session, Statement(text), given, wanted.outputs)
     out = made.withColumns({name: made[name].cast("binary") for name in (KEY, VALUE)}).collect()
     expected = [row for row in outcomes(session, Statement(text), whole).collect() if row[KEPT] is not False]
     assert [row[OUTCOME] for row in out] == [2 if row._end is not None else row[KEPT] for row in expected]
@@ -204,8 +204,8 @@ def test_case_572_a_cast_to_a_string_with_a_collation_keeps_it(session: SparkSes
     statement = Statement(f"SELECT key FROM records WHERE {value} = {other}")
     whole, wanted = records(session, [Row()]), needed(session, statement, salted=False)
     assert [row[KEPT] for row in outcomes(session, statement, whole).collect()] == [True]
-    given = whole.selectExpr("*", f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", *AS_TEXTS).select(*wanted.given)
-    assert [row[OUTCOME] for row in contents(session, statement, given, wanted.returned).collect()] == [1]
+    given = whole.selectExpr("*", f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", *AS_TEXTS).select(*wanted.inputs)
+    assert [row[OUTCOME] for row in contents(session, statement, given, wanted.outputs).collect()] == [1]
 
 
 def test_a_column_that_is_not_given_is_never_taken_for_null(session: SparkSession) -> None:
@@ -228,11 +228,11 @@ def test_a_record_that_grows_beyond_its_room_comes_out_without_content(session: 
     rows = [Row(b"abcd", b"12345" * 5), Row(b"ab", b"1"), end(2)]
     wanted = needed(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), salted=False)
     more = f"0 AS {RANGE}", f"binary('') AS {OPAQUE}", f"if(length(key) = 4, 100, 100000) AS {ROOM}", *AS_TEXTS
-    given = records(session, rows).selectExpr("*", *more).select(*wanted.given)
-    out = contents(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), given, wanted.returned)
+    given = records(session, rows).selectExpr("*", *more).select(*wanted.inputs)
+    out = contents(session, Statement(f"SELECT {output} FROM records WHERE length(key) > 0"), given, wanted.outputs)
     large, small, mark = out.collect()
     assert (large[OUTCOME], small[OUTCOME], mark[OUTCOME]) == (GROWN, 1, 2)
-    assert (large[KEY], large[VALUE], large[wanted.returned[5]]) == (None, None, None)
+    assert (large[KEY], large[VALUE], large[wanted.outputs[5]]) == (None, None, None)
 
 
 def test_a_timestamp_is_one_of_sparks_and_stays_to_the_millisecond(session: SparkSession) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from pyarrow import parquet
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.audit.positions_log import PositionsLog
 from appliance.audit.store import Folder, Store
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
@@ -47,7 +48,7 @@ async def auditing(
     """A writer of the link's audit table, on a connection of its own."""
     async with KafkaCluster(cluster_settings(pair.grape, Side.DESTINATION), as_it_is, pair.tag) as destination:
         settings = AuditSettings("/audit", row_seconds, flush_seconds, days)
-        yield AuditWriter(destination, pair.naming, store, settings, AuditProgress("/audit"))
+        yield AuditWriter(PositionsLog(destination, pair.naming), store, settings, AuditProgress("/audit"))
 
 
 async def write_all(pair: Pair, folder: Path, engine: Engine, row_seconds: float = 0) -> list[AuditedRow]:

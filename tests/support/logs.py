@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import unpack
 from appliance.logs.model.span import Span
+from appliance.logs.reader import LogReader
 from tests.support.batches import Written, made, only, stamped
 
 NOW = 1_700_000_000_000
@@ -46,19 +47,21 @@ def end(batches: Sequence[Batch]) -> int:
 
 
 @dataclass(slots=True)
-class LogReader:
-    """A substitute for a ``Reader`` of a partition; each answer has two batches."""
+class MemoryReader:
+    """A substitute for a ``LogReader`` of a partition; each answer has two batches."""
 
     batches: Sequence[Batch]
     position: int
     stable_end: int
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], span: Span) -> "LogReader":
+    def of(cls, batches: Sequence[Batch], span: Span) -> "MemoryReader":
         return cls(batches, span.start, span.end)
 
-    def at(self, position: int) -> "LogReader":
-        return LogReader(self.batches, position, self.stable_end)
+    def at(self, position: int) -> "MemoryReader":
+        return MemoryReader(self.batches, position, self.stable_end)
+
+    until = LogReader.until
 
     async def read(self, wait: float = 0.0, known_end: int = 0) -> list[Batch]:  # noqa: ARG002
         found = [batch for batch in self.batches if batch.header.last_offset >= self.position][:2]

@@ -3,7 +3,7 @@
 - ``entries``: the committed records of a lane's log, with their writers and commit times
 - ``rows``: the row between two positions of a partition
 - ``state``: how far the audit has come
-- ``taking``: the rows that follow from a stretch of a lane, and the state after them
+- ``taking``: the rows that follow from a range of a lane, and the state after them
 - ``encoding``: that state as text
 - ``table``: rows and state as Parquet
 - ``files``: the names of files, and which of them hold

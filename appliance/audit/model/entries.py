@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogRange:
     """The entries of a lane from one offset of its log up to ``following``.
 
     ``hole_at`` is the offset before which compaction has last removed something; -1 if it has removed nothing.
@@ -49,21 +49,17 @@ class Stretch:
         """The day of the first entry."""
         return self.entries[0].day if self.entries else ANY_DAY
 
-    def before(self, offset: int) -> "Stretch":
+    def before(self, offset: int) -> "LogRange":
         """The part of it before an offset."""
         if offset >= self.following:
             return self
         entries = [entry for entry in self.entries if entry.record.offset < offset]
-        return Stretch(entries, offset, min(self.hole_at, offset), self.leader_epoch)
+        return LogRange(entries, offset, min(self.hole_at, offset), self.leader_epoch)
 
 
-def stretch(found: Iterable[Batch], aborted: Sequence[Aborted], position: int) -> Stretch:
-    """The stretch of the batches of a Fetch from ``position``; the log begins at ``position``, or continues there.
-
-    Raises:
-        BatchCorrupt: a batch is damaged.
-    """
-    (batches, _), following, hole_at = within_memory(list(found), position), position, -1
+def log_range(fetched: Iterable[Batch], aborted: Sequence[Aborted], position: int) -> LogRange:
+    """The range of the batches of a Fetch from ``position``; the log begins at ``position``, or continues there."""
+    (batches, _), following, hole_at = within_memory(list(fetched), position), position, -1
     for batch in batches:
         header = batch.header
         if header.base_offset > following or header.records <= header.last_offset_delta:
@@ -75,7 +71,7 @@ def stretch(found: Iterable[Batch], aborted: Sequence[Aborted], position: int) -
         for batch in committed(batches, aborted)
         for record in _verified(batch, position)
     ]
-    return Stretch(entries, following, hole_at, batches[-1].header.leader_epoch if batches else -1)
+    return LogRange(entries, following, hole_at, batches[-1].header.leader_epoch if batches else -1)
 
 
 def _verified(batch: Batch, position: int) -> list[Record]:
@@ -95,7 +91,7 @@ class _Markers:
 
     def time(self, batch: Batch, otherwise: int) -> int:
         """The time of the marker that ends a batch's transaction; batches are asked for in the log's order."""
-        left = self._left.get(batch.header.producer_id, [])
-        while left and left[-1][0] < batch.header.base_offset:
-            left.pop()
-        return left[-1][1] if left else otherwise
+        markers = self._left.get(batch.header.producer_id, [])
+        while markers and markers[-1][0] < batch.header.base_offset:
+            markers.pop()
+        return markers[-1][1] if markers else otherwise

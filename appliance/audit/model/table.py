@@ -2,6 +2,8 @@
 
 import io
 from collections.abc import Container, Sequence
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -13,32 +15,22 @@ from appliance.errors import PeerError
 
 _STATE = b"appliance.audit.state"
 
-SCHEMA = pa.schema(
-    [
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("run", pa.string()),
-        pa.field("lane", pa.int32(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("copy", pa.string(), nullable=False),
-        pa.field("source_from", pa.int64()),
-        pa.field("source_to", pa.int64()),
-        pa.field("copy_from", pa.int64()),
-        pa.field("copy_to", pa.int64()),
-        pa.field("records", pa.int64(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("rebuilt", pa.int64()),
-        pa.field("dropped", pa.int64(), nullable=False),
-        pa.field("filtered", pa.int64(), nullable=False),
-        pa.field("dead_letters", pa.int64(), nullable=False),
-        pa.field("transactions", pa.int64()),
-        pa.field("committed", pa.timestamp("ms", tz="UTC"), nullable=False),
-        pa.field("producer_id", pa.int64(), nullable=False),
-        pa.field("producer_epoch", pa.int32(), nullable=False),
-        pa.field("cause", pa.string()),
-        pa.field("positions_offset", pa.int64(), nullable=False),
-    ]
-)
+_INT32 = frozenset({"lane", "partition", "producer_epoch"})
+
+
+def _field(name: str, hint: Any) -> pa.Field:
+    """The column of a field of ``AuditRow``; one that may be None is nullable."""
+    kinds = set(get_args(hint)) or {hint}
+    if name == "committed":
+        column = pa.timestamp("ms", tz="UTC")
+    elif int in kinds:
+        column = pa.int32() if name in _INT32 else pa.int64()
+    else:
+        column = pa.string()
+    return pa.field(name, column, nullable=NoneType in kinds)
+
+
+SCHEMA = pa.schema([_field(name, hint) for name, hint in get_type_hints(AuditRow).items()])
 
 
 def encode_rows(rows: Sequence[AuditRow], state: AuditState) -> bytes:
@@ -49,11 +41,7 @@ def encode_rows(rows: Sequence[AuditRow], state: AuditState) -> bytes:
 
 
 def merged(files: Sequence[bytes]) -> bytes:
-    """The rows of several files as one, with the state of the last. A column that some lack is null in their rows.
-
-    Raises:
-        PeerError: a file is damaged.
-    """
+    """The rows of several files as one, with the state of the last. A column that some lack is null in their rows."""
     tables = [_table(data) for data in files]
     everywhere = set.intersection(*(set(table.column_names) for table in tables))
     whole = pa.concat_tables([_nullable(table, everywhere) for table in tables], promote_options="default")

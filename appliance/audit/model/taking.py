@@ -1,11 +1,11 @@
-"""The rows of the audit table that follow from a stretch of a lane's log, and the state after them. Pure."""
+"""The rows of the audit table that follow from a range of a lane's log, and the state after them. Pure."""
 
 import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.audit.model.entries import ANY_DAY, Entry, Stretch
+from appliance.audit.model.entries import ANY_DAY, Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind, is_moved, is_news, is_old, known_of, row_of
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.kafka.protocol.metadata import Partition
@@ -25,7 +25,7 @@ _CACHED_MAX = 1024
 def take(
     state: AuditState,
     lane: int,
-    read: Stretch,
+    read: LogRange,
     day: int,
     row_ms: int,
     copy_of: Callable[[str], str],
@@ -35,9 +35,6 @@ def take(
 
     A row covers at most ``row_ms``; 0: one transaction. If it ``waits``, a change of the link's layout is taken when
     all lanes are read up to it: a position counts where the partition was before it counts where it went.
-
-    Raises:
-        PeerError: something else is in the log.
     """
     at = (entry.record.offset for entry in read.entries if day not in (ANY_DAY, entry.day))
     read = read.before(next(at, read.following))
@@ -52,7 +49,7 @@ def take(
 
 @dataclass(slots=True)
 class _Taking:
-    """The rows of one stretch of a lane: only the last position of a row's time is decoded."""
+    """The rows of one range of a lane: only the last position of a row's time is decoded."""
 
     state: AuditState
     lane: int
@@ -108,11 +105,11 @@ class _Taking:
         return None if run == OPERATOR and row.kind is Kind.COPIED else run
 
     def _position(self, partition: Partition, entry: Entry) -> None:
-        held = self._open.setdefault(partition, [])
-        if held and self._time(held[-1]) != self._time(entry):
+        entries = self._open.setdefault(partition, [])
+        if entries and self._time(entries[-1]) != self._time(entry):
             self._end(partition)
-            held = self._open.setdefault(partition, [])
-        held.append(entry)
+            entries = self._open.setdefault(partition, [])
+        entries.append(entry)
 
     def _time(self, entry: Entry) -> tuple[int, int, int]:
         at = entry.committed // self.row_ms if self.row_ms else entry.record.offset
@@ -126,15 +123,15 @@ class _Taking:
         gap = decode(entry.record) if key_and_value(entry.record.body)[1] is not None else None
         if not isinstance(gap, Gap):
             return
-        held = self._open.pop(partition, [])
-        if held and held[-1].committed != entry.committed:
-            self._add(partition, held)  # compaction has removed the position that leaves the gap
-            held = []
-        self._add(partition, held[:-1])
+        entries = self._open.pop(partition, [])
+        if entries and entries[-1].committed != entry.committed:
+            self._add(partition, entries)  # compaction has removed the position that leaves the gap
+            entries = []
+        self._add(partition, entries[:-1])
         if (before := self.state.partitions.get(partition)) and is_news(before, self.lane, gap.source_id, gap.next):
             cause = "; ".join(filter(None, [before.cause, gap.cause]))
             self.state.partitions[partition] = before._replace(cause=cause)
-        self._add(partition, held[-1:])
+        self._add(partition, entries[-1:])
 
     def _owner(self, entry: Entry) -> None:
         remembered = decode(entry.record)
@@ -159,23 +156,23 @@ class _Taking:
     def _end(self, partition: Partition) -> None:
         self._add(partition, self._open.pop(partition))
 
-    def _add(self, partition: Partition, held: Sequence[Entry]) -> None:
+    def _add(self, partition: Partition, entries: Sequence[Entry]) -> None:
         """Add the row that ends with the last of these entries."""
-        if not held:
+        if not entries:
             return
-        last, before = held[-1], self.state.partitions.get(partition)
-        if len(held) > 1 and (before is None or before.forgotten or before.is_lost):
-            self._add(partition, held[:1])  # copying begins there
-            self._add(partition, held[1:])
+        last, before = entries[-1], self.state.partitions.get(partition)
+        if len(entries) > 1 and (before is None or before.forgotten or before.is_lost):
+            self._add(partition, entries[:1])  # copying begins there
+            self._add(partition, entries[1:])
             return
         remembered = decode(last.record)
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             if before is not None and before.lane == self.lane and last.record.offset > before.offset:
-                self._add(partition, held[:-1])
-                known, at = self.state.partitions[partition], last.record.offset
-                known = known._replace(forgotten=True, offset=at, layout=self.known.layout)
-                known = known._replace(is_sure=self.known.is_sure)
-                self.state.partitions[partition] = known
+                self._add(partition, entries[:-1])
+                end, at = self.state.partitions[partition], last.record.offset
+                end = end._replace(forgotten=True, offset=at, layout=self.known.layout)
+                end = end._replace(is_sure=self.known.is_sure)
+                self.state.partitions[partition] = end
             return
         layout = self.known.layout_of((last.producer_id, last.producer_epoch))
         now = known_of(remembered[1], self.lane, last.record.offset, layout)._replace(is_sure=self.known.is_sure)
@@ -185,7 +182,7 @@ class _Taking:
         if is_old(before, now):
             return
         whole = before is not None and before.lane == self.lane and before.offset >= self.known.hole_at
-        row = row_of(partition, self.copy_of(partition[0]), before, now, last, len(held) if whole else None)
+        row = row_of(partition, self.copy_of(partition[0]), before, now, last, len(entries) if whole else None)
         if row is not None:
             cause = row.cause or (self.state.beginning if row.kind is Kind.UNAUDITED else None)
             self.rows.append(row._replace(cause=cause))

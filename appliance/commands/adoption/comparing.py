@@ -21,7 +21,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import Record, key_and_value, unpack
 from appliance.logs.model.alignment import fingerprint
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 
 _PURPOSE = "adopt"
 _BEFORE = 1000
@@ -122,7 +122,7 @@ class Comparing:
             at, oldest = await self._read_source(start, add, aborted)
             earlier = start
             if oldest is not None and self.terms.timed:
-                log = Reader(self.source, self.logs.replica.source, _PURPOSE, self.logs.source.start)
+                log = LogReader(self.source, self.logs.replica.source, _PURPOSE, self.logs.source.start)
                 since = await log.offset_at(oldest)
                 earlier = start if since is None else min(since, start)
             if earlier == start:
@@ -185,7 +185,7 @@ class Comparing:
         Raises:
             _TooLarge: see ``_window``.
         """
-        reader = Reader(self.source, self.logs.replica.source, _PURPOSE, start)
+        reader = LogReader(self.source, self.logs.replica.source, _PURPOSE, start)
         oldest, count, at = None, 0, self.logs.copy.end
         while reader.position < self.logs.source.end and (not count or count < self.logs.copy.end - at + _BEFORE):
             before, records = oldest, await self._read_decided(reader)
@@ -204,7 +204,7 @@ class Comparing:
                 )
         return at, oldest
 
-    async def _read_decided(self, reader: Reader) -> list[Batch]:
+    async def _read_decided(self, reader: LogReader) -> list[Batch]:
         """Read the source's next batches, once their transactions have ended.
 
         Raises:
@@ -224,14 +224,14 @@ class Comparing:
         log = self.logs.copy
         if not self.terms.timed:
             return log.start
-        offset = await Reader(self.destination, self.logs.replica.copy, _PURPOSE, log.start).offset_at(timestamp)
+        offset = await LogReader(self.destination, self.logs.replica.copy, _PURPOSE, log.start).offset_at(timestamp)
         return log.end if offset is None else offset
 
     async def _read_copy(self, at: int, add: Add) -> None:
         """Read the copy from an offset to its end."""
-        reader = Reader(self.destination, self.logs.replica.copy, _PURPOSE, at)
-        while reader.position < self.logs.copy.end:
-            for batch in await reader.read():
+        reader = LogReader(self.destination, self.logs.replica.copy, _PURPOSE, at)
+        async for batches in reader.until(self.logs.copy.end):
+            for batch in batches:
                 for record in unpack(batch, at):
                     if record.offset < self.logs.copy.end:
                         add(record)

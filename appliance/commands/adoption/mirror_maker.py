@@ -6,18 +6,18 @@ consumers are in no group, and its producers have no id unless it copies exactly
 is ``<group>-<connector>-<task>``, and a transaction of a killed task stays open until its timeout.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from appliance.commands.adoption.model.connect_offsets import ConnectOffsets
 from appliance.errors import LinkRefused, raise_first
+from appliance.kafka.client.compacted_log import CompactedLog
 from appliance.kafka.client.groups import list_groups
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.open_transactions import open_transactions
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.link.client.checkpoint_log import read_records
+from appliance.kafka.records.records import Record
 
 _ANSWER = "stop MirrorMaker 2, wait until its session or transaction has timed out, and run this again"
 
@@ -53,13 +53,13 @@ async def committed_offsets(cluster: Cluster, names: MirrorMaker) -> Mapping[Par
     if known is None:
         return None
     check(known.error, f"read the offsets of MirrorMaker 2: grant DESTINATION_API_KEY Describe and Read on {topic}")
-    ends = await list_offsets(cluster, metadata, known.partitions, Bound.STABLE_END)
-    for partition, end in ends.items():
-        at = -1
-        while at < end:
-            records, at = await read_records(cluster, metadata, partition, at)
-            for record in records:
-                found.add(record)
+
+    def take(records: Iterable[Record]) -> None:
+        for record in records:
+            found.add(record)
+
+    for partition in known.partitions:
+        await CompactedLog(cluster, partition, take).read(metadata)
     return found.following
 
 

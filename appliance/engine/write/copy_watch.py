@@ -11,11 +11,11 @@ from appliance.engine.write.dead_letters import raised_limits
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import ApplianceError
+from appliance.kafka.client.compacted_log import read_records
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.checkpoint_log import read_records
 from appliance.link.model.replicas import Replica
 
 _INTERVAL = 5.0

@@ -9,6 +9,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
 - ``requests``: all leaders asked at once, and many requests sent to one broker at once.
 - ``fetch``, ``fetch_session``, ``offsets``: reading.
+- ``compacted_log``: a compacted topic, followed.
 - ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
 - ``acls``: the ACLs of topics.

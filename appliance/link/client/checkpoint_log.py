@@ -1,14 +1,14 @@
-"""Reading the committed records of a partition of the positions topic, or of another compacted log of ours."""
+"""The records of a link in the positions topic: each lane's partition is a log of its own."""
 
 import asyncio
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy, Fenced, PartitionStopped, Unreachable
-from appliance.kafka.client.fetch import FetchLimits, committed_records, fetch_partition
+from appliance.kafka.client.compacted_log import CompactedLog
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
@@ -16,7 +16,6 @@ from appliance.link.model.checkpoint_records import newest
 from appliance.link.model.copy_states import CopyState, States, effective
 from appliance.link.model.naming import Naming
 
-_LIMITS = FetchLimits(4 * 1024 * 1024, wait=0.1)
 _SEEN_TIMEOUT = 30.0
 """Timeout without progress while committed records are read, in seconds."""
 
@@ -37,12 +36,12 @@ async def read_checkpoint(
         Unreachable: the mark stays invisible for another reason.
     """
     partition = Partition(topic, mark.lane)
-    loop = asyncio.get_running_loop()
+    log, loop = _log(cluster, partition, checkpoint), asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout) as deadline:
             while checkpoint.mark != mark:
                 before = checkpoint.read_to
-                await _read_some(cluster, await cluster.metadata([topic]), partition, checkpoint)
+                await log.read_some(await cluster.metadata([topic]))
                 if checkpoint.mark is not None and checkpoint.mark.is_newer_than(mark):
                     raise Fenced(f"lane {mark.lane} by another start")
                 if checkpoint.read_to > before:
@@ -56,13 +55,7 @@ async def peek_checkpoint(cluster: Cluster, topic: str, lane: int, checkpoint: L
 
     The result may be out of date at once.
     """
-    partition = Partition(topic, lane)
-    metadata = await cluster.metadata([topic])
-    end = (await list_offsets(cluster, metadata, [partition], Bound.STABLE_END))[partition]
-    if checkpoint.read_to > end:
-        checkpoint.read_to = -1  # the log has lost its tail: it may hold other records now
-    while checkpoint.read_to < end:
-        await _read_some(cluster, metadata, partition, checkpoint)
+    await _log(cluster, Partition(topic, lane), checkpoint).read(await cluster.metadata([topic]))
 
 
 async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[LaneCheckpoint]:
@@ -73,20 +66,12 @@ async def peek_checkpoints(cluster: Cluster, topic: str, lanes: int) -> list[Lan
     return checkpoints
 
 
-async def read_records(
-    cluster: Cluster, metadata: Metadata, partition: Partition, offset: int
-) -> tuple[list[Record], int]:
-    """One Fetch of the committed records from ``offset`` on, -1 the log's start, and the offset to continue from."""
-    if offset < 0:
-        offset = (await list_offsets(cluster, metadata, [partition], Bound.START))[partition]
-    return committed_records(await fetch_partition(cluster, metadata, partition, offset, "positions", _LIMITS), offset)
+def _log(cluster: Cluster, partition: Partition, checkpoint: LaneCheckpoint) -> CompactedLog:
+    def take(records: Sequence[Record]) -> None:
+        for _, remembered in newest(records):
+            checkpoint.add(remembered)
 
-
-async def _read_some(cluster: Cluster, metadata: Metadata, partition: Partition, checkpoint: LaneCheckpoint) -> None:
-    records, following = await read_records(cluster, metadata, partition, checkpoint.read_to)
-    for _, remembered in newest(records):
-        checkpoint.add(remembered)
-    checkpoint.read_to = following  # not earlier: a refused record is met again
+    return CompactedLog(cluster, partition, take, progress=checkpoint)
 
 
 async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped | Unreachable:

@@ -8,16 +8,17 @@ end at that time. An unreadable lane does not affect the others.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy, PeerError, Unreachable, raise_first
+from appliance.kafka.client.compacted_log import CompactedLog, read_records
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic, is_another
 from appliance.kafka.records.records import Record, key_and_value
-from appliance.link.client.checkpoint_log import peek_checkpoint, read_records
+from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
@@ -258,18 +259,19 @@ async def segment_records(cluster: Cluster, partition: Partition) -> dict[Segmen
         return {}
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
     found: dict[SegmentKey, Record] = {}
-    at = -1
-    while at < end:
-        before = at
-        records, at = await read_records(cluster, metadata, partition, at)
-        if at == before:
-            raise BrokerBusy(f"a transaction is open in {partition}", "CONCURRENT_TRANSACTIONS")
+
+    def take(records: Iterable[Record]) -> None:
         for record in records:
             with contextlib.suppress(PeerError):  # a damaged record does not hide others
                 key = segment_key(record)
                 found.pop(key, None)
                 if key_and_value(record.body)[1] is not None:
                     found[key] = record
+
+    log = CompactedLog(cluster, partition, take)
+    await log.read(metadata)
+    if log.progress.read_to < end:
+        raise BrokerBusy(f"a transaction is open in {partition}", "CONCURRENT_TRANSACTIONS")
     return found
 
 

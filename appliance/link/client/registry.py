@@ -11,7 +11,7 @@ shared copy up, it leaves the copy's id in the same transaction: its records sta
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import now_ms
@@ -27,14 +27,12 @@ from appliance.errors import (
     raise_first,
 )
 from appliance.kafka.client.acls import AccessControlEntry
+from appliance.kafka.client.compacted_log import CompactedLog
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
-from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
@@ -87,26 +85,16 @@ class Registry:
     unreadable: dict[tuple[Copy, str] | None, PeerError] = field(default_factory=dict)
     _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
     _told: dict[str, Claim] = field(default_factory=dict)
-    _id: uuid.UUID | None = None
-    _read_to: int = -1
+    _log: CompactedLog = field(init=False)
 
-    async def refresh(self) -> None:
-        """Read the newly committed records."""
-        metadata = await self.cluster.metadata([REGISTRY])
-        topic = metadata.topics.get(REGISTRY)
-        if topic is None or topic.id != self._id:
-            self._forget(topic.id if topic else None)
-        if topic is None:
-            return
-        check(topic.error, f"look whose the copies are: grant {self.api_key} Describe and Read on {REGISTRY}")
-        end = (await list_offsets(self.cluster, metadata, [_PARTITION], Bound.STABLE_END))[_PARTITION]
-        if self._read_to > end:
-            self._forget(topic.id)
-        while self._read_to < end:
-            records, following = await read_records(self.cluster, metadata, _PARTITION, self._read_to)
-            for record in records:
-                self._take(record)
-            self._read_to = following  # not earlier: a refused record is met again
+    def __post_init__(self) -> None:
+        self._log = CompactedLog(self.cluster, _PARTITION, self._take_all, self._forget)
+
+    async def refresh(self) -> bool:
+        """Read the newly committed records; False if there is no registry."""
+        return await self._log.refresh(
+            f"look whose the copies are: grant {self.api_key} Describe and Read on {REGISTRY}"
+        )
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
         """The claims of other links that keep this one from copies, by name."""
@@ -305,8 +293,7 @@ class Registry:
         await retry_while_busy(self._refresh_shown, longest_pause=_PAUSE_MAX)
 
     async def _refresh_shown(self) -> None:
-        await self.refresh()
-        if self._id is None:
+        if not await self.refresh():
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
 
     async def _write(self, wanted: Callable[[], Awaitable[Changes]]) -> None:
@@ -347,12 +334,15 @@ class Registry:
         coordinator = await self.cluster.coordinator(REGISTRY)
         return await init_producer_id(coordinator, REGISTRY, _TRANSACTION_TIMEOUT)
 
-    def _forget(self, topic_id: uuid.UUID | None) -> None:
+    def _forget(self) -> None:
         self.claims.clear()
         self._holders.clear()
         self._told.clear()
         self.unreadable.clear()
-        self._id, self._read_to = topic_id, -1
+
+    def _take_all(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self._take(record)
 
     def _take(self, record: Record) -> None:
         of = None

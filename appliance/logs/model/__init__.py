@@ -2,7 +2,6 @@
 
 - ``stream``: committed batches, whole or record by record.
 - ``alignment``: where two logs meet that begin at different records.
-- ``pairing``: the records of two logs, paired one by one.
 - ``comparison``, ``newest``: every record, or the newest of each key.
 - ``span``: a range of offsets, and an outcome in a word.
 """

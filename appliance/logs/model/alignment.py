@@ -68,10 +68,10 @@ class Search:
         """Search on in these records; true when the anchor is found, which ends the search."""
         for record in records:
             self._offsets.append(record.offset)
-            found = fingerprint(record)
-            while self._matched and self._sought[self._matched] != found:
+            current = fingerprint(record)
+            while self._matched and self._sought[self._matched] != current:
                 self._matched = self._borders[self._matched - 1]
-            self._matched += self._sought[self._matched] == found
+            self._matched += self._sought[self._matched] == current
             if self._matched == len(self._sought):
                 self.place = self._offsets[0]
                 if self._first:

@@ -20,6 +20,7 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record
@@ -115,6 +116,36 @@ class Comparison:
             self._ended.append(self._digest.hexdigest())
             self._digest = hashlib.sha256()
         self._block = block
+
+
+class Run(NamedTuple):
+    """Records that follow each other in both logs: the offsets of the first, and their number."""
+
+    source: int
+    copy: int
+    length: int
+
+
+class Pairing(Comparison):
+    """A comparison that keeps the offsets of equal records, and no digest."""
+
+    def __init__(self, source: Stream, destination: Stream) -> None:
+        super().__init__(source, destination)
+        self._runs: list[Run] = []
+
+    def runs(self) -> list[Run]:
+        """The records that were found equal since the last call."""
+        runs, self._runs = self._runs, []
+        return runs
+
+    def _take(self, count: int) -> None:
+        ours, theirs = self._source.offsets(count), self._destination.offsets(count)
+        if isinstance(ours, range) and isinstance(theirs, range):
+            self._runs.append(Run(ours[0], theirs[0], count))
+        else:
+            self._runs += [Run(*pair, 1) for pair in zip(ours, theirs, strict=True)]
+        self._destination.take(count)
+        self._source.take(count)
 
 
 def digest(blocks: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ is below a bound, and both sides are read again for the next share.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,53 +29,52 @@ class _Newest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """The counts of a share of the keys; offsets are the source's, but for those of ``unknown`` and ``first_copy``.
+class Keys:
+    """A number of keys, with the first and the last offset of their newest records; None and -1: none."""
 
-    ``equal`` keys have the same newest record on both sides, the first of them at ``first_equal``, in the copy at
-    ``first_copy``, the last at ``last_equal`` (-1: none), and ``digest`` is the sum of those records' fingerprints.
-    ``changed`` keys have another one at the destination, and ``absent`` ones none, the first and the last of them where
-    their names say; ``not_due`` ones have none either, and their newest record lies before those that the copy must
-    hold. ``unknown`` keys have a record at the destination alone, the first of them at its offset ``unknown_at``, the
-    last at ``last_unknown``.
+    count: int = 0
+    first: int | None = None
+    last: int = -1
+
+    @classmethod
+    def at(cls, offsets: Collection[int]) -> "Keys":
+        """One key at each of these offsets."""
+        return cls(len(offsets), min(offsets, default=None), max(offsets, default=-1))
+
+    def plus(self, other: "Keys") -> "Keys":
+        """These keys and others."""
+        firsts = (first for first in (self.first, other.first) if first is not None)
+        return Keys(self.count + other.count, min(firsts, default=None), max(self.last, other.last))
+
+
+class Tally(NamedTuple):
+    """The comparison of a share of the keys; offsets are the source's, but for those of ``unknown`` and ``copies``.
+
+    ``equal`` keys have the same newest record on both sides, ``copies`` are these in the copy, and ``digest`` is the
+    sum of the records' fingerprints. ``changed`` keys have another one at the destination, and ``absent`` ones none;
+    ``not_due`` counts keys that have none either, and whose newest record lies before those that the copy must hold.
+    ``unknown`` keys have a record at the destination alone.
     """
 
-    equal: int = 0
-    digest: int = 0
-    last_equal: int = -1
-    changed: int = 0
-    first_changed: int | None = None
-    absent: int = 0
-    first_absent: int | None = None
-    last_absent: int = -1
-    unknown: int = 0
-    unknown_at: int | None = None
-    last_unknown: int = -1
-    first_equal: int | None = None
-    first_copy: int | None = None
+    equal: Keys = Keys()
+    copies: Keys = Keys()
+    changed: Keys = Keys()
+    absent: Keys = Keys()
+    unknown: Keys = Keys()
     not_due: int = 0
+    digest: int = 0
 
-    def __add__(self, other: "Tally") -> "Tally":
+    def plus(self, other: "Tally") -> "Tally":
+        """That of two shares."""
         return Tally(
-            self.equal + other.equal,
-            (self.digest + other.digest) % 2**128,
-            max(self.last_equal, other.last_equal),
-            self.changed + other.changed,
-            _first(self.first_changed, other.first_changed),
-            self.absent + other.absent,
-            _first(self.first_absent, other.first_absent),
-            max(self.last_absent, other.last_absent),
-            self.unknown + other.unknown,
-            _first(self.unknown_at, other.unknown_at),
-            max(self.last_unknown, other.last_unknown),
-            _first(self.first_equal, other.first_equal),
-            _first(self.first_copy, other.first_copy),
+            self.equal.plus(other.equal),
+            self.copies.plus(other.copies),
+            self.changed.plus(other.changed),
+            self.absent.plus(other.absent),
+            self.unknown.plus(other.unknown),
             self.not_due + other.not_due,
+            (self.digest + other.digest) % 2**128,
         )
-
-
-def _first(one: int | None, other: int | None) -> int | None:
-    return min((offset for offset in (one, other) if offset is not None), default=None)
 
 
 class NewestRecords:
@@ -101,27 +100,17 @@ class NewestRecords:
         """The comparison; source records past offset ``end`` are not yet due, nor those before ``due_from``."""
         copies = self._destination
         same = [(n, c) for key, n in self._source.items() if (c := copies.get(key)) and n.print == c.print and n.print]
-        equal = [newest for newest, _ in same]
         due = [(key, n) for key, n in self._source.items() if n.offset < end]
-        changed = [n.offset for key, n in due if key in copies and copies[key].print != n.print]
         missing = [n.offset for key, n in due if key not in copies and n.print]
         absent = [offset for offset in missing if offset >= due_from]
-        unknown = [n.offset for key, n in copies.items() if n.print and key not in self._source]
         return Tally(
-            equal=len(equal),
-            digest=sum(int.from_bytes(newest.print or b"", "big") for newest in equal) % 2**128,
-            last_equal=max((newest.offset for newest in equal), default=-1),
-            changed=len(changed),
-            first_changed=min(changed, default=None),
-            absent=len(absent),
-            first_absent=min(absent, default=None),
-            last_absent=max(absent, default=-1),
-            unknown=len(unknown),
-            unknown_at=min(unknown, default=None),
-            last_unknown=max(unknown, default=-1),
-            first_equal=min((newest.offset for newest in equal), default=None),
-            first_copy=min((copy.offset for _, copy in same), default=None),
-            not_due=len(missing) - len(absent),
+            Keys.at([newest.offset for newest, _ in same]),
+            Keys.at([copy.offset for _, copy in same]),
+            Keys.at([n.offset for key, n in due if key in copies and copies[key].print != n.print]),
+            Keys.at(absent),
+            Keys.at([n.offset for key, n in copies.items() if n.print and key not in self._source]),
+            len(missing) - len(absent),
+            sum(int.from_bytes(newest.print or b"", "big") for newest, _ in same) % 2**128,
         )
 
     def _add(self, side: dict[int, _Newest], records: Iterable[Record]) -> None:

@@ -90,6 +90,14 @@ class Stream:
             self._decoded[decode] = decode(self._batches[0])
         return self._decoded[decode]
 
+    def offsets(self, count: int) -> Sequence[int]:
+        """The offsets of the next records of the next batch; a range if they follow each other."""
+        header = self._batches[0].header
+        if header.records == header.last_offset_delta + 1:
+            first = header.base_offset + self.taken
+            return range(first, first + count)
+        return [record.offset for record in unpack(self._batches[0], 0)[self.taken : self.taken + count]]
+
     def take(self, count: int) -> Batch | None:
         """Take this many records of the next batch, which holds as many; the batch when they were its last ones."""
         self.taken += count
@@ -107,10 +115,10 @@ class Stream:
         records: list[Record] = []
         for number, batch in enumerate(self._batches):
             try:
-                found = unpack(batch, 0)[self.taken if number == 0 else 0 :]
+                those = unpack(batch, 0)[self.taken if number == 0 else 0 :]
             except BatchCorrupt:  # its bytes stand for its records: those of a raw copy are the same
-                found = [Record(batch.header.base_offset, batch.header.max_timestamp, bytes(batch.data[HEADER_SIZE:]))]
-            records += found[: limit - len(records)]
+                those = [Record(batch.header.base_offset, batch.header.max_timestamp, bytes(batch.data[HEADER_SIZE:]))]
+            records += those[: limit - len(records)]
             if len(records) >= limit or sum(len(record.body) for record in records) >= LIMIT:
                 break
         return records

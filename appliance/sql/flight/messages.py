@@ -47,11 +47,7 @@ def encode(fields: Mapping[str, Any], data: bytes = b"") -> bytes:
 
 
 def decode(head: bytes) -> Fields:
-    """A message's object.
-
-    Raises:
-        PeerError: it is none.
-    """
+    """A message's object."""
     try:
         fields = json.loads(head)
     except ValueError as error:

@@ -77,11 +77,7 @@ class RowReader:
         self._failed: list[int] = []
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Confirmed]:
-        """The ranges whose marks are among these rows.
-
-        Raises:
-            PeerError: the rows are not those of the ranges, or too large together.
-        """
+        """The ranges whose marks are among these rows."""
         outcomes = _integers(batch, OUTCOME)
         if FILLER in outcomes:
             own = outcomes != FILLER
@@ -154,8 +150,8 @@ class RowReader:
         codecs = [self._ranges[section.number]["codec"] for section in sections for _ in section.begins]
         following = [offset for section in sections for offset in self._following(columns.offsets, section)]
         chosen, ends = columns.of(kept), [*begins[1:], len(kept)]
-        made = batches(chosen, begins, codecs)
-        for data, first, end, after in zip(made, begins, ends, following, strict=True):
+        encoded = batches(chosen, begins, codecs)
+        for data, first, end, after in zip(encoded, begins, ends, following, strict=True):
             offsets, newest = chosen.offsets[first:end], int(chosen.timestamps[first:end].max())
             yield Outgoing(data, end - first, int(offsets[0]), after, newest, raw=False), _runs(offsets)
 
@@ -177,8 +173,8 @@ class RowReader:
 def _integers(rows: pa.RecordBatch, name: str) -> Integers:
     """A column of numbers, ``_FAILED`` where it is null."""
     column = rows.column(name)
-    found = column.fill_null(_FAILED) if column.null_count else column
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+    filled = column.fill_null(_FAILED) if column.null_count else column
+    return np.asarray(filled.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _columns(rows: pa.RecordBatch) -> Columns:

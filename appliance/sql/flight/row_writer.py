@@ -98,21 +98,13 @@ class RowWriter:
             yield from self.rest()
 
     def mark(self, number: int, each: Range) -> Iterator[pa.RecordBatch]:
-        """End a range.
-
-        Raises:
-            RangeDamaged: as ``add``.
-        """
+        """End a range."""
         self._parts.append(_Part(number, each))
         if len(self._parts) >= ROWS_AT_ONCE:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """The rows that are left.
-
-        Raises:
-            RangeDamaged: as ``add``.
-        """
+        """The rows that are left."""
         parts, self._parts, self._size = self._parts, [], 0
         if not parts:
             return

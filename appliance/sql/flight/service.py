@@ -99,7 +99,7 @@ class TransformService:
 
     def _look(self, pending: Collection[Pending]) -> None:
         """Raise the error of a job that has had some of these for long without progress."""
-        given, now = self._rounds.given, self.clock()
+        unconfirmed, now = self._rounds.given, self.clock()
         late, self._looked = now - self._looked - _LOOK_SECONDS, now
         if self._progress is None:
             return
@@ -107,8 +107,8 @@ class TransformService:
             self._progress = min(now, self._progress + late)
         if now - self._progress < self.silence:
             return
-        if not given or any(each in pending for _, each in given):
-            where = some([each for each, _ in given]) or "a job that has confirmed all"
+        if not unconfirmed or any(each in pending for _, each in unconfirmed):
+            where = some([each for each, _ in unconfirmed]) or "a job that has confirmed all"
             raise ProcessFailed(f"{SUBJECT}: no progress for {self.silence:g} s in {where}")
 
     async def _explained(self, whole: Range, outcome: Outcome) -> Outcome:

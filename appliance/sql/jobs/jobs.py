@@ -44,11 +44,7 @@ class Sql(Protocol):
     """The prepared SQL of all tasks; its methods are for threads of their own."""
 
     def run(self, task: int) -> None:
-        """Run one job of a task: it waits for records, and returns once they have passed.
-
-        Raises:
-            JobFailed: it has failed.
-        """
+        """Run one job of a task: it waits for records, and returns once they have passed."""
 
     def reason(self, record: Range) -> str:
         """The reason for which the SQL fails on a record alone; empty if there is none."""

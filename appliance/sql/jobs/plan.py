@@ -41,12 +41,7 @@ Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def prepare(spark: Spark, statement: Statement, salt: Secret, sockets: Lanes) -> Sql:
-    """Prepare the SQL for the tasks at these sockets, or on other hosts.
-
-    Raises:
-        StatementRefused: the SQL cannot be used.
-        ProcessFailed: Spark has ended.
-    """
+    """Prepare the SQL for the tasks at these sockets, or on other hosts."""
     try:
         return TransformPlan(spark.context, statement, salt, sockets)
     except SPARK_ERRORS as error:
@@ -93,7 +88,7 @@ class TransformPlan:
     def _plan(self, sockets: Lanes) -> Any:
         session, statement, salt, context, release = self._session, self._statement, self._salt, TaskContext, VERSION
         needs = needed(session, statement, bool(salt))
-        given = needs.given
+        inputs = needs.inputs
 
         # The functions name nothing of this file: their processes would load all that it imports.
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,7 +96,7 @@ class TransformPlan:
             task: Any = context.get()
             attempt = Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
             for _ in batches:
-                yield from source(partial(connected, sockets, attempt), attempt.number, given, salt)
+                yield from source(partial(connected, sockets, attempt), attempt.number, inputs, salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             require_release(release)
@@ -112,9 +107,9 @@ class TransformPlan:
         # A secret in rows, and in the function that makes them: no plan shows it.
         kinds = {**COLUMNS, **INTERNAL, SALT: "STRING"}
         kinds |= {name: f"{kinds[name]} NOT NULL" for name in (RANGE, "offset", "timestamp")}
-        columns = ", ".join(f"{name} {kinds[name]}" for name in given)
+        columns = ", ".join(f"{name} {kinds[name]}" for name in inputs)
         rows = self._over(session.range(0, len(sockets), 1, len(sockets)), read, columns, "source")
-        ended = self._over(contents(session, statement, rows, needs.returned), write, "nothing INT", "sink")
+        ended = self._over(contents(session, statement, rows, needs.outputs), write, "nothing INT", "sink")
         return ended._jdf.queryExecution().toRdd().toJavaRDD()
 
     def _over(self, frame: DataFrame, function: Rows, columns: str, role: str) -> DataFrame:

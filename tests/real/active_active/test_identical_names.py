@@ -18,6 +18,7 @@ from appliance.doctor.step import Verdict
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.client.compacted_log import read_records
 from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import Producer as LaneProducer
@@ -25,7 +26,6 @@ from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, key_and_value
-from appliance.link.client.checkpoint_log import read_records
 from appliance.link.model.checkpoint import LinkRecord
 from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault

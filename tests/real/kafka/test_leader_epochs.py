@@ -15,7 +15,7 @@ from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import EpochEnd
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.model.replicas import Replica
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
@@ -102,7 +102,7 @@ async def test_case_34_verify_believes_no_leader_that_was_deposed() -> None:
     # Before, it sent no epoch, so a former leader answered with its own log, and a longer copy was called too long.
     broker = LeadingBroker(logs={4: range(40), 6: range(200)}, metadata_epochs=[4, 4, 6], begun=6)
     async with broker.running(), KafkaCluster(settings(broker.target), as_is, "test") as source:
-        (found,) = await Reader(source, Partition(broker.topic, 0), "verify", POSITION).read()
+        (found,) = await LogReader(source, Partition(broker.topic, 0), "verify", POSITION).read()
     assert found.header.base_offset == POSITION
 
 

@@ -9,7 +9,7 @@ import pytest
 from appliance.errors import PartitionStopped, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.logs.model.span import CopyState, Span
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
 from appliance.verify.sql import Evaluate
 from appliance.verify.verification import Verification
@@ -284,7 +284,7 @@ async def test_retention_that_overtakes_the_reading_is_told(pair: Pair) -> None:
     produce(pair, topic, 50)
     delete_before(pair.orange, topic, 0, 30)
     async with pair.engine() as engine:
-        reader = Reader(engine.source, Partition(topic, 0), "verify", 0)
+        reader = LogReader(engine.source, Partition(topic, 0), "verify", 0)
         with pytest.raises(PartitionStopped, match="holds no offset 0 any more"):
             await reader.read()
         assert sum(batch.header.records for batch in await reader.at(50 - 1).read()) > 0

@@ -1,6 +1,7 @@
 """The audit table's files: which of them hold, which are merged, and which are removed."""
 
 import io
+import os
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -127,3 +128,17 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
     for work in (lambda: store.create("_writes/1", b""), lambda: store.replace("a", b""), lambda: store.read("a")):
         with pytest.raises(StorageFailed, match=f"^AUDIT_PATH={tmp_path}/audit: cannot .*: (Not a|File ex)"):
             work()
+
+
+def test_case_486_what_a_killed_writer_has_left_is_in_nobodys_way_and_removed_after_a_day(tmp_path: Path) -> None:
+    # Before, it stayed for ever, and the next process with the same id, as all have in a container, met its name.
+    new, old = tmp_path / ".writing-1-0", tmp_path / ".writing-1-1"
+    for left in (new, old):
+        left.write_bytes(b"half a fi")
+    os.utime(old, (1, 1))
+    folder = Folder(tmp_path)
+    for number in range(3):
+        folder.replace(f"{number}.parquet", b"whole")
+        assert not folder.create(f"{number}.parquet", b"another")
+    assert {each.name for each in tmp_path.iterdir()} == {new.name, "0.parquet", "1.parquet", "2.parquet"}
+    assert folder.sizes() == {"0.parquet": 5, "1.parquet": 5, "2.parquet": 5}

@@ -10,7 +10,7 @@ import pytest
 
 from appliance.audit.model import taking
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, Stretch
+from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.audit.model.taking import take
@@ -64,16 +64,16 @@ class Log:
         self.epoch += 1
         self.add(encode_owner(self.lane, Owner(run, "worker", "host", self.at), self.at))
 
-    def stretch(self, first: int = 0, without: Sequence[int] = ()) -> Stretch:
+    def range(self, first: int = 0, without: Sequence[int] = ()) -> LogRange:
         """The log from an offset on, as it is after compaction has removed these entries."""
         kept = [entry for number, entry in enumerate(self.entries) if number not in without]
         removed = [entry.record.offset for number, entry in enumerate(self.entries) if number in without]
         entries = [entry for entry in kept if entry.record.offset >= first]
-        return Stretch(entries, self.entries[-1].record.offset + 2, max(removed, default=-2) + 1)
+        return LogRange(entries, self.entries[-1].record.offset + 2, max(removed, default=-2) + 1)
 
 
-def rows(state: AuditState, stretch: Stretch, row_ms: int = 0, lane: int = 0) -> list[AuditRow]:
-    return take(state, lane, stretch, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
+def rows(state: AuditState, log_range: LogRange, row_ms: int = 0, lane: int = 0) -> list[AuditRow]:
+    return take(state, lane, log_range, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
 
 
 def rows_of_lanes(state: AuditState, logs: Sequence[Log], order: Sequence[int]) -> list[AuditRow]:
@@ -83,8 +83,8 @@ def rows_of_lanes(state: AuditState, logs: Sequence[Log], order: Sequence[int]) 
         state.lanes.setdefault(lane, LaneKnown())
     for lane in [*order, *order]:
         read_to = state.lanes[lane].read_to
-        found += rows(state, logs[lane].stretch(max(0, read_to)), lane=lane)
-    assert all(state.lanes[lane].read_to == logs[lane].stretch().following for lane in order)
+        found += rows(state, logs[lane].range(max(0, read_to)), lane=lane)
+    assert all(state.lanes[lane].read_to == logs[lane].range().following for lane in order)
     return found
 
 
@@ -106,7 +106,7 @@ def test_a_row_is_the_difference_of_two_positions() -> None:
     log.owner("run-1")
     first = log.position(copied(log.position(START), 5, 8, rebuilt=2))
     log.position(copied(first, 3))
-    one, two = rows(AuditState(TOPIC), log.stretch())
+    one, two = rows(AuditState(TOPIC), log.range())
     assert one == AuditRow(
         *(Kind.COPIED, "run-1", 0, "orders", 0, "orders.copy", 100, 108, 0, 6, 5, 50, 2, 0, 0, 0, 1),
         *(AT + 2000, 7, 1, None, 4),
@@ -120,7 +120,7 @@ def test_what_the_links_sql_left_out_is_counted_in_the_row_that_passes_it() -> N
     log = Log()
     held = log.position(copied(log.position(START), 5))
     log.position(replace(copied(held, 3, 9, rebuilt=3), filtered=4, dead_letters=2))
-    _, row = rows(AuditState(TOPIC), log.stretch())
+    _, row = rows(AuditState(TOPIC), log.range())
     assert (row.records, row.rebuilt, row.filtered, row.dead_letters) == (3, 3, 4, 2)
 
 
@@ -131,7 +131,7 @@ def test_positions_of_one_stretch_of_time_and_one_producer_are_one_row() -> None
         held = log.position(copied(held, 1))
     log.owner("run-2")
     log.position(copied(held, 1))
-    found = rows(AuditState(TOPIC), log.stretch(), row_ms=60_000)
+    found = rows(AuditState(TOPIC), log.range(), row_ms=60_000)
     assert [(row.records, row.transactions, row.producer_epoch, row.run) for row in found] == [
         (10, 10, 0, None),
         (1, 1, 1, "run-2"),
@@ -148,10 +148,10 @@ def test_whatever_compaction_removes_and_wherever_reading_is_cut_the_sums_are_th
             log.owner(f"run-{log.epoch}")
         held = log.position(copied(held, chance.randint(0, 5), chance.randint(5, 9), chance.randint(0, 3)))
     state, found, at = AuditState(TOPIC), list[AuditRow](), 0
-    while at < log.stretch().following:
+    while at < log.range().following:
         newest = len(log.entries) - 1
         removed = [number for number in range(1, newest) if chance.random() < 0.3]
-        part = log.stretch(at, removed).before(at + chance.randint(1, 20))
+        part = log.range(at, removed).before(at + chance.randint(1, 20))
         found += rows(state, part, row_ms=chance.choice((0, 5000)))
         state, at = decode_state(encode_state(state)), part.following
     assert sum(row.records for row in found) == held.records
@@ -164,7 +164,7 @@ def test_whatever_compaction_removes_and_wherever_reading_is_cut_the_sums_are_th
 def test_what_was_copied_before_the_audit_began_is_a_row_that_says_so() -> None:
     log = Log()
     log.position(copied(copied(START, 40), 2))
-    (row,) = rows(AuditState(TOPIC), log.stretch())
+    (row,) = rows(AuditState(TOPIC), log.range())
     assert (row.kind, row.source_from, row.source_to, row.records) == (Kind.UNAUDITED, None, 142, 42)
     assert row.cause == "copied before the audit began"
 
@@ -175,7 +175,7 @@ def test_where_compaction_was_faster_the_row_does_not_say_how_many_transactions_
     for _ in range(3):
         held = log.position(copied(held, 1))
     state = AuditState(TOPIC)
-    found = rows(state, log.stretch(without=[1, 2]))
+    found = rows(state, log.range(without=[1, 2]))
     assert [(row.records, row.transactions) for row in found] == [(3, None)]
 
 
@@ -186,7 +186,7 @@ def test_a_gap_is_a_row_with_its_cause() -> None:
     gap = Gap(PARTITION, SOURCE, held.next_offset, 200, "retention was faster", AT)
     log.add(encode_position(PARTITION, moved, AT), encode_gap(gap, AT))
     log.position(copied(moved, 1))
-    found = rows(AuditState(TOPIC), log.stretch(), row_ms=60_000)
+    found = rows(AuditState(TOPIC), log.range(), row_ms=60_000)
     assert [(row.kind, row.source_from, row.source_to, row.records, row.cause) for row in found] == [
         (Kind.COPIED, 100, 105, 5, None),
         (Kind.GAP, 105, 200, 0, "retention was faster"),
@@ -201,7 +201,7 @@ def test_a_gap_whose_position_compaction_removed_is_named_by_the_next_row() -> N
     gap = Gap(PARTITION, SOURCE, 100, 200, "retention was faster", AT)
     log.add(encode_position(PARTITION, moved, AT), encode_gap(gap, AT))
     log.position(copied(moved, 1))
-    (row,) = rows(AuditState(TOPIC), log.stretch(without=[1]))
+    (row,) = rows(AuditState(TOPIC), log.range(without=[1]))
     assert (row.source_from, row.source_to, row.records, row.cause) == (100, 201, 1, "retention was faster")
 
 
@@ -219,7 +219,7 @@ def test_a_gap_that_goes_to_another_lane_with_its_partition_is_no_news() -> None
         new.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
         new.position(copied(held, 2))
         state = AuditState(TOPIC)
-        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        found = [row for lane in order for row in rows(state, (old, new)[lane].range(), lane=lane)]
         assert sum(row.records for row in found) == 8
         assert found[-1].cause is None
         assert [row.cause for row in found if row.kind is Kind.GAP] == ["retention was faster"] * (order == (0, 1))
@@ -232,7 +232,7 @@ def test_a_position_that_was_moved_back_is_a_row_of_its_own() -> None:
     log.position(replace(held, next_offset=102))
     log.owner("run-2")
     log.position(copied(replace(held, next_offset=102), 3))
-    found = rows(AuditState(TOPIC), log.stretch())
+    found = rows(AuditState(TOPIC), log.range())
     assert [(row.kind, row.run, row.source_from, row.source_to, row.records) for row in found] == [
         (Kind.COPIED, None, 100, 105, 5),
         (Kind.MOVED, "operator", 105, 102, 0),
@@ -245,7 +245,7 @@ def test_a_partition_that_was_removed_and_copied_again_is_counted_twice() -> Non
     log.position(copied(log.position(START), 5))
     log.add(encode_forgotten(PARTITION, AT))
     log.position(copied(log.position(START), 2))
-    found = rows(AuditState(TOPIC), log.stretch())
+    found = rows(AuditState(TOPIC), log.range())
     assert [(row.kind, row.source_from, row.records) for row in found] == [(Kind.COPIED, 100, 5), (Kind.COPIED, 100, 2)]
 
 
@@ -257,7 +257,7 @@ def test_a_partition_that_goes_to_another_lane_is_counted_once_in_either_order_o
         new.position(held)
         new.position(copied(held, 2))
         state = AuditState(TOPIC)
-        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        found = [row for lane in order for row in rows(state, (old, new)[lane].range(), lane=lane)]
         assert sum(row.records for row in found) == 7, order
 
 
@@ -273,7 +273,7 @@ def test_a_partition_that_comes_back_to_its_lane_is_counted_once_in_any_order_of
         old.owner("run-3")
         old.position(copied(held, 3))
         state = AuditState(TOPIC)
-        found = [row for lane in order for row in rows(state, (old, new)[lane].stretch(), lane=lane)]
+        found = [row for lane in order for row in rows(state, (old, new)[lane].range(), lane=lane)]
         assert sum(row.records for row in found) == 10, order
         assert "operator" not in {row.run for row in found}
 
@@ -288,9 +288,9 @@ def test_case_473_a_removed_partition_that_is_copied_again_in_another_lane_is_co
         log.add(encode_layout(log.lane, LayoutRecord(1, 2, AT, "me@host"), AT))
     new.position(copied(new.position(START), 2))
     state = decode_state(encode_state(AuditState(TOPIC)))
-    found = rows(state, old.stretch())
+    found = rows(state, old.range())
     state = decode_state(encode_state(state))
-    found += rows(state, new.stretch(), lane=1)
+    found += rows(state, new.range(), lane=1)
     assert [(row.kind, row.lane, row.records) for row in found] == [(Kind.COPIED, 0, 5), (Kind.COPIED, 1, 2)]
 
 
@@ -304,12 +304,12 @@ def test_case_474_a_gap_of_a_position_that_went_back_is_named_once_though_its_pa
         gap = Gap(PARTITION, SOURCE, held.next_offset, -1, "the operator went on from offset 102", AT)
         old.add(encode_position(PARTITION, back, AT), encode_gap(gap, AT))
         held = old.position(copied(back, 3))
-        found = rows(state, old.stretch())
+        found = rows(state, old.range())
         old.add(encode_forgotten(PARTITION, AT))
         new.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
         new.position(replace(held, next_offset=held.next_offset + 1))
         for lane in order:
-            found += rows(state, new.stretch() if lane else old.stretch(state.lanes[0].read_to), lane=lane)
+            found += rows(state, new.range() if lane else old.range(state.lanes[0].read_to), lane=lane)
         assert [(row.kind, row.lane, row.records, row.cause) for row in found] == [
             (Kind.COPIED, 0, 5, None),
             (Kind.MOVED, 0, 0, gap.cause),
@@ -366,7 +366,7 @@ def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() 
     held = log.position(replace(copied(log.position(START), 5), rebuilt=None))
     log.position(copied(held, 3, rebuilt=3))
     log.position(copied(copied(held, 3, rebuilt=3), 1))
-    assert [row.rebuilt for row in rows(AuditState(TOPIC), log.stretch())] == [None, None, 0]
+    assert [row.rebuilt for row in rows(AuditState(TOPIC), log.range())] == [None, None, 0]
 
 
 def test_a_file_has_one_day_and_the_next_entry_begins_another() -> None:
@@ -374,9 +374,9 @@ def test_a_file_has_one_day_and_the_next_entry_begins_another() -> None:
     held = log.position(copied(log.position(START), 5))
     log.at = AT + DAY_MS
     log.position(copied(held, 3))
-    state, read = AuditState(TOPIC), log.stretch()
+    state, read = AuditState(TOPIC), log.range()
     (first,) = take(state, 0, read, read.first_day, 0, str)
-    rest = log.stretch(state.lanes[0].read_to)
+    rest = log.range(state.lanes[0].read_to)
     (second,) = take(state, 0, rest, rest.first_day, 0, str)
     assert [row.committed // DAY_MS for row in (first, second)] == [20_000, 20_001]
 
@@ -385,11 +385,11 @@ def test_a_position_in_a_new_positions_topic_begins_again() -> None:
     log = Log()
     log.position(copied(log.position(START), 5))
     state = AuditState(TOPIC)
-    rows(state, log.stretch())
+    rows(state, log.range())
     assert not state.of_topic(uuid.UUID(int=9))
     again = Log()
     again.position(copied(START, 4))
-    (row,) = rows(state, again.stretch())
+    (row,) = rows(state, again.range())
     assert (row.kind, row.records, row.cause) == (Kind.UNAUDITED, 4, "the positions topic was made anew")
 
 

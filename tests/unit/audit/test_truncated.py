@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.entries import Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.kafka.protocol.metadata import Partition
@@ -42,7 +42,7 @@ def present(entries: Iterable[Entry], end: int) -> LaneCheckpoint:
 
 def truncated(state: AuditState, log: Log) -> list[AuditRow]:
     """The rows of a lane whose log is found truncated."""
-    end = log.stretch().following if log.entries else 0
+    end = log.range().following if log.entries else 0
     return state.after_truncation(log.lane, present(log.entries, end), 5, NOTICED, lambda topic: f"{topic}.copy")
 
 
@@ -59,7 +59,7 @@ def ten_copied() -> Log:
 def read(log: Log) -> AuditState:
     """The state after reading a log."""
     state = AuditState(TOPIC)
-    rows(state, log.stretch())
+    rows(state, log.range())
     return state
 
 
@@ -70,7 +70,7 @@ def test_a_row_counts_nothing_up_to_the_present_position_and_one_up_to_the_next_
     del log.entries[7:]
     log.start()
     held = log.position(copied(copied(replace(copied(START, 25), rebuilt=0), 3), 40))
-    end = log.stretch().following
+    end = log.range().following
     (row,) = truncated(state, log)
     assert row == AuditRow(
         *(Kind.UNAUDITED, None, 0, "orders", 0, "orders.copy", 150, 168, 60, 71, 0, 0, None, 0, 0, 0, None),
@@ -80,7 +80,7 @@ def test_a_row_counts_nothing_up_to_the_present_position_and_one_up_to_the_next_
     assert truncated(state, log) == [], "once more, before anything new"
     state = decode_state(encode_state(state))
     log.position(copied(log.position(copied(held, 2)), 3))
-    assert [(row.kind, row.source_from, row.records, row.transactions) for row in rows(state, log.stretch(end))] == [
+    assert [(row.kind, row.source_from, row.records, row.transactions) for row in rows(state, log.range(end))] == [
         (Kind.UNAUDITED, 168, 0, None),
         (Kind.COPIED, 170, 3, 1),
     ]
@@ -116,12 +116,12 @@ def test_a_partition_without_a_position_in_the_log_has_its_row_with_its_next_pos
     del log.entries[1:]
     assert truncated(state, log) == []
     log.add(encode_forgotten(PARTITION, AT))
-    assert rows(state, log.stretch(state.lanes[0].read_to)) == []
+    assert rows(state, log.range(state.lanes[0].read_to)) == []
     state = decode_state(encode_state(state))
     goes_on = log if lane == 0 else Log(1)
     held = goes_on.position(next_position)
     goes_on.position(copied(held, 2))
-    first, second = rows(state, goes_on.stretch(max(0, state.lanes[lane].read_to)), row_ms=60_000, lane=lane)
+    first, second = rows(state, goes_on.range(max(0, state.lanes[lane].read_to)), row_ms=60_000, lane=lane)
     assert (first.kind, first.source_from, first.source_to, first.records, first.cause) == (
         *(Kind.UNAUDITED, 150, held.next_offset, 0, LOST),
     )
@@ -134,7 +134,7 @@ def test_a_partition_that_is_new_in_a_truncated_log_has_a_row_that_counts_nothin
     (row,) = truncated(state, log)
     assert (row.kind, row.source_from, row.source_to, row.records) == (Kind.UNAUDITED, None, 104, 0)
     log.position(copied(log.position(copied(held, 2)), 3))
-    assert [row.records for row in rows(state, log.stretch(state.lanes[0].read_to))] == [0, 3]
+    assert [row.records for row in rows(state, log.range(state.lanes[0].read_to))] == [0, 3]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -181,14 +181,14 @@ def test_case_546_a_partition_that_had_left_a_lane_before_its_log_was_truncated_
     assert state.lanes[0].layout == 1, "no lane waits for the lost record of the change"
     for records in (3, 4, 5):
         held = new.position(copied(held, records))
-        assert [row.records for row in rows(state, new.stretch(state.lanes[1].read_to), lane=1)] == [records]
+        assert [row.records for row in rows(state, new.range(state.lanes[1].read_to), lane=1)] == [records]
 
 
 def test_a_removed_partition_has_a_row_in_a_truncated_log_of_a_later_layout_alone() -> None:
     old, new = Log(), Log(1)
     state, _ = moved(old, new)
     new.add(encode_forgotten(PARTITION, new.at))
-    assert rows(state, new.stretch(state.lanes[1].read_to), lane=1) == []
+    assert rows(state, new.range(state.lanes[1].read_to), lane=1) == []
     del old.entries[-1:]  # its position there holds again, of before it went
     assert truncated(state, old) == []
     old.add(encode_layout(0, LayoutRecord(2, 2, AT, "me@host"), AT))
@@ -205,7 +205,7 @@ def test_the_state_of_an_older_release_without_its_starts_is_read(fields: int) -
     del whole["again"]
     whole["lanes"] = [lane[:fields] for lane in whole["lanes"]]
     state = decode_state(base64.b64encode(zlib.compress(json.dumps(whole).encode())))
-    assert (state.lanes[0].read_to, state.lanes[0].run) == (log.stretch().following, "run-1" if fields > 5 else None)
+    assert (state.lanes[0].read_to, state.lanes[0].run) == (log.range().following, "run-1" if fields > 5 else None)
     del log.entries[7:]
     (row,) = truncated(state, log)
     assert (row.kind, row.source_from, row.source_to, row.records) == (Kind.UNAUDITED, 150, 125, 0)
@@ -215,7 +215,7 @@ def test_what_an_older_release_had_not_settled_after_a_truncation_is_unaudited()
     log = ten_copied()
     whole = json.loads(zlib.decompress(base64.b64decode(encode_state(read(log)))))
     del log.entries[7:]
-    read_to, again = log.stretch().following, log.stretch().following + 8
+    read_to, again = log.range().following, log.range().following + 8
     whole["lanes"] = [[0, read_to, *whole["lanes"][0][2:9]]]
     whole["starts"] = [[0, [[], -1, [-1, -1]], again, [[[7, 1]], AT, [-1, -1]], [7, 1], 4, [0, -1, -1], 0, -1]]
     whole["again"] = [["orders", 0, None, False]]
@@ -226,7 +226,7 @@ def test_what_an_older_release_had_not_settled_after_a_truncation_is_unaudited()
     (row,) = truncated(decode_state(encode_state(state)), log)
     assert (row.kind, row.source_from, row.source_to, row.records) == (Kind.UNAUDITED, 150, 128, 0)
     log.position(copied(held, 2))
-    one, two = rows(state, log.stretch(read_to), row_ms=60_000)
+    one, two = rows(state, log.range(read_to), row_ms=60_000)
     assert [(row.kind, row.source_from, row.records) for row in (one, two)] == [
         (Kind.UNAUDITED, 150, 0),
         (Kind.COPIED, 128, 2),
@@ -300,7 +300,7 @@ class History:
         while self.state.lanes.get(0, LaneKnown()).read_to < self.end:
             at = max(0, self.state.lanes.get(0, LaneKnown()).read_to)
             to = min(self.end, at + self.chance.randint(1, 20))
-            part = Stretch([e for e in self.entries if at <= e.record.offset < to], to, min(self.removed + 1, to))
+            part = LogRange([e for e in self.entries if at <= e.record.offset < to], to, min(self.removed + 1, to))
             self.found += rows(self.state, part, row_ms=self.chance.choice((0, 5)))
             self.state = decode_state(encode_state(self.state))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import Entry, Stretch
+from appliance.audit.model.entries import Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneKnown
 from appliance.kafka.protocol.metadata import Partition
@@ -144,7 +144,7 @@ class History:
         if at < log.end:
             to = min(log.end, at + self.chance.randint(1, 20))
             part = [each for each in log.entries if at <= each.record.offset < to]
-            read = Stretch(part, to, min(log.removed + 1, to) if log.removed >= at else -1)
+            read = LogRange(part, to, min(log.removed + 1, to) if log.removed >= at else -1)
             self.found += rows(self.state, read, row_ms=self.chance.choice((0, 5)), lane=lane)
             self.state = decode_state(encode_state(self.state))
 

@@ -11,14 +11,15 @@ from typing import Any, cast
 import pytest
 from pyarrow import parquet
 
-from appliance.audit import writer as writer_module
-from appliance.audit.model.entries import Stretch
+from appliance.audit.model.entries import LogRange
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.state import LaneKnown
+from appliance.audit.positions_log import PositionsLog
+from appliance.audit.reading import _STEPS_WAITED
 from appliance.audit.store import Folder
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import Metadata, Topic
+from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import decode, encode_forgotten, encode_layout
 from appliance.link.model.layout import LayoutRecord
@@ -61,43 +62,45 @@ class Logs(dict[int, Log]):
         return self[lane].position(copied(replace(copied(START, 25), rebuilt=0), 3))
 
 
-class Writer(AuditWriter):
-    """A writer of one lane's log, without a cluster."""
-
-    def __init__(self, store: Folder, lanes: int = 1, flush_seconds: float = 0) -> None:
-        self._lanes = lanes
-        nowhere, settings = cast("KafkaCluster", None), AuditSettings("/audit", 0, flush_seconds, 0)
-        super().__init__(nowhere, NAMING, store, settings, AuditProgress("/audit"))
-
-    async def _topic(self) -> tuple[Metadata, Topic | None]:
-        leaders = (1,) * self._lanes
-        return Metadata("", 0, {}, {}), Topic(NAMING.positions_topic, TOPIC, False, leaders, epochs=leaders)
-
-
-@pytest.fixture
-def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
+class Positions(PositionsLog):
     """The logs of the lanes; they are read with the greatest lane first, as a leader may answer."""
-    logs = Logs()
 
-    async def stretches(
-        _: Any, __: Any, ___: Any, lanes: Mapping[int, LaneKnown], behind: Collection[int]
-    ) -> AsyncIterator[tuple[int, Stretch | None, bool]]:
+    def __init__(self, logs: Logs, lanes: int) -> None:
+        super().__init__(cast("KafkaCluster", None), NAMING)
+        self._logs = logs
+        self._lanes = lanes
+
+    async def topic(self) -> Topic | None:
+        leaders = (1,) * self._lanes
+        return Topic(NAMING.positions_topic, TOPIC, False, leaders, epochs=leaders)
+
+    async def checkpoint(self, lane: int) -> LaneCheckpoint:
+        await asyncio.sleep(0)
+        checkpoint = LaneCheckpoint(read_to=self._logs[lane].range().following)
+        for entry in self._logs[lane].entries:
+            checkpoint.add(decode(entry.record))
+        return checkpoint
+
+    async def ranges(
+        self, _: Topic, lanes: Mapping[int, LaneKnown], behind: Collection[int]
+    ) -> AsyncIterator[tuple[int, LogRange | None, bool]]:
         for lane in sorted(behind, reverse=True):
-            end = logs[lane].entries[-1].record.offset + 2 if logs[lane].entries else 0
-            read = logs[lane].stretch(max(0, lanes[lane].read_to)) if end else Stretch((), 0)
-            epoch = int(lane in logs.truncated)
+            log = self._logs[lane]
+            end = log.entries[-1].record.offset + 2 if log.entries else 0
+            read = log.range(max(0, lanes[lane].read_to)) if end else LogRange((), 0)
+            epoch = int(lane in self._logs.truncated)
             diverges = lanes[lane].read_to > 0 and lanes[lane].leader_epoch < epoch
             yield lane, None if diverges else replace(read, leader_epoch=epoch), True
 
-    async def peek_checkpoint(_: Any, __: str, lane: int, checkpoint: LaneCheckpoint) -> None:
-        await asyncio.sleep(0)
-        checkpoint.read_to = logs[lane].stretch().following
-        for entry in logs[lane].entries:
-            checkpoint.add(decode(entry.record))
 
-    monkeypatch.setattr(writer_module, "stretches", stretches)
-    monkeypatch.setattr(writer_module, "peek_checkpoint", peek_checkpoint)
-    return logs
+def a_writer(logs: Logs, store: Folder, lanes: int = 1, flush_seconds: float = 0) -> AuditWriter:
+    settings = AuditSettings("/audit", 0, flush_seconds, 0)
+    return AuditWriter(Positions(logs, lanes), store, settings, AuditProgress("/audit"))
+
+
+@pytest.fixture
+def logs() -> Logs:
+    return Logs()
 
 
 def rows_in(folder: Path, column: str) -> list[Any]:
@@ -111,7 +114,7 @@ async def test_a_truncated_log_has_a_row_at_once_and_the_rows_go_on(
     tmp_path: Path, logs: Logs, caplog: pytest.LogCaptureFixture
 ) -> None:
     logs[0] = ten_copied()
-    writer = Writer(Folder(tmp_path), flush_seconds=3600)
+    writer = a_writer(logs, Folder(tmp_path), flush_seconds=3600)
     await writer.step(flush=True)
     held = copied(logs.truncate(0), 4)
     await writer.step()
@@ -123,7 +126,7 @@ async def test_a_truncated_log_has_a_row_at_once_and_the_rows_go_on(
     assert [record.fields for record in caplog.records] == [{"lane": 0}]  # type: ignore[attr-defined]
 
 
-async def steps(writer: Writer) -> None:
+async def steps(writer: AuditWriter) -> None:
     for _ in range(3):
         await writer.step(flush=True)
 
@@ -135,7 +138,7 @@ async def test_a_writer_that_is_killed_wherever_it_waits_after_a_truncation_writ
         folder, killed = tmp_path / str(number), False
         whole, logs[0] = ten_copied(), ten_copied()
         del logs[0].entries[10:]
-        writer = Writer(Folder(folder), flush_seconds=3600)
+        writer = a_writer(logs, Folder(folder), flush_seconds=3600)
         await writer.step(flush=True)
         logs[0].entries += whole.entries[10:]
         await writer.step()  # the rows of the last two positions are not written yet
@@ -143,7 +146,7 @@ async def test_a_writer_that_is_killed_wherever_it_waits_after_a_truncation_writ
         try:
             await KilledAt(steps(writer), number)
         except KilledError:
-            killed, writer = True, Writer(Folder(folder))
+            killed, writer = True, a_writer(logs, Folder(folder))
         await steps(writer)
         held = logs[0].position(copied(held, 1))
         held = logs[0].position(copied(held, 4))
@@ -163,7 +166,7 @@ async def test_case_549_a_writer_that_is_suspended_after_it_saw_a_truncated_log_
     # Who found its claim took the log for one that was never cut, and wrote the claim's rows once more, with the next.
     logs[0] = log = ten_copied()
     asleep = Suspended(tmp_path)
-    older, newer = Writer(asleep), Writer(Folder(tmp_path))
+    older, newer = a_writer(logs, asleep), a_writer(logs, Folder(tmp_path))
     await older.step(flush=True)
     held = logs.truncate(0)
     for _ in range(2):
@@ -185,7 +188,7 @@ async def test_case_550_a_truncated_log_is_known_before_the_lane_is_read_to_whic
     # up to as many records as before had no row, and nothing said so.
     logs |= {0: ten_copied(), 1: Log(1)}
     old, new = logs[0], logs[1]
-    writer = Writer(Folder(tmp_path), 2)
+    writer = a_writer(logs, Folder(tmp_path), 2)
     await writer.step(flush=True)
     held = old.position(copied(logs.truncate(0), 40))
     for lane, log in logs.items():
@@ -199,7 +202,7 @@ async def test_case_550_a_truncated_log_is_known_before_the_lane_is_read_to_whic
 
 
 async def test_case_561_a_change_of_lanes_is_read_though_a_lane_has_lost_its_record_of_it(
-    tmp_path: Path, logs: Logs, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, logs: Logs
 ) -> None:
     # The audit waits for the other lanes at a change of lanes; a lane that was down would have held it up for good.
     logs |= {0: Log(), 1: Log(1)}
@@ -207,10 +210,10 @@ async def test_case_561_a_change_of_lanes_is_read_though_a_lane_has_lost_its_rec
     held = old.position(copied(old.position(START), 2))
     new.add(encode_layout(1, LayoutRecord(1, 2, AT, "me@host"), AT))
     new.position(copied(new.position(held), 3))
-    writer = Writer(Folder(tmp_path), 2)
+    writer = a_writer(logs, Folder(tmp_path), 2)
     for _ in range(3):
         await writer.step(flush=True)
     assert sum(rows_in(tmp_path, "records")) == 2
-    monkeypatch.setattr(writer_module, "_STEPS_WAITED", 2)
-    await writer.step(flush=True)
+    for _ in range(_STEPS_WAITED):
+        await writer.step(flush=True)
     assert sum(rows_in(tmp_path, "records")) == 2 + 3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.commands.adoption.model.alignment import Aligned, Alignment, Originals
 from appliance.commands.adoption.model.plan import Allowed, Logs, of_compared
-from appliance.logs.model.pairing import Run
+from appliance.logs.model.comparison import Run
 from appliance.logs.model.span import Span
 from tests.unit.commands.test_plan import REPLICA
 

@@ -1,5 +1,6 @@
 """The places of groups, read from a topic that is made up."""
 
+import re
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +10,12 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import PeerError
-from appliance.groups import group_places
-from appliance.groups.group_places import GroupPlaces, _Log
+from appliance.groups.group_places import GroupPlaces
+from appliance.kafka.client import compacted_log
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 from appliance.link.model.mirror_records import MirrorCheckpoint, encode_checkpoint
+from appliance.link.model.naming import Naming
 
 COPY = Partition("orders.all", 0)
 
@@ -30,12 +32,13 @@ async def test_case_782_no_place_behind_a_foreign_record_is_skipped_in_silence(m
         return dict.fromkeys(partitions, len(topic))
 
     async def metadata(_: Any) -> Any:
-        return SimpleNamespace(topics={"replicator-b.groups": SimpleNamespace(id=topic_id, error=ErrorCode.none)})
+        return SimpleNamespace(topics={naming.groups_topic: SimpleNamespace(id=topic_id, error=ErrorCode.none)})
 
     topic_id = uuid4()
-    monkeypatch.setattr(group_places, "read_records", read_records)
-    monkeypatch.setattr(group_places, "list_offsets", list_offsets)
-    places, log = GroupPlaces(SimpleNamespace(metadata=metadata), SimpleNamespace()), _Log()  # type: ignore[arg-type]
+    monkeypatch.setattr(compacted_log, "read_records", read_records)
+    monkeypatch.setattr(compacted_log, "list_offsets", list_offsets)
+    naming = Naming("replicator-b", "copy", re.compile(".*"), re.compile(""))
+    places = GroupPlaces(SimpleNamespace(metadata=metadata), naming)  # type: ignore[arg-type]
     for _ in range(2):  # the second round passed the record, and what its Fetch had brought with it
         with pytest.raises(PeerError):
-            await places._read(log, "replicator-b.groups")
+            await places.refresh()

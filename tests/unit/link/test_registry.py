@@ -78,8 +78,8 @@ async def test_case_33_a_claim_of_a_newer_release_is_refused_each_time_it_is_met
     async def records(*arguments: object) -> tuple[list[Record], int]:
         return log[max(cast("int", arguments[3]), 0) :], len(log)
 
-    monkeypatch.setattr("appliance.link.client.registry.list_offsets", offsets)
-    monkeypatch.setattr("appliance.link.client.registry.read_records", records)
+    monkeypatch.setattr("appliance.kafka.client.compacted_log.list_offsets", offsets)
+    monkeypatch.setattr("appliance.kafka.client.compacted_log.read_records", records)
     registry = Registry(OneBroker(), LINK)
     for _ in range(3):
         with pytest.raises(PeerError, match="version 2 at offset 1: of a newer release"):

@@ -19,8 +19,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
 from appliance.link.model.segment_log import SegmentLog
-from appliance.verify.brought_back import brought_back
-from appliance.verify.partition_sql import PartitionSql, sql_of
+from appliance.verify.partition_sql import PartitionSql, brought_back, sql_of
 
 NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))

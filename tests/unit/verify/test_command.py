@@ -15,7 +15,7 @@ from tests.unit.verify.test_work import job_of
 async def test_a_verification_that_is_stopped_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stopping = asyncio.Event()
     settings: Any = None
-    wishes = command.Wishes((), as_json=False, wait=0.0, spark="no", resume=None, env_file=Path("setenv.sh"))
+    options = command.VerifyOptions((), as_json=False, wait=0.0, spark="no", resume=None, env_file=Path("setenv.sh"))
 
     async def verify(*_: object) -> None:
         stopping.set()
@@ -23,7 +23,7 @@ async def test_a_verification_that_is_stopped_proves_nothing(monkeypatch: pytest
 
     monkeypatch.setattr(command, "_verify", verify)
     with pytest.raises(ApplianceError, match="stopped before the end: nothing is verified"):
-        await command.run_verify(settings, wishes, stopping)
+        await command.run_verify(settings, options, stopping)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_the_tasks_of_spark_verify_as_wished_or_where_there_is_much_to_read(
         "TASKS": tasks,
         "SPARK_AUTHENTICATE_SECRET": SECRET,
     }
-    wishes = command.Wishes((), as_json=False, wait=0.0, spark=spark, resume=None, env_file=Path("setenv.sh"))
+    options = command.VerifyOptions((), as_json=False, wait=0.0, spark=spark, resume=None, env_file=Path("setenv.sh"))
     settings = parse({**REQUIRED, **variables}, Role.REPLICATOR)
-    assert command._is_shared(settings, wishes, [job_of(offsets, 1)], has_sql=has_sql) is shared
+    assert command._is_shared(settings, options, [job_of(offsets, 1)], has_sql=has_sql) is shared

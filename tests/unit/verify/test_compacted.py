@@ -11,7 +11,7 @@ from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
 from appliance.verify.sql import CopiedBySql
 from appliance.verify.work import Job
 from tests.support.batches import Written
-from tests.support.logs import NOW, LogReader, end, log
+from tests.support.logs import NOW, MemoryReader, end, log
 
 REPLICA = Replica("users", 0, "users.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 HISTORY: list[Written] = [(NOW + n, b"key %d" % (n % 7), b"value %d" % n, []) for n in range(50)]
@@ -29,8 +29,8 @@ async def verdict(
     spans = Span(source_start, max(source_start, end(ours))), Span(copy_start, max(copy_start, end(theirs)))
     return await verify_newest_records(
         Job(REPLICA, *spans, compacted=True, asked_from=asked_from),
-        LogReader.of(ours, spans[0]),
-        LogReader.of(theirs, spans[1]),
+        MemoryReader.of(ours, spans[0]),
+        MemoryReader.of(theirs, spans[1]),
         0.0,
         lambda _: None,
         LeavesOut({}, unused) if left_out else None,

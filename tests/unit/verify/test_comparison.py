@@ -1,4 +1,5 @@
 import random
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -7,29 +8,32 @@ from hypothesis import strategies as st
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.outgoing import outgoing
+from appliance.kafka.records.records import unpack
 from appliance.logs.model import comparison
-from appliance.logs.model.comparison import Comparison, Difference
+from appliance.logs.model.comparison import Comparison, Difference, Pairing
 from appliance.logs.model.stream import Stream
 from tests.support.batches import Written, made, only, patched, with_holes
 from tests.support.logs import NOW, log, raw_copy, rows
 
 CODECS = [0, 1, 2, 3, 4]
+Compared = TypeVar("Compared", bound=Comparison)
 
 
-def compared(source: list[Batch], copy: list[Batch], start: int = 0) -> tuple[Comparison, Difference | None]:
+def compared(
+    source: list[Batch],
+    copy: list[Batch],
+    start: int = 0,
+    comparer: type[Compared] = Comparison,  # type: ignore[assignment]
+) -> tuple[Compared, Difference | None]:
     """The comparison of both, batch by batch."""
     ours, theirs = Stream(start), Stream(0)
-    run = Comparison(ours, theirs)
+    run = comparer(ours, theirs)
     difference = None
     for turn in range(max(len(source), len(copy))):
         ours.append(source[turn : turn + 1])
         theirs.append(copy[turn : turn + 1])
         difference = difference or run.advance()
     return run, difference
-
-
-def records(batches: list[Batch]) -> int:
-    return sum(batch.header.records for batch in batches)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -191,6 +195,11 @@ def test_with_batches_of_every_kind_as_many_records_are_equal_as_both_begin_with
     run, difference = compared(source, copy, start=5)
     assert run.records == equal
     assert (difference is not None) == (equal < min(len(ours), len(theirs)))
+    pairing, same_difference = compared(source, copy, start=5, comparer=Pairing)
+    assert same_difference == difference
+    pairs = [(run.source + n, run.copy + n) for run in pairing.runs() for n in range(run.length)]
+    offsets = ([record.offset for batch in side for record in unpack(batch, 0)] for side in (source, copy))
+    assert pairs == list(zip(*offsets, strict=False))[:equal]
 
 
 @given(st.integers(), st.sampled_from(CODECS))

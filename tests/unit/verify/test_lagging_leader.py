@@ -12,11 +12,10 @@ from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.fetch import Fetched
-from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
 from appliance.logs import reader as verify_reader
 from appliance.logs.model.span import Span
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.partition import verify_every_record
@@ -36,13 +35,13 @@ def a_cluster(side: str) -> Any:
     return Cluster()
 
 
-def logs_of(monkeypatch: pytest.MonkeyPatch, source_end: Callable[[], int], copy_records: int) -> None:
+def logs_of(monkeypatch: pytest.MonkeyPatch, source_end: int, copy_records: int) -> None:
     """A source of 60 records whose new leader knows them to be committed up to some offset, and a copy of some."""
     held = {"source": log(rows(60)), "destination": log(rows(copy_records))}
 
     async def fetch(cluster: Any, _: Any, partition: Any, position: int, *__: Any) -> Fetched:
         side = cluster.settings.side
-        end = source_end() if side == "source" else copy_records
+        end = source_end if side == "source" else copy_records
         batches = [b for b in held[side] if b.header.last_offset >= position and b.header.last_offset < end]
         data = b"".join(bytes(each.data) for each in batches)
         return Fetched(partition, ErrorCode.none, memoryview(data), (), end, None)
@@ -59,34 +58,22 @@ def logs_of(monkeypatch: pytest.MonkeyPatch, source_end: Callable[[], int], copy
     monkeypatch.setattr(verify_reader, "retry_while_busy", patiently)
 
 
+@pytest.mark.parametrize("compacted", [False, True])
 async def test_case_930_a_source_whose_new_leader_lags_for_a_moment_is_not_equal_to_a_copy_that_lacks_its_end(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, compacted: bool
 ) -> None:
     # Its high watermark is behind for a moment after the election: a Fetch brings nothing at 50, of 60 that were there.
-    logs_of(monkeypatch, lambda: 50, 50)
-    job = Job(Replica("orders", 0, "orders.copy", SOURCE, COPY), Span(0, 60), Span(0, 50), compacted=False)
-    source, copy = a_cluster("source"), a_cluster("destination")
-    ours = Side(Reader(source, Partition("orders", 0), "test", 0), job.source)
-    theirs = Side(Reader(copy, Partition("orders.copy", 0), "test", 0), job.destination, time.monotonic())
+    logs_of(monkeypatch, 50, 50)
+    job = Job(Replica("orders", 0, "orders.copy", SOURCE, COPY), Span(0, 60), Span(0, 50), compacted)
+    ours = LogReader(a_cluster("source"), job.replica.source, "test", 0)
+    theirs = LogReader(a_cluster("destination"), job.replica.copy, "test", 0)
+    now = time.monotonic()
     try:
-        found = await verify_every_record(job, ours, theirs, lambda _: None)
+        if compacted:
+            result = await verify_newest_records(job, ours, theirs, now, lambda _: None)
+        else:
+            sides = Side(ours, job.source), Side(theirs, job.destination, now)
+            result = await verify_every_record(job, *sides, lambda _: None)
     except ApplianceError:
         return
-    assert not found.state.well, found
-
-
-async def test_case_930_a_compacted_source_whose_new_leader_lags_is_not_equal_to_a_copy_that_lacks_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    logs_of(monkeypatch, lambda: 50, 50)
-    job = Job(Replica("orders", 0, "orders.copy", SOURCE, COPY), Span(0, 60), Span(0, 50), compacted=True)
-    source, copy = a_cluster("source"), a_cluster("destination")
-    ours, theirs = (
-        Reader(source, Partition("orders", 0), "test", 0),
-        Reader(copy, Partition("orders.copy", 0), "test", 0),
-    )
-    try:
-        found = await verify_newest_records(job, ours, theirs, time.monotonic(), lambda _: None)
-    except ApplianceError:
-        return
-    assert not found.state.well, found
+    assert not result.state.well, result

@@ -21,7 +21,7 @@ def tally(source: list[Record], destination: list[Record], end: int = 1000, keys
         share = NewestRecords(low, ALL_KEYS, keys_max)
         share.add_source(source)
         share.add_destination(destination)
-        found += share.tally(end)
+        found = found.plus(share.tally(end))
         low = share.high
     return found
 
@@ -33,36 +33,36 @@ def test_records_that_compaction_took_from_one_side_do_not_matter() -> None:
     compacted = [HISTORY[3], HISTORY[5]]
     for source, destination in ((HISTORY, compacted), (compacted, HISTORY), (compacted, compacted)):
         found = tally(source, destination)
-        assert (found.equal, found.changed, found.absent, found.unknown) == (2, 0, 0, 0)
-        assert found.last_equal == 5
+        assert (found.equal.count, found.changed.count, found.absent.count, found.unknown.count) == (2, 0, 0, 0)
+        assert found.equal.last == 5
         assert found.digest == tally(HISTORY, HISTORY).digest
 
 
 def test_a_destination_that_is_behind_has_nothing_equal_after_what_is_amiss() -> None:
     found = tally(HISTORY, HISTORY[:3])
-    assert (found.equal, found.changed, found.first_changed) == (0, 2, 4)
-    assert (found.absent, found.first_absent, found.last_absent) == (1, 3, 3)
+    assert (found.equal.count, found.changed.count, found.changed.first) == (0, 2, 4)
+    assert (found.absent.count, found.absent.first, found.absent.last) == (1, 3, 3)
 
 
 def test_a_lost_record_stands_before_what_is_equal() -> None:
     found = tally(HISTORY, HISTORY[:3] + HISTORY[4:])
-    assert found.absent == 1
-    assert found.first_absent == 3 < found.last_equal == 5
+    assert found.absent.count == 1
+    assert found.absent.first == 3 < found.equal.last == 5
 
 
 def test_a_key_that_only_the_destination_has_is_told() -> None:
     found = tally(HISTORY, [*HISTORY, *records([(9, (7, 1))])])
-    assert (found.unknown, found.unknown_at) == (1, 9)
+    assert (found.unknown.count, found.unknown.first) == (1, 9)
 
 
 def test_a_lost_tombstone_is_a_change() -> None:
     found = tally(HISTORY, HISTORY[:4] + HISTORY[5:])
-    assert (found.changed, found.first_changed) == (1, 4)
+    assert (found.changed.count, found.changed.first) == (1, 4)
 
 
 def test_records_newer_than_the_end_are_not_yet_due() -> None:
     found = tally(HISTORY, HISTORY[:4], end=4)
-    assert (found.changed, found.absent, found.unknown) == (0, 0, 0)
+    assert (found.changed.count, found.absent.count, found.unknown.count) == (0, 0, 0)
 
 
 def test_records_without_a_key_are_left_out() -> None:
@@ -83,6 +83,6 @@ def test_with_any_compaction_on_either_side_and_few_keys_at_once_the_sides_are_e
         for gone in (ours, theirs)
     )
     found = tally(source, destination, keys_max=keys_max)
-    assert (found.changed, found.absent, found.unknown) == (0, 0, 0)
-    assert found.equal == sum(history[offset][1] is not None for offset in kept)
+    assert (found.changed.count, found.absent.count, found.unknown.count) == (0, 0, 0)
+    assert found.equal.count == sum(history[offset][1] is not None for offset in kept)
     assert found.digest == tally(source, destination).digest

@@ -16,7 +16,7 @@ from appliance.verify.model.report import PartitionResult
 from appliance.verify.partition import verify_every_record
 from appliance.verify.work import Job
 from tests.support.batches import Written
-from tests.support.logs import NOW, LogReader, end, log, raw_copy, rows
+from tests.support.logs import NOW, MemoryReader, end, log, raw_copy, rows
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 
@@ -36,8 +36,8 @@ async def verdict(
     theirs = Span(copy_start, max(copy_start, end(copy)) if copy_end is None else copy_end)
     return await verify_every_record(
         Job(REPLICA, ours, theirs, compacted=False, adopted=adopted, asked_from=asked_from),
-        Side(LogReader.of(source, ours), ours),
-        Side(LogReader(copy, copy_start, max(copy_start, end(copy))), theirs, deadline=0.0),
+        Side(MemoryReader.of(source, ours), ours),
+        Side(MemoryReader(copy, copy_start, max(copy_start, end(copy))), theirs, deadline=0.0),
         lambda _: None,
     )
 

@@ -34,7 +34,7 @@ from appliance.verify.work import (
     encode_job,
     joined,
 )
-from tests.support.logs import LogReader, end, log, raw_copy, rows
+from tests.support.logs import MemoryReader, end, log, raw_copy, rows
 
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 EQUAL = PartitionResult("orders", "orders.copy", 0, CopyState.EQUAL, source=Span(0, 9), destination=Span(0, 9))
@@ -47,10 +47,10 @@ def job_of(source: int, copy: int) -> Job:
 
 async def result_of(job: Job, source: list[Batch], copy: list[Batch]) -> PartitionResult:
     """The result of a job; the destination has no time to catch up."""
-    theirs = LogReader(copy, job.destination.start, end(copy))
+    theirs = MemoryReader(copy, job.destination.start, end(copy))
     return await verify_every_record(
         job,
-        Side(LogReader(source, job.source.start, end(source)), job.source),
+        Side(MemoryReader(source, job.source.start, end(source)), job.source),
         Side(theirs, job.destination, deadline=0.0 if job.last else None),
         lambda _: None,
     )

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.logs.model.pairing import Run
+from appliance.logs.model.comparison import Run
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from appliance.commands.adoption.model.alignment import Aligned, Originals
 from appliance.commands.adoption.model.newest import KeyedRecord, NewestHeld
 from appliance.link.model.replicas import Replica
 from appliance.listing import some
-from appliance.logs.model.pairing import Run
+from appliance.logs.model.comparison import Run
 from appliance.logs.model.span import Span
 
 _LOSS = "--allow-loss"

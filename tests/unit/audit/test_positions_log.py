@@ -1,19 +1,22 @@
 """Reading the lanes of the positions topic."""
 
+import re
 import uuid
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance.audit import lanes
+from appliance.audit import positions_log
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import ANY_DAY, Stretch
+from appliance.audit.model.entries import ANY_DAY, LogRange
 from appliance.audit.model.state import AuditState
 from appliance.audit.model.taking import take
+from appliance.audit.positions_log import PositionsLog
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
-from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
+from appliance.link.model.naming import Naming
 
 TOPIC = Topic("positions", uuid.UUID(int=3), False, (1,), epochs=(5,))
 
@@ -33,21 +36,17 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
 ) -> None:
     # The audit went on at its offset, and nothing said that others stood before it in the place of the lost records.
     state = AuditState(TOPIC.id)
-    take(state, 0, Stretch((), 100, -1, 4), ANY_DAY, 0, str)
+    take(state, 0, LogRange((), 100, -1, 4), ANY_DAY, 0, str)
     state = decode_state(encode_state(state))
     asked: list[Wanted] = []
-
-    async def list_offsets(*_: Any) -> dict[Any, int]:
-        return {}
 
     async def fetch(_: Any, wanted: list[Wanted], __: Any) -> list[Fetched]:
         asked.extend(wanted)
         diverges = EpochEnd(4, 60)
         return [Fetched(Partition("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
 
-    monkeypatch.setattr(lanes, "list_offsets", list_offsets)
-    monkeypatch.setattr(lanes, "fetch", fetch)
-    metadata = Metadata("", 0, {}, {TOPIC.name: TOPIC})
-    found = [each async for each in lanes.stretches(Destination(), metadata, TOPIC, state.lanes, [0])]
+    monkeypatch.setattr(positions_log, "fetch", fetch)
+    naming = Naming("replicator-orange", "copy", re.compile(""), re.compile(""))
+    found = [each async for each in PositionsLog(Destination(), naming).ranges(TOPIC, state.lanes, [0])]
     assert found == [(0, None, False)]
     assert [(each.position, each.last_epoch, each.leader_epoch) for each in asked] == [(100, 4, 5)]

@@ -1,4 +1,4 @@
-"""Records on which the link's SQL fails: the link must have passed each, and skipped none."""
+"""Results of copies by SQL: a record on which it fails, and its changes during the verification."""
 
 import re
 import uuid
@@ -14,21 +14,24 @@ from appliance.errors import BrokerBusy
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
+from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.logs import reader
 from appliance.logs.model.span import CopyState, Span
-from appliance.logs.reader import Reader
+from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
-from appliance.verify import failures
-from appliance.verify.failures import with_failure, with_letters
-from appliance.verify.model.report import PartitionResult
+from appliance.verify import sql_results
+from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
+from appliance.verify.sql_results import changed_from, with_failure, with_letters, without_doubtful
 from appliance.verify.verification import Plan, Verification
 from appliance.verify.work import joined
 
 ORDERS = Partition("orders", 0)
 SOURCE, COPY = uuid.UUID(int=1), uuid.UUID(int=2)
 FAILING = PartitionResult("orders", "orders.copy", 0, CopyState.EQUAL, source=Span(0, 60), failed_at=40)
+FOUND = PartitionResult("orders", "orders.copy", 0, CopyState.DIFFERS, "value", records=60, differs_at=60)
+BEHIND = PartitionResult("orders", "orders.copy", 0, CopyState.BEHIND, "", source=Span(0, 60), behind=40)
 
 
 def lane(next_offset: int, stopped: str = "", *gaps: Gap) -> LaneCheckpoint:
@@ -92,7 +95,7 @@ async def test_case_918_dead_letters_that_cannot_be_read_take_no_other_result(mo
     async def spans(*_: Any) -> Any:
         raise BrokerBusy("orders.copy.dead-letter-0 has no leader now", "LEADER_NOT_AVAILABLE")
 
-    monkeypatch.setattr(failures, "spans", spans)
+    monkeypatch.setattr(sql_results, "spans", spans)
     lanes = [LaneCheckpoint({ORDERS: replace(lane(60).positions[ORDERS], dead_letters=3)})]
     other = PartitionResult("other", "other.copy", 1, CopyState.DIFFERS, "lost")
     found = await with_letters([FAILING, other], lanes, CLUSTER, None)
@@ -111,7 +114,7 @@ async def test_case_919_what_the_link_has_passed_is_looked_at_once_more_after_th
     async def look(self: Verification) -> None:
         self._lanes = [lane(60)]
 
-    monkeypatch.setattr(Verification, "_look", look)
+    monkeypatch.setattr(Verification, "_refresh", look)
     (found,) = await run.ended(Plan([], []), [FAILING], 0.0)
     assert found.state is CopyState.EQUAL, found.detail
 
@@ -132,7 +135,7 @@ async def test_case_920_counting_ends_where_a_log_was_truncated_meanwhile(monkey
 
     monkeypatch.setattr(reader, "fetch_partition", fetch)
     monkeypatch.setattr(reader, "retry_while_busy", twice)
-    side = Side(Reader(CLUSTER, ORDERS, "test", 50), Span(0, 60))
+    side = Side(LogReader(CLUSTER, ORDERS, "test", 50), Span(0, 60))
     with pytest.raises(BrokerBusy, match="orders-0 ended at offset 60, and its leader has it end at 50 now"):
         await side.count_between(50, 60)
     assert len(asked) == 2
@@ -148,7 +151,7 @@ async def test_case_931_results_are_not_lost_where_the_lanes_cannot_be_read_once
     async def look(_: Verification) -> None:
         raise BrokerBusy("replicator-orange.positions-0 has no leader now", "LEADER_NOT_AVAILABLE")
 
-    monkeypatch.setattr(Verification, "_look", look)
+    monkeypatch.setattr(Verification, "_refresh", look)
     other = PartitionResult("other", "other.copy", 1, CopyState.DIFFERS, "lost")
     found = await run.ended(Plan([], []), [FAILING, other], 0.0)
     assert [each.state for each in found] == [CopyState.BEHIND, CopyState.DIFFERS]
@@ -157,3 +160,41 @@ async def test_case_931_results_are_not_lost_where_the_lanes_cannot_be_read_once
 def test_an_entry_of_the_ledger_without_offsets_is_no_difference_of_a_copy_that_was_compared() -> None:
     # "source offsets 30 to 30 were skipped", of a copy that is equal.
     assert with_failure(FAILING, [lane(60, "", Gap(ORDERS, SOURCE, 30, 30, "has lost", 9))]) == FAILING
+
+
+def change(number: int, text: str, offset: int) -> SqlChange:
+    return SqlChange(LinkSql(number, text), "run", number, 0, {ORDERS: offset})
+
+
+def test_the_first_offset_of_another_statement_is_found() -> None:
+    one, two = change(1, "SELECT 1", 10), change(2, "SELECT 2", 50)
+    assert changed_from([], [], ORDERS) is None
+    assert changed_from([], [one], ORDERS) == 10
+    assert changed_from([one], [one, two], ORDERS) == 50
+    assert changed_from([one], [one, change(1, "SELECT 1", 30)], ORDERS) is None
+    assert changed_from([], [change(0, "", 30)], ORDERS) is None
+    assert changed_from([one, two], [one, two, change(2, "SELECT 2", 20)], ORDERS) == 20
+
+
+def test_case_499_a_difference_where_the_sql_changed_during_the_verification_is_no_result() -> None:
+    for found in (FOUND, BEHIND):
+        (result,) = without_doubtful([found], [], [change(1, "SELECT 1", 60)])
+        assert (result.state, result.differs_at, result.behind) == (CopyState.NOT_COMPARED, None, 0)
+        assert "the link's SQL was changed while this was compared: run this again" in result.detail
+
+
+def test_a_difference_before_the_offset_where_the_sql_changed_stays_one() -> None:
+    for found in (FOUND, BEHIND):
+        assert without_doubtful([found], [], [change(1, "SELECT 1", 61)]) == [found]
+        assert without_doubtful([found], [], []) == [found]
+
+
+def test_case_542_a_key_that_only_newer_sql_has_copied_again_is_no_difference_of_its_older_record() -> None:
+    # A record at 150, which older SQL leaves out, is copied by that of offset 100 on: the source's newest was at 50.
+    for found in (FOUND, BEHIND):
+        newest = replace(found, compared=NEWEST_RECORDS)
+        (result,) = without_doubtful(
+            [newest], [change(1, "SELECT 1", 0)], [change(1, "SELECT 1", 0), change(2, "", 100)]
+        )
+        assert result.state is CopyState.NOT_COMPARED
+        assert without_doubtful([newest], [change(1, "SELECT 1", 0)], [change(1, "SELECT 1", 0)]) == [newest]
