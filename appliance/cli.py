@@ -58,11 +58,11 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.audit.model.progress import AuditProgress
             from appliance.driver.replicator import Replicator
             from appliance.groups.model.newest_groups import NewestGroups
-            from appliance.status.service import console
+            from appliance.status.service import status_server
 
             newest, audit = NewestGroups(), AuditProgress(settings.audit.path)
             replicator = Replicator(settings, jvm, stopping, bound, newest, audit)
-            async with console(settings, bound, newest, audit, replicator.problems):
+            async with status_server(settings, bound, newest, audit, replicator.problems):
                 await replicator.run()
 
 
