@@ -61,12 +61,12 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.engine.problem_log import ProblemLog
             from appliance.groups.model.newest_groups import NewestGroups
             from appliance.link.client.clusters import destination_cluster, source_cluster
-            from appliance.status.service import console
+            from appliance.status.service import status_server
 
             newest, audit, problems = NewestGroups(), AuditProgress(settings.audit.path), ProblemLog(clock=now_ms)
             async with source_cluster(settings) as source, destination_cluster(settings) as destination:
                 run = Composition(settings, source, destination, jvm, stopping, bound, newest, audit, problems)
-                async with console(settings, bound, newest, audit, problems.open):
+                async with status_server(settings, bound, newest, audit, problems.open):
                     await run.run()
 
 

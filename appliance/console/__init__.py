@@ -4,11 +4,11 @@
 - ``watch``: collects snapshots of this link, and keeps an hour of history.
 - ``tunnel``: the tunnel's status, and whether the replicator answers.
 - ``commands``: the operator's commands, in processes of their own.
-- ``neighbours``: the control centers of the VM's other links.
+- ``peer_centers``: the control centers of the VM's other links.
 - ``pages``, ``templating``: the pages, and how they show states, numbers and times.
 - ``server``, ``access``: their addresses, and who may see and send what.
 - ``sessions``, ``login``: sessions of the page, and logins at a provider.
-- ``serving``, ``tls``: the port and the socket.
+- ``serving``: the port, its TLS, and the socket.
 - ``connect_routes``: Kafka Connect's REST interface.
 - ``command``: ``appliance console``.
 

@@ -97,10 +97,8 @@ class Access:
 
     def of_token(self, token: str) -> Right:
         """The right that a token gives."""
-        given = token.encode(errors="surrogateescape")
-        return max(
-            (right for right, own in self._tokens.items() if hmac.compare_digest(given, own)), default=Right.NONE
-        )
+        tokens, sent = self._tokens, token.encode(errors="surrogateescape")
+        return max((right for right in tokens if hmac.compare_digest(sent, tokens[right])), default=Right.NONE)
 
     async def delay(self) -> bool:
         """Wait before a wrong token is answered; False at once if too many wait already."""

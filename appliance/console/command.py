@@ -13,10 +13,9 @@ import aiohttp
 from appliance.clock import monotonic
 from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
-from appliance.console.neighbours import Neighbours, socket_of
+from appliance.console.peer_centers import PeerCenters, socket_of
 from appliance.console.server import ConsoleServer
-from appliance.console.serving import serving
-from appliance.console.tls import page_tls
+from appliance.console.serving import page_tls, serving
 from appliance.console.tunnel import tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
 from appliance.link.client.clusters import destination_cluster, source_cluster
@@ -28,8 +27,8 @@ from appliance.settings.env_file import load, read_settings
 from appliance.settings.one_topic import with_one_topic
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+from appliance.status.command import ask_running
 from appliance.status.model.snapshot import Snapshot
-from appliance.status.running import ask_running
 from appliance.status.watcher import Watcher
 
 log = logging.getLogger("appliance.console")
@@ -62,7 +61,7 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
             with_one_topic(load(env_file, process))[0],
             watch,
             commands,
-            Neighbours(directory, socket),
+            PeerCenters(directory, socket),
             Access({Right.OPERATOR: own.token, Right.VIEWER: own.viewer_token}, monotonic),
             lambda: tunnel_view(settings, session),
             lambda at: page_at(at, "/metrics", session),

@@ -1,6 +1,5 @@
 """The part of Kafka Connect's REST interface that consoles read; pause, resume and restart need the token."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +57,7 @@ class Connect:
 
     def root(self) -> web.Response:
         """The worker."""
-        self.watch.look()
+        self.watch.mark_viewed()
         return _json(connect.root(self.settings.destination.cluster_id))
 
     async def _plugins(self, _request: web.Request) -> web.StreamResponse:
@@ -70,7 +69,7 @@ class Connect:
         return _json(connect.validation()) if plugin == connect.CLASS else _error(404, f"plugin {plugin} not found")
 
     async def _connectors(self, request: web.Request) -> web.StreamResponse:
-        self.watch.look()
+        self.watch.mark_viewed()
         wanted = request.query.getall("expand", [])
         if "status" in wanted:
             await self.watch.renew()
@@ -84,7 +83,7 @@ class Connect:
 
     def _page(self, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
         async def answer(request: web.Request) -> web.StreamResponse:
-            self.watch.look()
+            self.watch.mark_viewed()
             return self._unless_unknown(request) or _json(make())
 
         return answer
@@ -115,8 +114,8 @@ class Connect:
         """
         if refused := self._unless_refused(request) or self._retry(None):
             return refused
-        asked = (request.query.get(name, "") for name in ("includeTasks", "onlyFailed"))
-        return _json(self._status(), 202) if "true" in map(str.lower, asked) else web.Response(status=204)
+        options = (request.query.get(name, "") for name in ("includeTasks", "onlyFailed"))
+        return _json(self._status(), 202) if "true" in map(str.lower, options) else web.Response(status=204)
 
     async def _restart_task(self, request: web.Request) -> web.StreamResponse:
         """Try the stopped partitions of one lane again."""
@@ -167,8 +166,8 @@ def _task(request: web.Request) -> str:
 
 
 def _json(value: object, code: int = 200) -> web.Response:
-    return web.Response(status=code, text=json.dumps(value), content_type="application/json")
+    return web.json_response(value, status=code)
 
 
 def _error(code: int, message: str) -> web.Response:
-    return web.Response(status=code, text=json.dumps(connect.error(code, message)), content_type="application/json")
+    return _json(connect.error(code, message), code)

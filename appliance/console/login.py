@@ -95,10 +95,10 @@ class Logins:
         Raises:
             TokenUnavailable: the provider does not answer as one.
         """
-        provider = await self._known()
-        sent = await self._asked(provider.create_authorization_url(redirect))
-        kept = [redirect, wanted, sent["state"], sent["nonce"], sent["code_verifier"]]
-        return sent["state"], self._seal.encrypt(json.dumps(kept).encode()).decode(), sent["url"]
+        provider = await self._current()
+        request = await self._answer(provider.create_authorization_url(redirect))
+        contents = [redirect, wanted, request["state"], request["nonce"], request["code_verifier"]]
+        return request["state"], self._seal.encrypt(json.dumps(contents).encode()).decode(), request["url"]
 
     async def finish(self, cookie: str, query: Mapping[str, str]) -> LoggedIn:
         """The user whom the provider has logged in; ``query`` is that of the address to which it sent the browser.
@@ -108,10 +108,10 @@ class Logins:
             TokenUnavailable: the provider does not answer.
         """
         try:
-            kept = self._seal.decrypt(cookie.encode(errors="replace"), ttl=BEGUN_SECONDS)
+            contents = self._seal.decrypt(cookie.encode(errors="replace"), ttl=BEGUN_SECONDS)
         except InvalidToken as error:
             raise CredentialsRefused("this browser has begun no such login in the last minutes") from error
-        redirect, wanted, state, nonce, verifier = json.loads(kept)
+        redirect, wanted, state, nonce, verifier = json.loads(contents)
         if not hmac.compare_digest(query.get("state", "").encode(errors="replace"), state.encode()):
             raise CredentialsRefused("the answer belongs to another login")
         if "code" not in query:
@@ -119,8 +119,8 @@ class Logins:
         if self._exchanges.locked():
             raise TokenUnavailable("too many logins at once")
         async with self._exchanges:
-            provider = await self._known()
-            claims = await self._asked(self._claims(provider, redirect, query["code"], verifier, nonce))
+            provider = await self._current()
+            claims = await self._answer(self._claims(provider, redirect, query["code"], verifier, nonce))
         names = (claims.get("preferred_username"), claims.get("email"), claims["sub"])
         for name in filter(None, map(_shown, names)):
             return LoggedIn(name, _shown(claims["sub"]), right_of(claims, self._own), wanted)
@@ -141,13 +141,13 @@ class Logins:
             return {**more, **claims} if more.get("sub") == claims["sub"] else dict(claims)
         return dict(claims)
 
-    async def _known(self) -> _Provider:
+    async def _current(self) -> _Provider:
         """The provider with its addresses, which one at a time asks for."""
         async with self._asking:
             if self._clock() >= self._until:
                 self._provider, self._failure = None, None
                 try:
-                    self._provider = await self._asked(self._found())
+                    self._provider = await self._answer(self._configured())
                 except TokenUnavailable as error:
                     self._failure = error
                 self._until = self._clock() + (_FAILED_SECONDS if self._failure else _KNOWN_SECONDS)
@@ -155,7 +155,7 @@ class Logins:
             raise TokenUnavailable(str(self._failure))
         return self._provider
 
-    async def _found(self) -> _Provider:
+    async def _configured(self) -> _Provider:
         if self._tls is None:
             self._tls = await asyncio.to_thread(trusting, "CONSOLE_OIDC_CA_FILE", self._own.ca_file)
         provider = _application(self._own, self._tls)
@@ -164,12 +164,12 @@ class Logins:
             raise TokenUnavailable(f"{self._where}: it names itself otherwise: give the URL as it does")
         offered = metadata.get(_OFFERED) or ["RS256"]
         # Authlib takes any other key as an option of its client, such as one that ends the check of certificates.
-        kept = {name: value for name, value in metadata.items() if name in _METADATA}
+        addresses = {name: value for name, value in metadata.items() if name in _METADATA}
         metadata.clear()
-        metadata.update(kept | {_OFFERED: [name for name in _ALGORITHMS if name in offered]})
+        metadata.update(addresses | {_OFFERED: [name for name in _ALGORITHMS if name in offered]})
         return provider
 
-    async def _asked(self, asking: Awaitable[_T]) -> _T:
+    async def _answer(self, asking: Awaitable[_T]) -> _T:
         """The answer of the provider, with the errors of its libraries as ours."""
         try:
             async with asyncio.timeout(_SECONDS):

@@ -7,9 +7,8 @@ from typing import Any
 
 from appliance.clock import now_ms
 from appliance.console.commands import CommandRun, Commands
-from appliance.console.model.actions import ACTIONS
+from appliance.console.model.actions import ACTIONS, commands, holds, problems_with_commands, stops
 from appliance.console.model.history import Sample
-from appliance.console.model.problems import commands, held, problems_with_commands, stops
 from appliance.console.model.tables import (
     PAGE_SIZE,
     Query,
@@ -24,7 +23,8 @@ from appliance.grouping import grouped
 from appliance.program import DOCTOR, DOCTOR_ELSEWHERE, PROGRAM
 from appliance.settings.values import Settings
 from appliance.status.model.messages import problems, remarks
-from appliance.status.model.snapshot import LinkState, Snapshot, TopicStatus, total
+from appliance.status.model.snapshot import LinkState, Snapshot
+from appliance.status.model.topic_status import TopicStatus, total
 
 _LINES_MAX = 20
 _UNKNOWN_SAMPLE = Sample(0, None, None, None, None, None)
@@ -85,7 +85,7 @@ class LinkPages:
             "lag_records": sample.lag_records,
             "lag_seconds": sample.lag_seconds,
             "records": sample.records,
-            "topics": _topics_known(snapshot) if snapshot else None,
+            "topics": _topic_count(snapshot) if snapshot else None,
             "problems": len(problems(snapshot)) if snapshot else None,
         }
 
@@ -98,15 +98,14 @@ class LinkPages:
         """The link itself."""
         snapshot, values = self._watch.snapshot, dict[str, Any]()
         if snapshot is not None:
-            found, said = problems_with_commands(snapshot), remarks(snapshot)
-            lanes, known = list(_lanes(snapshot)), _topics_known(snapshot)
+            troubles, lanes, topics = problems_with_commands(snapshot), list(_lanes(snapshot)), _topic_count(snapshot)
             values = {
                 "copied": total(topic.copied for topic in snapshot.topics),
-                "topics": known,
-                "partitions": sum(len(topic.partitions) for topic in snapshot.topics) if known is not None else None,
-                "problems": found[:_LINES_MAX],
-                "more_problems": max(0, len(found) - _LINES_MAX),
-                "remarks": said[:_LINES_MAX],
+                "topics": topics,
+                "partitions": sum(len(topic.partitions) for topic in snapshot.topics) if topics is not None else None,
+                "problems": troubles[:_LINES_MAX],
+                "more_problems": max(0, len(troubles) - _LINES_MAX),
+                "remarks": remarks(snapshot)[:_LINES_MAX],
                 "lanes": lanes[:PAGE_SIZE],
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),
             }
@@ -131,7 +130,7 @@ class LinkPages:
             topic_commands=commands(topic),
             page=partitions_page(topic.partitions, query),
             stops=faults[:_LINES_MAX],
-            notes=held(topic)[:_LINES_MAX],
+            notes=holds(topic)[:_LINES_MAX],
             gaps=gaps[:PAGE_SIZE],
             more_gaps=max(0, len(gaps) - PAGE_SIZE),
         )
@@ -228,8 +227,8 @@ class LinkPages:
         )
 
 
-def _topics_known(snapshot: Snapshot) -> int | None:
-    """The number of topics; None while no cluster has told them."""
+def _topic_count(snapshot: Snapshot) -> int | None:
+    """The number of topics; None while no cluster lists them."""
     return len(snapshot.topics) if snapshot.topics or not snapshot.source.unknown else None
 
 

@@ -17,8 +17,8 @@ from appliance.console.access import Access, Right, from_elsewhere, known_host
 from appliance.console.commands import CommandBusy, Commands
 from appliance.console.model.actions import ACTIONS, DOCTOR
 from appliance.console.model.tables import Query
-from appliance.console.neighbours import Neighbours, came_by_socket
 from appliance.console.pages import LinkPages, Viewer
+from appliance.console.peer_centers import PeerCenters, came_by_socket
 from appliance.console.sessions import WRONG, Sessions, form_of, seen
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
@@ -56,7 +56,7 @@ class ConsoleServer:
         variables: Mapping[str, str],
         watch: LinkWatch,
         commands: Commands,
-        neighbours: Neighbours,
+        peers: PeerCenters,
         access: Access,
         tunnel: Callable[[], Awaitable[TunnelView]],
         metrics: Callable[[Target], Awaitable[tuple[int, bytes]]],
@@ -67,7 +67,7 @@ class ConsoleServer:
         self._metrics_of = metrics
         self._watch = watch
         self._commands = commands
-        self._neighbours = neighbours
+        self._peers = peers
         self._access = access
         self._tunnel = tunnel
         self._pages = LinkPages(settings, watch, commands)
@@ -142,9 +142,9 @@ class ConsoleServer:
     def _right(self, request: web.Request) -> Right:
         """The right by session or token; a page that everybody reads leaves the header to proxies before it."""
         right = self._sessions.right(request)
-        given = request.headers.get("Authorization", "")
-        if right is Right.NONE and given and (self._settings.closed or request.method not in ("GET", "HEAD")):
-            right = self._access.given_by(given)
+        authorization = request.headers.get("Authorization", "")
+        if right is Right.NONE and authorization and (self._settings.closed or request.method not in ("GET", "HEAD")):
+            right = self._access.given_by(authorization)
             if right is Right.NONE:
                 request[WRONG] = True
         return right
@@ -156,15 +156,15 @@ class ConsoleServer:
         return await self._overview(request)
 
     async def _overview(self, request: web.Request) -> web.StreamResponse:
-        self._watch.look()
-        return _html(request, self._pages.overview(await self._neighbours.cards()))
+        self._watch.mark_viewed()
+        return _html(request, self._pages.overview(await self._peers.cards()))
 
     async def _health(self, _request: web.Request) -> web.StreamResponse:
         """The control center answers: always 200; the link's health is the content."""
         return web.json_response({"link": self._pages.link, **health(self._watch.snapshot, now_ms())[1]})
 
     async def _card(self, _request: web.Request) -> web.StreamResponse:
-        self._watch.look()
+        self._watch.mark_viewed()
         own_url = self._settings.url_at(dialled(self._settings.listen))
         return web.json_response({**self._pages.card(), "url": own_url})
 
@@ -172,7 +172,7 @@ class ConsoleServer:
         """A page that is made once for each snapshot, however many look at it."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
-            self._watch.look()
+            self._watch.mark_viewed()
             # No await from here to the end: a page that was made meanwhile from what is old would stay here as new.
             present = (
                 self._watch.snapshot,
@@ -197,11 +197,11 @@ class ConsoleServer:
         return page
 
     async def _tunnel_page(self, request: web.Request) -> web.StreamResponse:
-        self._watch.look()
+        self._watch.mark_viewed()
         return _html(request, self._pages.tunnel(await self._tunnel(), self._viewer(request)))
 
     async def _actions(self, request: web.Request) -> web.StreamResponse:
-        self._watch.look()
+        self._watch.mark_viewed()
         return _html(request, self._pages.actions(self._viewer(request)))
 
     def _viewer(self, request: web.Request) -> Viewer:
@@ -240,18 +240,17 @@ class ConsoleServer:
 
 def _shows_certificate(request: web.Request) -> bool:
     """True if TLS has accepted a client certificate."""
-    shown = request.transport and request.transport.get_extra_info("peercert")
-    return bool(shown)
+    return bool(request.transport and request.transport.get_extra_info("peercert"))
 
 
 def _query(request: web.Request) -> Query:
-    given: Mapping[str, Any] = request.query
-    page = given.get("page", "1")
+    query: Mapping[str, Any] = request.query
+    page = query.get("page", "1")
     return Query(
-        text=given.get("text", "")[:249],
-        state=given.get("state", ""),
-        sort=given.get("sort", "name"),
-        down="down" in given,
+        text=query.get("text", "")[:249],
+        state=query.get("state", ""),
+        sort=query.get("sort", "name"),
+        down="down" in query,
         page=int(page) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
     )
 

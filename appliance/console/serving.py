@@ -1,4 +1,5 @@
-"""The addresses on which the control center serves: a TCP port, and a socket for the VM's other control centers."""
+"""The addresses on which the control center serves: a TCP port, with TLS if there is a certificate, and a socket for
+the VM's other control centers."""
 
 import asyncio
 import collections
@@ -13,7 +14,10 @@ from pathlib import Path
 from aiohttp import web
 
 from appliance.errors import SettingsError
+from appliance.runtime.background import in_background
 from appliance.runtime.bind import port_refused
+from appliance.settings.control_center import ControlCenterSettings
+from appliance.settings.pem_files import as_file, signature_of
 from appliance.settings.target import Target
 
 log = logging.getLogger("appliance.console")
@@ -22,7 +26,7 @@ _HEAD_SECONDS = 20.0
 """Longest wait for the head of a connection's first or next request; an open page asks every 3 s."""
 _CONNECTIONS_MAX = 256
 _BY_ANOTHER_USER = (errno.EPERM, errno.EISDIR, errno.EADDRINUSE, errno.ENOSPC)
-"""What keeps the socket from its place if another user of the directory has taken it, or filled the disk."""
+"""Errors of the socket if another user of the directory has taken its place, or filled the disk."""
 
 
 @contextlib.asynccontextmanager
@@ -107,3 +111,48 @@ def _remove(path: Path, inode: int | None = None) -> None:
     with contextlib.suppress(FileNotFoundError):
         if inode is None or path.stat().st_ino == inode:
             path.unlink()
+
+
+@contextlib.asynccontextmanager
+async def page_tls(own: ControlCenterSettings) -> AsyncIterator[ssl.SSLContext | None]:
+    """The TLS with which the page listens while the block runs; None without. Open connections keep their certificate.
+
+    Raises:
+        SettingsError: the files cannot be used from the start.
+    """
+    if own.certificate is None:
+        yield None
+        return
+    files = [*own.files.values()]
+    signature = signature_of(files)
+    listening = present = _context(own)
+
+    async def renew() -> None:
+        nonlocal present, signature
+        if (newest := signature_of(files)) != signature:
+            present, signature = _context(own), newest
+            log.info("certificate files taken", extra={"fields": {"certificate": str(own.certificate)}})
+
+    # A context of its own for each set, since a context keeps an old certificate beside a new one of another kind.
+    listening.sni_callback = lambda connection, _name, _context: setattr(connection, "context", present)
+    async with in_background(log, "the page's certificate is not taken again: {}", renewal=renew):
+        yield listening
+
+
+def _context(own: ControlCenterSettings) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # A resumed session would outlive a change of the authority, and TLS 1.2 resumes without our tickets.
+    context.minimum_version = ssl.TLSVersion.TLSv1_3 if own.authority else ssl.TLSVersion.TLSv1_2
+    try:
+        pair, authority = own.read_files()
+        with as_file(pair) as path:
+            context.load_cert_chain(path)
+        if authority:
+            context.load_verify_locations(cadata=authority.decode())
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.num_tickets = 0
+    except ssl.SSLError as error:
+        raise SettingsError([f"CONSOLE_TLS_CERTIFICATE_FILE={own.certificate}: not fit for TLS: {error}"]) from error
+    except ValueError as error:
+        raise SettingsError([str(error)]) from error
+    return context

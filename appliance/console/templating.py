@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from appliance.console.model import text, tunnel_end
-from appliance.console.model.tables import Query, partition_state, topic_state
+from appliance.console.model import text
+from appliance.console.model.tables import Query
 from appliance.output import printable
 from appliance.status.model.messages import utc
 from appliance.status.model.snapshot import LinkState
+from appliance.status.model.state_words import partition_state, topic_state
 from appliance.timestamps import clock
 from appliance.version import VERSION
 
@@ -32,19 +33,14 @@ def _looks(state: str) -> dict[str, str]:
 
 
 def _query(query: Query) -> str:
-    given = {"text": query.text, "state": query.state, "sort": query.sort, "page": str(query.page)}
+    values = {"text": query.text, "state": query.state, "sort": query.sort, "page": str(query.page)}
     plain = Query()
-    changed = {name: value for name, value in given.items() if value != str(getattr(plain, name))}
+    changed = {name: value for name, value in values.items() if value != str(getattr(plain, name))}
     return urlencode(changed | ({"down": "1"} if query.down else {}))
 
 
 def _sorted_by(query: Query, column: str) -> str:
     return _query(replace(query, sort=column, down=query.sort == column and not query.down, page=1))
-
-
-def _iso_clock(at: object) -> str:
-    """A time of another process, ISO 8601, as the page shows times."""
-    return at[:19].replace("T", " ") if isinstance(at, str) else text.UNKNOWN
 
 
 def filled(template: str, /, **values: Any) -> str:
@@ -73,7 +69,4 @@ _ENVIRONMENT.filters |= {
     "on_page": lambda query, page: _query(replace(query, page=page)),
     "topic_state": topic_state,
     "partition_state": partition_state,
-    "iso_clock": _iso_clock,
-    "end_rows": tunnel_end.rows,
-    "end_troubles": tunnel_end.troubles,
 }

@@ -1,11 +1,10 @@
-"""The status of both ends of the tunnel, as the end on this VM serves it on TUNNEL_STATUS_LISTEN."""
+"""Both ends of the tunnel, asked of the end on this VM, on TUNNEL_STATUS_LISTEN."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 
-from appliance.console.model import text
+from appliance.console.model.tunnel_end import TunnelEnd, both_ends
 from appliance.errors import Unreachable
 from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.values import Route, Settings
@@ -13,9 +12,9 @@ from appliance.settings.values import Route, Settings
 
 @dataclass(frozen=True, slots=True)
 class TunnelView:
-    """The document of both ends, or the reason why it is ``unknown``; ``direct`` is true without a tunnel."""
+    """Both ends, or the reason why they are ``unknown``; ``direct`` is true without a tunnel."""
 
-    document: dict[str, Any] | None = None
+    ends: tuple[TunnelEnd, TunnelEnd] | None = None
     unknown: str = ""
     direct: bool = False
 
@@ -33,24 +32,9 @@ async def tunnel_view(settings: Settings, session: aiohttp.ClientSession) -> Tun
         return TunnelView(unknown=f"the tunnel's end does not answer on TUNNEL_STATUS_LISTEN={dialled(at)}: {error}")
     if status == 404:
         return TunnelView(unknown=f"the tunnel's end at {dialled(at)} is of an older release")
-    document = json_object(body)
-    if not isinstance(document.get("near"), dict):
-        return TunnelView(
-            unknown=f"what answers on TUNNEL_STATUS_LISTEN={dialled(at)} is no tunnel's end of this release"
-        )
-    return TunnelView(_both_ends(document))
-
-
-def _both_ends(document: dict[str, Any]) -> dict[str, Any]:
-    """The parts that the page shows; one that is missing is None."""
-    unknown = document.get("far_unknown")
-    given = unknown if isinstance(unknown, dict) else {}
-    reason = given.get("reason")
-    told = {"since": given.get("since"), "reason": reason if isinstance(reason, str) else text.UNKNOWN}
-    return {
-        **{name: document.get(name) for name in ("near", "far", "far_at")},
-        "far_unknown": told if unknown else None,
-    }
+    if ends := both_ends(json_object(body)):
+        return TunnelView(ends)
+    return TunnelView(unknown=f"what answers on TUNNEL_STATUS_LISTEN={dialled(at)} is no tunnel's end of this release")
 
 
 async def tunnel_fault(settings: Settings, session: aiohttp.ClientSession) -> str:

@@ -13,19 +13,19 @@ from appliance.status.model.document import STALE_SECONDS, is_fresh
 from appliance.status.model.running import Running, with_running
 from appliance.status.model.snapshot import Snapshot
 
-_LOOKED_AT = 3.0
+_VIEWED = 3.0
 _IDLE = 15.0
-"""Seconds between two collections, while somebody looks and while nobody does."""
+"""Seconds between two collections, while somebody views the link and while nobody does."""
 
-_LOOKED_AT_FOR = 30.0
-"""Seconds after a request for which somebody looks."""
+_VIEWED_SECONDS = 30.0
+"""Seconds after a request for which somebody views the link."""
 
 _RENEWED_WITHIN = 5.0
 """Seconds for which a request may wait for a newer snapshot than an old one."""
 
 _COST_MAX = 0.2
 _IDLE_COST_MAX = 0.008
-"""Part of a core that collecting may take, while somebody looks and while nobody does."""
+"""Part of a core that collecting may take, while somebody views the link and while nobody does."""
 
 
 @dataclass(slots=True)
@@ -52,14 +52,14 @@ class LinkWatch:
     tunnel_fault: str = "unknown: not asked yet"
     _added: float = 0.0
     _renewed: asyncio.Event = field(default_factory=asyncio.Event)
-    _looked: float = -_LOOKED_AT_FOR
+    _viewed: float = -_VIEWED_SECONDS
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def look(self) -> None:
-        """Note that somebody looks: after a while without, the next collection begins at once."""
-        if not self._looked_at:
+    def mark_viewed(self) -> None:
+        """Note that somebody views the link: after a while without, the next collection begins at once."""
+        if not self._is_viewed:
             self._wanted.set()
-        self._looked = self.clock()
+        self._viewed = self.clock()
 
     @property
     def fresh(self) -> bool:
@@ -68,8 +68,8 @@ class LinkWatch:
         return self.snapshot is not None and added and is_fresh(self.snapshot, now_ms())
 
     async def renew(self) -> None:
-        """Note that somebody looks who will not look again soon: wait some seconds while the snapshot is old."""
-        self.look()
+        """Note that somebody views it who will not come back soon: wait some seconds while the snapshot is old."""
+        self.mark_viewed()
         if not self.fresh:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_RENEWED_WITHIN):
@@ -97,14 +97,14 @@ class LinkWatch:
         self._renewed = asyncio.Event()
 
     @property
-    def _looked_at(self) -> bool:
-        return self.clock() - self._looked < _LOOKED_AT_FOR
+    def _is_viewed(self) -> bool:
+        return self.clock() - self._viewed < _VIEWED_SECONDS
 
     async def _pause(self, cost: float) -> None:
-        """Wait for the next collection, at once after ``look``; ``cost`` is the last one's, in seconds of a core."""
-        soon = max(_LOOKED_AT, cost / _COST_MAX)
+        """Wait for the next collection, at once after a view; ``cost`` is the last one's, in seconds of a core."""
+        soon = max(_VIEWED, cost / _COST_MAX)
         self._wanted.clear()
-        if self._looked_at:
+        if self._is_viewed:
             await asyncio.sleep(soon)
             return
         try:

@@ -15,7 +15,7 @@ from appliance.doctor.source_topics import SourceTopics
 from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
 from appliance.doctor.tunnel import TunnelChecks, examine_here
 from appliance.errors import TargetRefused, Unreachable
-from appliance.gateway.source_side import broker_resolver
+from appliance.gateway.command import broker_resolver
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.naming import Naming
 from appliance.settings.target import Target

@@ -3,21 +3,22 @@
 Law: a failure here leaves the tunnel as it is.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from appliance.clock import epoch_seconds
+from appliance.clock import epoch_seconds, loop_seconds
 from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver
 from appliance.errors import ApplianceError
 from appliance.gateway.endpoints import Endpoints
-from appliance.gateway.far_end import FarEnd
 from appliance.gateway.model.document import Process, both_ends, destination_document, source_document
-from appliance.gateway.model.far_view import Json
+from appliance.gateway.model.far_view import FarView, Json, read_document
 from appliance.gateway.model.health import Answer, Keys, destination_health, source_health
 from appliance.gateway.model.metrics import DestinationCollector, DestinationNumbers, TunnelCollector, exposition
 from appliance.gateway.watcher import BrokerWatcher
@@ -30,41 +31,76 @@ from appliance.tunnel.server import TunnelServer
 
 log = logging.getLogger("appliance.gateway")
 
-FAILURE = "a background task failed, the tunnel goes on: {}"
-"""The log line for an unexpected error in a background task."""
-
 _SHIM_TIMEOUTS = (1.0,)
 
 
-@dataclass(slots=True)
-class StatusPages:
-    """The pages, made when they are asked for.
+class _End(Protocol):
+    """An end of the tunnel, whose pages are made when they are asked for."""
 
-    Args:
-        health: gives the answer of the health endpoint.
-        metrics: gives the text for Prometheus.
-        status: gives the status document.
-    """
+    async def health(self) -> Answer:
+        """The answer of the health endpoint."""
 
-    health: Callable[[], Awaitable[Answer]]
-    metrics: Callable[[], bytes]
-    status: Callable[[], Awaitable[Json]]
+    def metrics(self) -> bytes:
+        """The text for Prometheus."""
 
-    async def page(self, path: str) -> Page:
-        """The page of a path."""
+    async def status(self) -> Json:
+        """The status document."""
+
+
+def serving(at: Target, end: _End) -> Work:
+    """The work of serving the pages of an end."""
+
+    async def page(path: str) -> Page:
         if path == "/health":
-            answer = await self.health()
+            answer = await end.health()
             return json_page(answer, 503 if answer["troubles"] else 200)
         if path == "/status":
-            return json_page(await self.status())
+            return json_page(await end.status())
         if path == "/metrics":
-            return Page(200, CONTENT_TYPE_PLAIN_0_0_4, self.metrics())
+            return Page(200, CONTENT_TYPE_PLAIN_0_0_4, end.metrics())
         return Page(404, TEXT, b"there is /health, /metrics, /status\n")
 
+    return lambda: HttpServer(page).serve("TUNNEL_STATUS_LISTEN", at, log, "status listening")
 
-def serving(at: Target, pages: StatusPages) -> Work:
-    """The work of serving the pages."""
-    return lambda: HttpServer(pages.page).serve("TUNNEL_STATUS_LISTEN", at, log, "status listening")
+
+class FarEnd:
+    """The status of the far end, asked for through the tunnel, and only while somebody wants to see it.
+
+    Whoever looks gets the last answer at once. If it is old, one request is made in the background: one for all who
+    look meanwhile.
+
+    Args:
+        ask: gets the far end's document through the tunnel; raises ApplianceError.
+        link: the link's name.
+    """
+
+    def __init__(self, ask: Callable[[], Awaitable[bytes]], link: str) -> None:
+        self._ask = ask
+        self._link = link
+        self._wanted = asyncio.Event()
+        self._next = 0.0
+        self._view = FarView()
+
+    def newest(self) -> FarView:
+        """The last answer; a newer one is fetched in the background if this one is old."""
+        if loop_seconds() >= self._next:
+            self._wanted.set()
+        return self._view
+
+    async def run(self) -> None:
+        """Ask when somebody looks, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            try:
+                self._view = self._view.answered(read_document(await self._ask(), self._link), epoch_seconds())
+            except ApplianceError as error:
+                self._view = self._view.failed(error, epoch_seconds())
+            except Exception as error:
+                self._view = self._view.failed(error, epoch_seconds())
+                raise
+            finally:
+                self._next = loop_seconds() + self._view.pause
+                self._wanted.clear()
 
 
 class SourceStatus:
@@ -144,7 +180,7 @@ class DestinationStatus:
 
     async def status(self) -> Json:
         """The document of both ends; it has the far end asked, and does not wait for its answer."""
-        far, health, now = self.far_end.look(), await self.health(), epoch_seconds()
+        far, health, now = self.far_end.newest(), await self.health(), epoch_seconds()
         endpoints, numbers = self.endpoints.addresses, self._numbers()
         near = destination_document(self._process, self.keys(), health, endpoints, numbers, now)
         return both_ends(near, far, now)

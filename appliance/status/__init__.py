@@ -3,6 +3,5 @@
 - ``model``: facts, the snapshot, and the forms in which it is shown; no IO.
 - ``collect``, ``tail``, ``open_transactions``: collect the facts of both clusters.
 - ``watcher``: collects again and again, and keeps the newest snapshot.
-- ``running``: asks the running replicator of this VM.
-- ``command``, ``service``: at the terminal, and over HTTP.
+- ``command``, ``service``: at the terminal, where it asks the running replicator of this VM, and over HTTP.
 """

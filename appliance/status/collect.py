@@ -88,8 +88,8 @@ class SourceFactsCollector:
                 return None
             for checkpoint in tail.checkpoints:
                 for copy, position in checkpoint.positions.items():
-                    known = metadata.topics.get(copy.topic)
-                    if known and known.id == position.destination_id:
+                    present = metadata.topics.get(copy.topic)
+                    if present and present.id == position.destination_id:
                         written[copy] = written.get(copy, 0) + position.records
         return written
 
@@ -119,8 +119,8 @@ class SourceFactsCollector:
         logs = {}
         for key, end in ends.items():
             stable_end = stable_ends.get(key, end)
-            asked = epochs.get(key, UNKNOWN_EPOCH), held_to.get(key)
-            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end), *asked)
+            epoch = epochs.get(key, UNKNOWN_EPOCH)
+            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end), epoch, held_to.get(key))
         return logs
 
 
@@ -138,11 +138,7 @@ class DestinationFactsCollector:
         self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
 
     async def collect(self) -> DestinationFacts:
-        """Collect the facts.
-
-        Raises:
-            ApplianceError: it cannot be known.
-        """
+        """Collect the facts."""
         metadata = await self._cluster.metadata(None)
         await self._tail.advance(metadata)
         with contextlib.suppress(BrokerRefused):  # without the right to read the registry, all else is still known
@@ -160,21 +156,21 @@ class DestinationFactsCollector:
         owners = tuple(checkpoint.owner for checkpoint in self._tail.checkpoints)
         policy = await cleanup_policy(self._cluster, self._name) if owners else ""
         topic = PositionsTopic(self._name, policy, self._tail.checkpoints) if owners else None
-        held = {lane: name for (_, lane), name in holding.items()}
+        of_lanes = {lane: transaction for (_, lane), transaction in holding.items()}
         heartbeat = await newest_heartbeat(self._cluster, metadata, self._heartbeats)
         states = dict(self._tail.checkpoints[0].states) if owners else {}
         if deletion := self._registry.deletion:
             states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
         copies = await self._copies(metadata, positions)
-        facts = metadata, topic, dict(self._registry.claims), positions, gaps, owners, held, heartbeat, states
+        facts = metadata, topic, dict(self._registry.claims), positions, gaps, owners, of_lanes, heartbeat, states
         return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
 
     async def _copies(self, metadata: Metadata, positions: Mapping[Partition, Position]) -> dict[Partition, CopyLog]:
         """The logs of the copies; a broker that does not answer keeps only its own from being known."""
         by_leader: dict[int, dict[Partition, Position]] = {}
-        for each, held in positions.items():
+        for each, position in positions.items():
             leader = metadata.leader(self._naming.destination(each.topic), each.number)
-            by_leader.setdefault(leader, {})[each] = held
+            by_leader.setdefault(leader, {})[each] = position
         answers = await asyncio.gather(*(self._ask(metadata, *led) for led in by_leader.items()))
         if any(isinstance(log.error, TimedOut) for answer in answers for log in answer.values()):
             await self._cluster.close()  # a missing answer on a connection would delay all later ones

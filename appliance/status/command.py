@@ -9,25 +9,50 @@ from collections.abc import Callable, Collection
 import aiohttp
 from rich.live import Live
 
-from appliance.errors import ApplianceError
+from appliance.clock import now_ms
+from appliance.errors import ApplianceError, Unreachable
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
+from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from appliance.status.model.document import document
+from appliance.status.model.document import STALE_SECONDS, document
+from appliance.status.model.running import Running, read_running
 from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
-from appliance.status.running import ask_running
 from appliance.status.watcher import Watcher
 from appliance.tables import show, terminal
+from appliance.timestamps import milliseconds
 
 _BETWEEN_TWO = 1.0
 """Seconds between the first two collections: rates and held partitions show only from two."""
 _AGAIN = 2.0
 
 Show = Callable[[Snapshot], None]
+
+
+async def ask_running(settings: Settings, session: aiohttp.ClientSession) -> Running:
+    """The knowledge of this VM's running replicator, asked on CONSOLE_LISTEN; else the reason why it is unknown."""
+    at = settings.console.listen
+    if at.port == 0:
+        return Running(unknown="CONSOLE_LISTEN has port 0, so nobody can know where to ask")
+    where = f"CONSOLE_LISTEN={dialled(at)}"
+    try:
+        status, body = await page_at(at, "/status", session)
+    except Unreachable as error:
+        return Running(unknown=f"no replicator of this VM answers on {where}: {error}")
+    page = json_object(body)
+    if status == 503 and "state" in page:
+        return Running(unknown=f"the replicator at {where} has not looked at both clusters yet")
+    try:
+        if page["replicator"] == settings.replicator:
+            old = now_ms() - milliseconds(page["at"]) > STALE_SECONDS * 1000
+            return Running(unknown=f"the replicator at {where} is stuck") if old else read_running(page)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return Running(unknown=f"what answers on {where} is no replicator of this release")
+    return Running(unknown=f"what answers on {where} is another link's replicator")
 
 
 async def run_status(

@@ -39,10 +39,10 @@ class OpenTransactionWatch:
             for key, log in logs.items()
             if log.end > log.stable_end
         }
-        held = {key: waiting for key, waiting in self._waiting.items() if before.get(key) is waiting}
-        self._named = {key: name for key, name in self._named.items() if key in held}
-        await self._name(metadata, held.keys() - self._named.keys())
-        return {key: _described(waiting, self._named.get(key)) for key, waiting in held.items()}
+        still = {key: waiting for key, waiting in self._waiting.items() if before.get(key) is waiting}
+        self._named = {key: name for key, name in self._named.items() if key in still}
+        await self._name(metadata, still.keys() - self._named.keys())
+        return {key: _described(waiting, self._named.get(key)) for key, waiting in still.items()}
 
     async def _name(self, metadata: Metadata, nameless: Set[Partition]) -> None:
         """Ask for their producers; a request that fails is made again the next time."""
@@ -50,8 +50,8 @@ class OpenTransactionWatch:
             return
         with contextlib.suppress(ApplianceError, TimeoutError):
             async with asyncio.timeout(_NAMING_SECONDS):
-                found = await open_transactions(self.cluster, metadata, nameless)
-            self._named |= {key: found.get(key, OpenTransaction(-1)) for key in nameless}
+                names = await open_transactions(self.cluster, metadata, nameless)
+            self._named |= {key: names.get(key, OpenTransaction(-1)) for key in nameless}
 
 
 def _stands(before: OpenTransaction | None, log: Log) -> bool:

@@ -34,7 +34,7 @@ _PARTITIONS_A_SECOND = 700
 
 
 @contextlib.asynccontextmanager
-async def console(
+async def status_server(
     settings: Settings, bound: Bound, newest: NewestGroups, audit: AuditProgress, problems: Problems
 ) -> AsyncIterator[None]:
     """Watch and serve while the block runs.
@@ -50,7 +50,7 @@ async def console(
         server = HttpServer(Pages(watcher).page)
         async with in_background(
             log,
-            "the console failed to {}; copying goes on",
+            "the status server failed to {}; copying goes on",
             watch=lambda: _watch(watcher),
             serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
         ):

@@ -71,12 +71,12 @@ class PositionsTail:
         connection = await self._cluster.broker(leader, "positions")
         while behind:
             wanted = [(lane, self.checkpoints[lane].read_to) for lane in sorted(behind)]
-            asked = (
+            requests = (
                 Wanted(Partition(self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
                 for lane, offset in wanted
             )
-            everything = await fetch(connection, asked, _LIMITS)
-            behind -= {fetched.partition.number for fetched in everything if self._take(fetched)}
+            answers = await fetch(connection, requests, _LIMITS)
+            behind -= {fetched.partition.number for fetched in answers if self._take(fetched)}
 
     def _take(self, fetched: Fetched) -> bool:
         """Add the fetched records of a lane; True if there are no more."""

@@ -67,8 +67,8 @@ class Watcher:
         """
         if self.snapshot is None:
             self._destination_observed = await self._observe_destination()
-        known = self._destination_observed.facts
-        collecting = self._source_collector.collect(known.positions if known else {})
+        facts = self._destination_observed.facts
+        collecting = self._source_collector.collect(facts.positions if facts else {})
         source = _observe(collecting, self._source, self._source_observed, _SOURCE_SECONDS)
         if self.snapshot is None:
             self._source_observed = await source

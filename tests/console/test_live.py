@@ -169,7 +169,7 @@ async def test_the_page_stands_while_no_replicator_runs(lasting: Center, seen: B
     await asyncio.to_thread(seen.wait_for, "no replicator of this VM answers on CONSOLE_LISTEN", "copied")
 
 
-@pytest.mark.release  # held by tests/real/console/test_neighbours.py
+@pytest.mark.release  # held by tests/real/console/test_peer_centers.py
 async def test_the_links_of_a_vm_are_shown_side_by_side_and_each_opens_its_own_control_center(
     lasting: Center, seen: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -16,7 +16,7 @@ from appliance.link.model.agreement import Agreement, CopyLog, SourceLog
 from appliance.link.model.offset_map import OffsetMap
 from appliance.link.model.position import Position
 from appliance.link.model.translation import Translation
-from appliance.status.model import compose
+from appliance.status.model import compose_partition
 
 
 def losses_by_ends_alone(patch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ def copy_not_judged(patch: pytest.MonkeyPatch) -> None:
         there = CopyLog(copy.partition, held.destination_id)
         return agree(topic, replace(held, copy_end=None), source, there)
 
-    for module in (loss, compose):
+    for module in (loss, compose_partition):
         patch.setattr(module, "agree", trusting)
 
 

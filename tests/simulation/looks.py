@@ -15,7 +15,8 @@ from appliance.commands.model.report import Report
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.position import UNKNOWN
-from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
+from appliance.status.model.snapshot import LinkState, Snapshot
+from appliance.status.model.topic_status import PartitionStatus
 from tests.simulation.brokers import Brokers
 from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.truth import Truth

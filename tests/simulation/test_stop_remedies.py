@@ -32,8 +32,9 @@ from appliance.link.model.stops import Remedy, StopKind
 from appliance.program import PROGRAM
 from appliance.status.model.document import document
 from appliance.status.model.messages import remedies
-from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
+from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.model.table import rendered
+from appliance.status.model.topic_status import PartitionStatus
 from appliance.status.watcher import Watcher
 from tests.simulation import process as processes
 from tests.simulation.operator_commands import simulated

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from appliance.link.model.problems import Problems
-from appliance.status.model import compose, snapshot
+from appliance.status.model import compose_partition, snapshot
 from appliance.status.model.compose import _Composer
+from appliance.status.model.compose_partition import PartitionComposer
 from appliance.status.model.metrics import SnapshotCollector
-from appliance.status.model.snapshot import PartitionStatus, Snapshot
+from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.topic_status import PartitionStatus
 from appliance.status.watcher import Watcher
 from tests.simulation.needs import Need
 
@@ -22,12 +24,12 @@ def _partitions(change: Callable[[PartitionStatus], PartitionStatus]) -> View:
     """Each partition is shown otherwise."""
 
     def mutate(patch: pytest.MonkeyPatch) -> None:
-        shown: Callable[..., PartitionStatus] = _Composer._partition
+        shown: Callable[..., PartitionStatus] = PartitionComposer.status
 
-        def changed(self: _Composer, *arguments: Any) -> PartitionStatus:
+        def changed(self: PartitionComposer, *arguments: Any) -> PartitionStatus:
             return change(shown(self, *arguments))
 
-        patch.setattr(_Composer, "_partition", changed)
+        patch.setattr(PartitionComposer, "status", changed)
 
     return mutate
 
@@ -77,8 +79,8 @@ def old_page_taken_for_new(patch: pytest.MonkeyPatch) -> None:
 
 def ends_reached_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Since when a partition is behind is found anew at each look."""
-    reached = compose.reached
-    patch.setattr(compose, "reached", lambda _, end, position, now: reached((), end, position, now))
+    reached = compose_partition.reached
+    patch.setattr(compose_partition, "reached", lambda _, end, position, now: reached((), end, position, now))
 
 
 VIEW_MUTATIONS: Mapping[str, tuple[View, str, Need]] = {

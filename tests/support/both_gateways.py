@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from appliance.gateway.destination_side import run_destination
-from appliance.gateway.source_side import run_source
+from appliance.gateway.command import run_destination, run_source
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.target import Target

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
-from appliance.console.neighbours import Neighbours, socket_of
+from appliance.console.peer_centers import PeerCenters, socket_of
 from appliance.console.server import ConsoleServer
-from appliance.console.serving import serving
-from appliance.console.tls import page_tls
+from appliance.console.serving import page_tls, serving
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import Unreachable
@@ -67,7 +66,7 @@ async def shown(
         REQUIRED | changed,
         watch,
         commands,
-        Neighbours(links, socket),
+        PeerCenters(links, socket),
         access,
         no_tunnel,
         metrics or no_metrics,

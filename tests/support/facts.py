@@ -13,13 +13,15 @@ from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
+from appliance.link.model.problems import Fault
 from appliance.link.model.translation import Translation, TranslationState
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
 from appliance.status.model.compose import compose
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
-from appliance.status.model.snapshot import AuditStatus, Fault, PartitionStatus, Snapshot
+from appliance.status.model.snapshot import AuditStatus, Snapshot
+from appliance.status.model.topic_status import PartitionStatus
 from tests.support.settings import REQUIRED
 
 NOW = 1_800_000_000_000

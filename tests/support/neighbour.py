@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.console.neighbours import socket_of
+from appliance.console.peer_centers import socket_of
 from tests.support.patience import PATIENCE
 
 CARD = {"link": "other", "replicator": "replicator-other", "source": "a", "destination": "b", "state": "copied"}

@@ -185,5 +185,5 @@ def test_asyncssh_is_loaded_only_where_an_ssh_server_carries_the_tunnel() -> Non
     assert not [path for path in outside if "asyncssh" in foreign(path)]
     users = {str(path) for path in outside if any(target.parent == ssh for target in imported(path))}
     assert users == {"appliance/tunnel/dialler.py"}
-    code = "import sys, appliance.cli, appliance.gateway.destination_side; sys.exit('asyncssh' in sys.modules)"
+    code = "import sys, appliance.cli, appliance.gateway.command; sys.exit('asyncssh' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -1,10 +1,15 @@
-"""The operator's commands that the page offers, as command lines of ``bin/appliance``."""
+"""The operator's commands: those that the page starts, and those to copy that may resolve a problem."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from appliance.errors import SettingsError
+from appliance.link.model.problems import Fault
+from appliance.program import DOCTOR as DOCTOR_COMMAND
 from appliance.program import DOCTOR_ELSEWHERE
+from appliance.status.model.messages import Subject, held_by, problems_by_subject, remedies
+from appliance.status.model.snapshot import ClusterStatus, Snapshot
+from appliance.status.model.topic_status import TopicStatus
 
 DOCTOR = "doctor"
 
@@ -33,8 +38,8 @@ class Action:
             raise SettingsError([f"{self.title}: type {link} to confirm it"])
         if missing := [name for name in self.needed if not form.get(name, "").strip()]:
             raise SettingsError([f"{self.title}: missing: {', '.join(missing)}"])
-        given = {option: form.get(name, "").strip() for name, option in self.fields.items()}
-        return [*self.words, *(f"{option}={text}" for option, text in given.items() if text)]
+        texts = {option: form.get(name, "").strip() for name, option in self.fields.items()}
+        return [*self.words, *(f"{option}={text}" for option, text in texts.items() if text)]
 
 
 _CHOICE = {"topic": "--topic", "why": "--why"}
@@ -89,3 +94,49 @@ ACTIONS: Mapping[str, Action] = {
     **({} if DOCTOR_ELSEWHERE else {DOCTOR: _DOCTOR}),
 }
 """The commands by the name in their address."""
+
+Commands = tuple[tuple[str, str], ...]
+"""Commands to copy, each behind its effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem in a sentence, and commands to copy."""
+
+    text: str
+    commands: Commands = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedPartition:
+    """A stopped or unknown partition, and commands to copy."""
+
+    name: str
+    fault: Fault
+    commands: Commands = ()
+
+
+def problems_with_commands(snapshot: Snapshot) -> list[Problem]:
+    """The problems; those of topics and partitions come with their commands, an unreachable cluster with the doctor."""
+    return [Problem(text, commands(subject)) for subject, text in problems_by_subject(snapshot)]
+
+
+def commands(subject: Subject) -> Commands:
+    """The commands that may resolve a problem."""
+    if isinstance(subject, ClusterStatus):
+        return (("test the path step by step", DOCTOR_COMMAND),)
+    return tuple((each.effect, each.command) for each in remedies(subject))
+
+
+def stops(topic: TopicStatus) -> list[StoppedPartition]:
+    """The stopped and unknown partitions of a topic."""
+    return [
+        StoppedPartition(partition.name, fault, commands(partition))
+        for partition in topic.partitions
+        if (fault := partition.stopped or partition.unknown)
+    ]
+
+
+def holds(topic: TopicStatus) -> list[str]:
+    """A sentence for each partition that a transaction at the source holds."""
+    return [f"{partition.name}: {held_by(partition.held)}" for partition in topic.partitions if partition.held]

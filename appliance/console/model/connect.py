@@ -38,12 +38,12 @@ def validation() -> Json:
 
 def config(name: str, environment: Mapping[str, str], lanes: int) -> dict[str, str]:
     """The settings by their variables, as they may be shown."""
-    given = {
+    settings = {
         variable.name: variable.shown(environment[variable.name])
         for variable in TABLE
         if environment.get(variable.name)
     }
-    return {"name": name, "connector.class": CLASS, "tasks.max": str(max(1, lanes)), **given}
+    return {"name": name, "connector.class": CLASS, "tasks.max": str(max(1, lanes)), **settings}
 
 
 def info(name: str, snapshot: Snapshot | None, environment: Mapping[str, str]) -> Json:
@@ -82,8 +82,8 @@ def task_states(snapshot: Snapshot | None, connector: str, why: str) -> list[Jso
     for topic in snapshot.topics if snapshot else ():
         for each in topic.partitions:
             if fault := each.stopped or topic.stopped:
-                said = f"{each.name}: stopped since {utc(fault.since)}: {fault.reason}"
-                stopped.setdefault(each.lane, []).append(said)
+                reason = f"{each.name}: stopped since {utc(fault.since)}: {fault.reason}"
+                stopped.setdefault(each.lane, []).append(reason)
     for each, since in snapshot.stuck.items() if snapshot else ():
         stopped.setdefault(each.lane, []).append(f"{each.name}: nothing is copied since {utc(since)}")
     return [
@@ -99,12 +99,11 @@ def topics(name: str, snapshot: Snapshot | None) -> Json:
 
 def offsets(snapshot: Snapshot | None) -> Json:
     """The positions, as a source connector's offsets (KIP-875)."""
-    partitions = snapshot.partitions if snapshot else ()
-    known = [p for p in partitions if p.next_offset is not None]
     return {
         "offsets": [
             {"partition": {"topic": p.topic, "partition": p.partition}, "offset": {"offset": p.next_offset}}
-            for p in known
+            for p in (snapshot.partitions if snapshot else ())
+            if p.next_offset is not None
         ]
     }
 

@@ -25,9 +25,9 @@ class Event:
     by: str = ""
 
 
-def merged(events: Iterable[Event], found: Iterable[Event]) -> list[Event]:
+def merged(events: Iterable[Event], more: Iterable[Event]) -> list[Event]:
     """The newest events of both, each once, the newest first."""
-    return sorted({*events, *found}, reverse=True)[:EVENTS_MAX]
+    return sorted({*events, *more}, reverse=True)[:EVENTS_MAX]
 
 
 def written_down(snapshot: Snapshot) -> Iterator[Event]:
@@ -63,9 +63,9 @@ def changes(before: Snapshot | None, after: Snapshot) -> Iterator[Event]:
     for partition in after.partitions:
         if partition.name in was and not partition.stopped and not partition.unknown:
             yield Event(after.at, partition.name, "no longer stopped")
-    known = {topic.name for topic in before.topics}
+    names = {topic.name for topic in before.topics}
     if before.topics or not before.source.unknown:
-        yield from (Event(after.at, topic.name, "found") for topic in after.topics if topic.name not in known)
+        yield from (Event(after.at, topic.name, "found") for topic in after.topics if topic.name not in names)
 
 
 def _stop(subject: str, fault: Fault) -> Event:
@@ -76,8 +76,8 @@ def _owners(lanes: Iterable[LaneStatus]) -> Iterator[Event]:
     """The runs that have taken lanes: one event for each run, since it fences all lanes at its start."""
     owned = sorted((lane.owner.run, lane.lane, lane.owner) for lane in lanes if lane.owner)
     for run, group in groupby(owned, key=lambda each: each[0]):
-        taken = list(group)
-        numbers = ", ".join(str(lane) for _, lane, _ in taken[:8]) + (", ..." if len(taken) > 8 else "")
-        lanes_taken = f"lane {numbers}" if len(taken) == 1 else f"lanes {numbers}"
-        since = min(owner.since for _, _, owner in taken)
-        yield Event(since, lanes_taken, f"taken by run {run}, which fences every run before", taken[0][2].host)
+        lanes_of_run = list(group)
+        numbers = ", ".join(str(lane) for _, lane, _ in lanes_of_run[:8]) + (", ..." if len(lanes_of_run) > 8 else "")
+        subject = f"lane {numbers}" if len(lanes_of_run) == 1 else f"lanes {numbers}"
+        since = min(owner.since for _, _, owner in lanes_of_run)
+        yield Event(since, subject, f"taken by run {run}, which fences every run before", lanes_of_run[0][2].host)

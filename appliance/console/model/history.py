@@ -4,7 +4,8 @@ from collections import deque
 from dataclasses import astuple, dataclass, fields
 from statistics import median
 
-from appliance.status.model.snapshot import Snapshot, total
+from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.topic_status import largest, total
 
 HOUR_MS = 3_600_000
 _SAMPLES_MAX = HOUR_MS // 3_000
@@ -55,8 +56,6 @@ class History:
 
     def _sample(self, snapshot: Snapshot) -> Sample:
         growing = [topic for topic in snapshot.topics if topic.active]
-        lags = [topic.lag_seconds for topic in growing]
-        known = [lag for lag in lags if lag is not None]
         latencies = [p.latency_ms for p in snapshot.partitions if p.latency_ms is not None]
         records, size = self._rates(snapshot)
         return Sample(
@@ -64,7 +63,7 @@ class History:
             records,
             size,
             total(topic.lag_records for topic in growing),
-            max(known, default=0.0) if len(known) == len(lags) and not snapshot.source.unknown else None,
+            None if snapshot.source.unknown else largest(topic.lag_seconds for topic in growing),
             median(latencies) if latencies else None,
         )
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from appliance.groups.model.group_plan import GroupPlan
-from appliance.link.model.copy_states import CopyState
-from appliance.status.model.snapshot import LinkState, PartitionStatus, TopicStatus
+from appliance.status.model.state_words import partition_state, topic_state
+from appliance.status.model.topic_status import PartitionStatus, TopicStatus
 
 PAGE_SIZE = 100
 _Row = TypeVar("_Row")
@@ -37,32 +37,6 @@ class TablePage(Generic[_Row]):
     def pages(self) -> int:
         """The number of pages, at least 1."""
         return max(1, math.ceil(self.found / PAGE_SIZE))
-
-
-def topic_state(topic: TopicStatus) -> str:
-    """The state of a topic in one word; the worst of its partitions counts."""
-    if topic.stopped or (topic.active and any(p.stopped for p in topic.partitions)):
-        return LinkState.STOPPED
-    if not topic.active:
-        return "gone"
-    if any(partition.unknown for partition in topic.partitions):
-        return LinkState.UNKNOWN
-    if topic.state is not CopyState.ACTIVE:
-        return topic.state
-    if any(partition.held for partition in topic.partitions):
-        return "held"
-    return LinkState.COPIED if topic.lag_records == 0 else LinkState.COPYING
-
-
-def partition_state(partition: PartitionStatus) -> str:
-    """The state of a partition in one word."""
-    if partition.stopped:
-        return LinkState.STOPPED
-    if partition.unknown:
-        return LinkState.UNKNOWN
-    if partition.held:
-        return "held"
-    return LinkState.COPIED if partition.lag_records == 0 else LinkState.COPYING
 
 
 _TOPIC_COLUMNS: dict[str, Callable[[TopicStatus], Any]] = {
@@ -121,10 +95,10 @@ def _page(
     states: dict[str, int] = {}
     for _, state in named:
         states[state] = states.get(state, 0) + 1
-    found = [row for row, state in named if query.state in ("", state)]
+    matches = [row for row, state in named if query.state in ("", state)]
     value = columns.get(query.sort, columns["name"])
     # Unknown comes last in either direction: it is neither much nor little.
-    known = sorted((row for row in found if value(row) is not None), key=value, reverse=query.down)
-    ordered = known + [row for row in found if value(row) is None]
+    ordered = sorted((row for row in matches if value(row) is not None), key=value, reverse=query.down)
+    ordered += [row for row in matches if value(row) is None]
     first = (max(1, query.page) - 1) * PAGE_SIZE
-    return TablePage(query, ordered[first : first + PAGE_SIZE], len(found), dict(sorted(states.items())))
+    return TablePage(query, ordered[first : first + PAGE_SIZE], len(matches), dict(sorted(states.items())))

@@ -1,7 +1,7 @@
-"""An end of the tunnel, from its status document, as rows for people.
+"""Both ends of the tunnel for people, from the status document that the end on this VM serves.
 
-The source VM's document is the other VM's word: any key may be missing, and any value may have another type. Then the
-row says unknown.
+The far end's document is the other VM's word, and either may be of another release: any key may be missing, and any
+value may have another type. Then the page says unknown.
 """
 
 from collections.abc import Iterator
@@ -23,20 +23,44 @@ class Row:
     value: str
 
 
-def troubles(document: object) -> list[str]:
-    """The end's own sentences about faults, and about tasks for the next days."""
-    return [*_texts(document, "troubles"), *_texts(document, "remarks")]
+@dataclass(frozen=True, slots=True)
+class TunnelEnd:
+    """An end of the tunnel; without rows if there is no document of it.
+
+    ``troubles`` are its own sentences about faults, and about tasks for the next days. If the document is old, it is
+    ``of`` a time, and ``unknown_since`` another, for a ``reason``; else these are empty.
+    """
+
+    rows: tuple[Row, ...]
+    troubles: tuple[str, ...] = ()
+    of: str = ""
+    unknown_since: str = ""
+    reason: str = ""
 
 
-def rows(document: object) -> Iterator[Row]:
-    """The rows of one end."""
+def both_ends(document: object) -> tuple[TunnelEnd, TunnelEnd] | None:
+    """This VM's end and the far one; None if this is no document of both."""
+    near, far, unknown = (_value(document, key) for key in ("near", "far", "far_unknown"))
+    if not isinstance(near, dict):
+        return None
+    why = (_time(document, "far_unknown", "since"), _text(document, "far_unknown", "reason")) if unknown else ("", "")
+    return TunnelEnd(*_shown(near)), TunnelEnd(*_shown(far), _time(document, "far_at"), *why)
+
+
+def _shown(document: object) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    if not document:
+        return (), ()
+    return tuple(_rows(document)), (*_texts(document, "troubles"), *_texts(document, "remarks"))
+
+
+def _rows(document: object) -> Iterator[Row]:
     yield Row("Release", _text(document, "version"))
     yield Row("Carried by", {"tcp": "TCP", "ssh": "SSH"}.get(_text(document, "carrier"), text.UNKNOWN))
-    yield Row("Runs since", _text(document, "since")[:19].replace("T", " "))
+    yield Row("Runs since", _time(document, "since"))
     if _has(document, "listening"):
         yield Row("Listens on", _address(document, "listening"))
     if _has(document, "server"):
-        reached = _found(document, "server", "reached")
+        reached = _value(document, "server", "reached")
         word = "reached" if reached is True else "not reached" if reached is False else text.UNKNOWN
         yield Row("Other end", f"{_address(document, 'server')}, {word}")
     yield Row(
@@ -51,7 +75,7 @@ def rows(document: object) -> Iterator[Row]:
     yield Row("Dials", _durations(document, "dials"))
     yield Row("Certificate", _days(document, "certificate_days_left"))
     yield Row("Other end's certificate", _days(document, "peer_certificate_days_left"))
-    if _found(document, "previous_secret") is True:
+    if _value(document, "previous_secret") is True:
         yield Row("SHARED_SECRET_PREVIOUS", "is set")
     if _has(document, "brokers"):
         yield from _brokers(document)
@@ -64,17 +88,16 @@ def _brokers(document: object) -> Iterator[Row]:
         ("refused", "Brokers refused"),
         ("closed", "Brokers without endpoint"),
     ):
-        known = _found(document, "brokers", state)
-        told = some(_texts(document, "brokers", state), _LIST_MAX) or "none"
-        yield Row(name, told if isinstance(known, list) else text.UNKNOWN)
-    endpoints = _found(document, "endpoints")
+        targets = some(_texts(document, "brokers", state), _LIST_MAX) or "none"
+        yield Row(name, targets if isinstance(_value(document, "brokers", state), list) else text.UNKNOWN)
+    endpoints = _value(document, "endpoints")
     if isinstance(endpoints, list):
-        named = [f"{_text(one, 'broker')} at {_address(one)}" for one in endpoints]
-        yield Row("Endpoints", some(named, _LIST_MAX) or "none")
+        addresses = [f"{_text(one, 'broker')} at {_address(one)}" for one in endpoints]
+        yield Row("Endpoints", some(addresses, _LIST_MAX) or "none")
     yield Row("Names resolved", _causes(document, "dns_queries"))
 
 
-def _found(document: object, *path: str) -> Any:
+def _value(document: object, *path: str) -> Any:
     for key in path:
         if not isinstance(document, dict):
             return None
@@ -87,19 +110,23 @@ def _has(document: object, key: str) -> bool:
 
 
 def _text(document: object, *path: str) -> str:
-    found = _found(document, *path)
-    return found if isinstance(found, str) and found else text.UNKNOWN
+    value = _value(document, *path)
+    return value if isinstance(value, str) and value else text.UNKNOWN
+
+
+def _time(document: object, *path: str) -> str:
+    return _text(document, *path)[:19].replace("T", " ")
 
 
 def _texts(document: object, *path: str) -> list[str]:
-    found = _found(document, *path)
-    return [each for each in found if isinstance(each, str)][:_LIST_MAX] if isinstance(found, list) else []
+    value = _value(document, *path)
+    return [each for each in value if isinstance(each, str)][:_LIST_MAX] if isinstance(value, list) else []
 
 
 def _number(document: object, *path: str) -> float | None:
-    found = _found(document, *path)
-    usable = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < _NUMBER_MAX
-    return found if usable else None
+    value = _value(document, *path)
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NUMBER_MAX
+    return value if usable else None
 
 
 def _count(document: object, *path: str) -> str:
@@ -122,11 +149,11 @@ def _address(document: object, *path: str) -> str:
 
 def _causes(document: object, key: str) -> str:
     """The numbers by cause that are not 0."""
-    found = _found(document, key)
-    if not isinstance(found, dict):
+    causes = _value(document, key)
+    if not isinstance(causes, dict):
         return text.UNKNOWN
-    counted = [f"{_count(found, cause)} {cause.replace('_', ' ')}" for cause in found if _number(found, cause)]
-    return some(counted, _LIST_MAX) or "none"
+    counts = [f"{_count(causes, cause)} {cause.replace('_', ' ')}" for cause in causes if _number(causes, cause)]
+    return some(counts, _LIST_MAX) or "none"
 
 
 def _durations(document: object, key: str) -> str:

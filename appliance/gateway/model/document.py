@@ -100,12 +100,14 @@ def _end(process: Process, keys: Keys, health: Answer, now: float) -> Json:
 
 def _brokers(view: BrokerView, now: float) -> Json:
     """The brokers by state; null before the source cluster has listed them."""
-    told = view.at is not None
     return {
         "age_seconds": None if view.at is None else round(now - view.at, 1),
         "fault": view.fault,
         "cause": view.cause or None,
-        **{state.value: [str(target) for target in view.those(state)] if told else None for state in BrokerState},
+        **{
+            state.value: [str(target) for target in view.those(state)] if view.at is not None else None
+            for state in BrokerState
+        },
     }
 
 

@@ -63,7 +63,7 @@ def destination_health(
     return {
         "side": Side.DESTINATION,
         "link": link,
-        "troubles": [*troubles, *_ignorance(view, now), *_outsiders(allowed, view)],
+        "troubles": [*troubles, *_metadata_troubles(view, now), *_broker_troubles(allowed, view)],
         "remarks": _remarks(keys),
         "tunnel": {
             **_tunnel(counters, keys),
@@ -98,7 +98,7 @@ def _brokers(view: BrokerView, now: float) -> Answer:
     return answer | {state.value: [str(target) for target in view.those(state)] for state in BrokerState}
 
 
-def _ignorance(view: BrokerView, now: float) -> list[str]:
+def _metadata_troubles(view: BrokerView, now: float) -> list[str]:
     if view.fault:
         return [f"the source cluster does not tell its brokers ({view.fault}): {view.cause}"]
     if view.at is None:
@@ -107,7 +107,7 @@ def _ignorance(view: BrokerView, now: float) -> list[str]:
     return [f"the source cluster told its brokers {age:.0f} s ago, and not since"] if age > STALE_SECONDS else []
 
 
-def _outsiders(allowed: AllowedTargets, view: BrokerView) -> list[str]:
+def _broker_troubles(allowed: AllowedTargets, view: BrokerView) -> list[str]:
     refused = [
         f"broker {target} is refused, {why_refused(allowed, target)}: {VARIABLES}"
         for target in view.those(BrokerState.REFUSED)

@@ -1,145 +1,54 @@
-"""The snapshot as a JSON object: everything, null if unknown, times as ISO 8601."""
+"""The snapshot as JSON, and the health: all its fields, null where unknown, times as ISO 8601.
+
+The keys of the snapshot's own classes are their fields (``topic_status``); values of other folders have a form here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache
+from operator import attrgetter
+from typing import Any
 
 from appliance.groups.model.group_plan import GroupPlan, PartitionPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap, Owner
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.link_sql import SqlChange
+from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault
 from appliance.status.model.messages import problems, remarks, remedies, utc
-from appliance.status.model.snapshot import (
-    AuditStatus,
-    ClusterStatus,
-    LaneStatus,
-    LinkState,
-    PartitionStatus,
-    Snapshot,
-    TopicStatus,
-)
+from appliance.status.model.snapshot import AuditStatus, ClusterStatus, LaneStatus, LinkState, Snapshot
+from appliance.status.model.topic_status import BlockingTransaction, PartitionStatus, TopicStatus
 
 Json = dict[str, object]
 
 
 def document(snapshot: Snapshot) -> Json:
     """The JSON object of a snapshot."""
-    heartbeat = snapshot.heartbeat
-    return {
-        "replicator": snapshot.replicator,
-        "at": utc(snapshot.at),
-        "state": snapshot.state,
-        "stopped": _fault(snapshot.stopped),
-        "troubles": problems(snapshot),
-        "problems": [{"subject": subject, **_told(fault)} for subject, fault in sorted(snapshot.problems.items())],
-        "problems_unknown": snapshot.problems_unknown or None,
-        "remarks": remarks(snapshot),
-        "source": _cluster(snapshot.source),
-        "destination": _cluster(snapshot.destination),
-        "max_bytes_per_second": snapshot.max_bytes_per_second,
-        "heartbeat": {"at": utc(heartbeat.at), "way_ms": heartbeat.way} if heartbeat else None,
-        "sql": _sql(snapshot.sql) if snapshot.sql else None,
-        "audit": _audit(snapshot.audit) if snapshot.audit else None,
-        "states": [_state(record) for record in snapshot.states],
-        "progress": None,  # of earlier releases: a published key stays
-        "lanes": [_lane(lane) for lane in snapshot.lanes],
-        "topics": [_topic(topic) for topic in snapshot.topics],
-        "excluded": [{"topic": topic, "reason": reason} for topic, reason in snapshot.excluded],
-        "groups_unknown": _fault(snapshot.groups_unknown),
-        "groups": [_group(group, snapshot.groups_unknown is None) for group in snapshot.groups],
-    }
+    return _object(snapshot)
 
 
-def _cluster(cluster: ClusterStatus) -> Json:
-    return {"cluster": cluster.cluster_id, "unknown": _fault(cluster.unknown)}
+def _object(value: Any) -> Json:
+    kind: Any = type(value)
+    return {key: _json(get(value)) for key, get in _keys(kind)}
 
 
-def _sql(change: SqlChange) -> Json:
-    """The link's SQL; digest and text are null if records are copied as they are, again."""
-    sql = {"number": change.sql.number, "digest": change.sql.digest or None, "text": change.sql.text or None}
-    return {**sql, "salted": bool(change.sql.salt), "since": utc(change.since), "run": change.run}
+def _json(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [*map(_json, value)]
+    form = _FORMS.get(type(value))
+    return form(value) if form else value
 
 
-def _audit(audit: AuditStatus) -> Json:
-    return {"path": audit.path, "lag_seconds": audit.lag_seconds, "problem": _fault(audit.problem)}
-
-
-def _state(record: StateRecord) -> Json:
-    """A state; null as its topic stands for the link."""
-    of = {"topic": record.topic or None, "state": record.state, "since": utc(record.since)}
-    return {**of, "by": record.by, "why": record.why or None}
-
-
-def _fault(fault: Fault | None) -> Json | None:
-    return _told(fault) if fault else None
-
-
-def _told(fault: Fault) -> Json:
-    return {"since": utc(fault.since), "reason": fault.reason}
-
-
-def _lane(lane: LaneStatus) -> Json:
-    held = _transaction(lane.held) if lane.held else None
-    return {"lane": lane.lane, "owner": _owner(lane.owner) if lane.owner else None, "held": held}
-
-
-def _owner(owner: Owner) -> Json:
-    return {"run": owner.run, "worker": owner.worker, "host": owner.host, "since": utc(owner.since)}
-
-
-def _topic(topic: TopicStatus) -> Json:
-    return {
-        "topic": topic.name,
-        "copy": topic.copy,
-        "active": topic.active,
-        "state": topic.state,
-        "stopped": _fault(topic.stopped),
-        "remedies": _remedies(topic),
-        "copied": topic.copied,
-        "rate": topic.rate,
-        "lag_records": topic.lag_records,
-        "lag_seconds": topic.lag_seconds,
-        "left_out": list(topic.left_out),
-        "partitions": [_partition(partition) for partition in topic.partitions],
-    }
-
-
-def _partition(partition: PartitionStatus) -> Json:
-    held = partition.held
-    return {
-        "partition": partition.partition,
-        "lane": partition.lane,
-        "next_offset": partition.next_offset,
-        "end_offset": partition.end_offset,
-        "copied": partition.copied,
-        "bytes": partition.bytes,
-        "rate": partition.rate,
-        "lag_records": partition.lag_records,
-        "lag_seconds": partition.lag_seconds,
-        "behind_since": utc(partition.behind_since) if partition.behind_since else None,
-        "latency_ms": partition.latency_ms,
-        "stopped": _fault(partition.stopped),
-        "unknown": _fault(partition.unknown),
-        "remedies": _remedies(partition),
-        "held": {**_transaction(held.transaction), "waiting": held.waiting} if held else None,
-        "gaps": None if partition.gaps is None else [_gap(gap) for gap in partition.gaps],
-        "dropped": partition.dropped,
-        "written_by_links": partition.written,
-        "filtered": partition.filtered,
-        "dead_letters": partition.dead_letters,
-        "lost_at_source": partition.lost_at_source,
-    }
-
-
-def _remedies(subject: TopicStatus | PartitionStatus) -> list[Json]:
-    return [{"effect": each.effect, "command": each.command} for each in remedies(subject)]
-
-
-def _transaction(transaction: OpenTransaction) -> Json:
-    return {
-        "first_offset": transaction.first_offset,
-        "producer_id": transaction.producer_id if transaction.producer_id >= 0 else None,
-        "transactional_id": transaction.transactional_id or None,
-        "since": utc(transaction.began),
-    }
+@cache
+def _keys(kind: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """The keys of a class in their order, each with the function that gets its value."""
+    keys: list[tuple[str, Callable[[Any], Any]]] = []
+    for each in fields(kind):
+        if key := each.metadata.get("key", each.name):
+            keys.append((key, _DERIVED.get(key, attrgetter(each.name))))
+        keys += [(key, _DERIVED.get(key, attrgetter(key))) for key in each.metadata.get("followed_by", ())]
+    return tuple(keys)
 
 
 def _gap(gap: Gap) -> Json:
@@ -174,6 +83,63 @@ def _offsets(partition: PartitionPlan, known: bool) -> Json:
         "state": partition.state,
         "reason": partition.reason or None,
     }
+
+
+def _owner(owner: Owner) -> Json:
+    return {"run": owner.run, "worker": owner.worker, "host": owner.host, "since": utc(owner.since)}
+
+
+def _sql(change: SqlChange) -> Json:
+    """The link's SQL; digest and text are null if records are copied as they are, again."""
+    sql = {"number": change.sql.number, "digest": change.sql.digest or None, "text": change.sql.text or None}
+    return {**sql, "salted": bool(change.sql.salt), "since": utc(change.since), "run": change.run}
+
+
+def _state(record: StateRecord) -> Json:
+    """A state; null as its topic stands for the link."""
+    subject = {"topic": record.topic or None, "state": record.state, "since": utc(record.since)}
+    return {**subject, "by": record.by, "why": record.why or None}
+
+
+def _fault(fault: Fault) -> Json:
+    return {"since": utc(fault.since), "reason": fault.reason}
+
+
+def _transaction(transaction: OpenTransaction) -> Json:
+    return {
+        "first_offset": transaction.first_offset,
+        "producer_id": transaction.producer_id if transaction.producer_id >= 0 else None,
+        "transactional_id": transaction.transactional_id or None,
+        "since": utc(transaction.began),
+    }
+
+
+_FORMS: Mapping[type, Callable[[Any], Json]] = {
+    **dict.fromkeys((TopicStatus, PartitionStatus, LaneStatus, ClusterStatus, AuditStatus), _object),
+    BlockingTransaction: lambda hold: {**_transaction(hold.transaction), "waiting": hold.waiting},
+    Fault: _fault,
+    Gap: _gap,
+    Heartbeat: lambda heartbeat: {"at": utc(heartbeat.at), "way_ms": heartbeat.way},
+    OpenTransaction: _transaction,
+    Owner: _owner,
+    SqlChange: _sql,
+    StateRecord: _state,
+}
+"""The JSON of each class."""
+
+_DERIVED: Mapping[str, Callable[[Any], Any]] = {
+    "at": lambda snapshot: utc(snapshot.at),
+    "troubles": problems,
+    "problems": lambda snapshot: [{"subject": each, **_fault(it)} for each, it in sorted(snapshot.problems.items())],
+    "problems_unknown": lambda snapshot: snapshot.problems_unknown or None,
+    "remarks": remarks,
+    "progress": lambda _: None,  # of earlier releases: a published key stays
+    "excluded": lambda snapshot: [{"topic": topic, "reason": reason} for topic, reason in snapshot.excluded],
+    "groups": lambda snapshot: [_group(group, snapshot.groups_unknown is None) for group in snapshot.groups],
+    "behind_since": lambda partition: utc(partition.behind_since) if partition.behind_since else None,
+    "remedies": lambda stop: [{"effect": each.effect, "command": each.command} for each in remedies(stop)],
+}
+"""The values of keys that are no field as it is."""
 
 
 STALE_SECONDS = 30.0

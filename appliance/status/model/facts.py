@@ -50,8 +50,8 @@ class SourceFacts:
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         """The id of an existing topic."""
-        known = self.metadata.topics.get(topic)
-        return known.id if known else None
+        metadata = self.metadata.topics.get(topic)
+        return metadata.id if metadata else None
 
 
 @dataclass(frozen=True, slots=True)

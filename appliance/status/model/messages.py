@@ -10,14 +10,8 @@ from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import BESIDE, Fault, has_a_view
 from appliance.link.model.stops import Remedy, Stop, StopKind
 from appliance.listing import some
-from appliance.status.model.snapshot import (
-    BlockingTransaction,
-    ClusterStatus,
-    LinkState,
-    PartitionStatus,
-    Snapshot,
-    TopicStatus,
-)
+from appliance.status.model.snapshot import ClusterStatus, LinkState, Snapshot
+from appliance.status.model.topic_status import BlockingTransaction, PartitionStatus, TopicStatus
 
 _NAMED = 5
 _NOTHING_MATCHES = (
@@ -47,14 +41,14 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
             yield cluster, f"{cluster_name(cluster)}: unknown since {since}: {cluster.unknown.reason}"
     if snapshot.stopped:
         yield snapshot, f"{snapshot.replicator}: stopped since {utc(snapshot.stopped.since)}: {snapshot.stopped.reason}"
-    known = not (snapshot.source.unknown or snapshot.destination.unknown)
-    if known and not any(lane.owner for lane in snapshot.lanes):
+    both_answer = not (snapshot.source.unknown or snapshot.destination.unknown)
+    if both_answer and not any(lane.owner for lane in snapshot.lanes):
         yield snapshot, f"{snapshot.replicator}: {LinkState.NEVER_RUN}: start it with `appliance replicate`"
     for topic in snapshot.topics:
         if topic.stopped:
             yield topic, f"{topic.name}: not copied since {utc(topic.stopped.since)}: {topic.stopped.reason}"
         for partition in topic.partitions:
-            if partition.unknown and known:
+            if partition.unknown and both_answer:
                 yield partition, _fault(partition, LinkState.UNKNOWN, partition.unknown)
             if partition.stopped:
                 yield partition, _fault(partition, LinkState.STOPPED, partition.stopped)
@@ -68,11 +62,11 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
 
 def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:
     """The most likely reason that nothing is copied."""
-    known = snapshot.problems
+    faults = snapshot.problems
     near = (partition.name, f"lane {partition.lane}", f"lane {partition.lane} admission", "executors", "spark")
-    others = [subject for subject in known if not (has_a_view(subject) or subject.startswith(BESIDE))]
-    subject = next((each for each in (*near, *others) if each in known), "")
-    reason = f"{subject}: {known[subject].reason}" if subject else snapshot.problems_unknown or "for no known reason"
+    others = [subject for subject in faults if not (has_a_view(subject) or subject.startswith(BESIDE))]
+    subject = next((each for each in (*near, *others) if each in faults), "")
+    reason = f"{subject}: {faults[subject].reason}" if subject else snapshot.problems_unknown or "for no known reason"
     return f"nothing is copied of {partition.lag_records} offsets: {reason}"
 
 
@@ -133,8 +127,8 @@ def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
     if topic.left_out:
         yield f"{topic.name}: {topic.copy} is without {', '.join(topic.left_out)}, which the destination does not take"
     for partition in topic.partitions:
-        known = partition.lag_records == 0 and None not in (partition.dropped, partition.written)
-        if known and partition.dropped != partition.written:
+        comparable = partition.lag_records == 0 and None not in (partition.dropped, partition.written)
+        if comparable and partition.dropped != partition.written:
             yield (
                 f"{partition.name}: links count {partition.written} records that they wrote there, and this one has "
                 f"dropped {partition.dropped}: these are equal unless one was reset, began later or was compacted"
@@ -171,11 +165,6 @@ def transaction_name(transaction: OpenTransaction) -> str:
 def cluster_name(cluster: ClusterStatus) -> str:
     """``source cluster orange``."""
     return f"{cluster.side} cluster {cluster.cluster_id}"
-
-
-def is_behind(partition: PartitionStatus) -> bool:
-    """True if there is something to copy, or if that is unknown."""
-    return partition.lag_records != 0
 
 
 def utc(milliseconds: int) -> str:

@@ -1,6 +1,7 @@
 """The snapshot as Prometheus metrics. An unknown value has no sample, because a 0 would calm an alert."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
@@ -10,9 +11,14 @@ from appliance.groups.model.group_plan import GroupState
 from appliance.link.model.problems import has_a_view
 from appliance.metrics import METRICS, Kind, counter, gauge
 from appliance.output import printable
-from appliance.status.model.snapshot import PartitionStatus, Snapshot
+from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.topic_status import PartitionStatus
 
 Value = Callable[[PartitionStatus, Snapshot], float | None]
+
+
+def _field(name: str) -> Value:
+    return lambda partition, _: getattr(partition, name)
 
 
 def _held_seconds(partition: PartitionStatus, snapshot: Snapshot) -> float | None:
@@ -22,13 +28,8 @@ def _held_seconds(partition: PartitionStatus, snapshot: Snapshot) -> float | Non
 
 
 _OF_PARTITIONS: dict[str, Value] = {
-    "kafka_replicator_records_copied_total": lambda p, _: p.copied,
-    "kafka_replicator_bytes_copied_total": lambda p, _: p.bytes,
-    "kafka_replicator_records_filtered_total": lambda p, _: p.filtered,
-    "kafka_replicator_dead_letters_total": lambda p, _: p.dead_letters,
+    **{each.metadata["metric"]: _field(each.name) for each in fields(PartitionStatus) if "metric" in each.metadata},
     "kafka_replicator_gaps_total": lambda p, _: None if p.gaps is None else len(p.gaps),
-    "kafka_replicator_lag_records": lambda p, _: p.lag_records,
-    "kafka_replicator_lag_seconds": lambda p, _: p.lag_seconds,
     "kafka_replicator_latency_seconds": lambda p, _: None if p.latency_ms is None else p.latency_ms / 1000,
     "kafka_replicator_stopped": lambda p, _: None if p.copied is None else p.stopped is not None,
     "kafka_replicator_unknown": lambda p, _: p.unknown is not None,
@@ -85,8 +86,7 @@ def _of_state(snapshot: Snapshot) -> Iterator[Metric]:
 
 def _of_topics(snapshot: Snapshot) -> Iterator[Metric]:
     stopped = gauge("kafka_replicator_topic_stopped")
-    known = not (snapshot.source.unknown or snapshot.destination.unknown)
-    for topic in snapshot.topics if known else ():
+    for topic in [] if snapshot.source.unknown or snapshot.destination.unknown else snapshot.topics:
         stopped.add_metric((topic.name,), topic.stopped is not None)
     yield stopped
     states = gauge("kafka_replicator_topic_state")

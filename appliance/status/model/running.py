@@ -7,7 +7,8 @@ from typing import Any
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault, Problems
-from appliance.status.model.snapshot import PartitionStatus, Reached, Snapshot, TopicStatus
+from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.topic_status import PartitionStatus, Reached, TopicStatus
 from appliance.timestamps import milliseconds
 
 
@@ -23,7 +24,7 @@ class Running:
     unknown: str = ""
 
 
-def running(document: Mapping[str, Any]) -> Running:
+def read_running(document: Mapping[str, Any]) -> Running:
     """The knowledge in a replicator's page ``/status``.
 
     Raises:
@@ -41,18 +42,18 @@ def running(document: Mapping[str, Any]) -> Running:
     return Running(problems, behind)
 
 
-def with_running(snapshot: Snapshot, known: Running) -> Snapshot:
+def with_running(snapshot: Snapshot, running: Running) -> Snapshot:
     """The snapshot with that; a topic that cannot be copied as things are is a stopped one."""
-    topics = tuple(_topic(topic, known, snapshot.at) for topic in snapshot.topics)
-    return replace(snapshot, topics=topics, problems=known.problems, problems_unknown=known.unknown)
+    topics = tuple(_topic(topic, running, snapshot.at) for topic in snapshot.topics)
+    return replace(snapshot, topics=topics, problems=running.problems, problems_unknown=running.unknown)
 
 
-def _topic(topic: TopicStatus, known: Running, at: int) -> TopicStatus:
+def _topic(topic: TopicStatus, running: Running, at: int) -> TopicStatus:
     stopped, begun = topic.stopped, any(each.next_offset is not None for each in topic.partitions)
     if topic.active and topic.state is CopyState.ACTIVE and not begun:
-        stopped = stopped or known.problems.get(f"topic {topic.name}")
+        stopped = stopped or running.problems.get(f"topic {topic.name}")
     partitions = tuple(
-        _partition(each, known.behind.get(Partition(each.topic, each.partition)), at) for each in topic.partitions
+        _partition(each, running.behind.get(Partition(each.topic, each.partition)), at) for each in topic.partitions
     )
     return replace(topic, stopped=stopped, partitions=partitions)
 

@@ -4,19 +4,16 @@ import enum
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
 
 from appliance.groups.model.group_plan import GroupPlan
 from appliance.kafka.client.open_transactions import OpenTransaction
-from appliance.link.model.checkpoint import Gap, Owner
+from appliance.link.model.checkpoint import Owner
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
-from appliance.link.model.position import Trial
 from appliance.link.model.problems import Fault, Problems, has_a_view, persistent
 from appliance.settings.values import Side
-
-_Number = TypeVar("_Number", int, float)
+from appliance.status.model.topic_status import HIDDEN, STUCK_MS, PartitionStatus, TopicStatus
 
 
 class LinkState(enum.StrEnum):
@@ -41,137 +38,10 @@ class LinkState(enum.StrEnum):
         return self in (LinkState.INACTIVE, LinkState.COPYING, LinkState.COPIED)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockingTransaction:
-    """An open transaction that holds up a partition; ``waiting`` offsets are behind it."""
-
-    transaction: OpenTransaction
-    waiting: int
-
-
-STUCK_MS = 120_000
-_SEEN_MS = 30_000
 _SILENCE_MS = 60_000
 _ENDED = "SQL in flight: Spark has ended, or made no progress, between offset {} and offset {}"
 _TURN_MS, _TURN_BYTES, _LEADERS = 1_000, 2 * 1024 * 1024, 4
 """A partition's longest turn within a bound, where some leaders take turns: a second's bytes, or a large answer."""
-
-
-class Reached(NamedTuple):
-    """An end of a source partition, and the time at which it was first seen, in milliseconds."""
-
-    end: int
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
-    """One source partition.
-
-    ``copied`` counts records and ``bytes`` their size, ever; ``rate`` is in records a second. ``lag_records`` counts
-    source offsets up to the last stable one: transaction markers and what compaction took are among them.
-    ``reached`` are the source's ends above the position, the lowest first; ``looked_at`` is the time of the first look
-    that found the lag, ``committed_at`` that of the position by the destination's clock. ``latency_ms`` is the time
-    from the newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before.
-    ``gaps`` are None when not known.
-    With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
-    source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
-    ``filtered`` counts the records that SQL in flight has left out, and ``dead_letters`` those that it failed on.
-    ``lost_at_source`` counts the copied offsets that the source holds no more; None if unknown. ``trial`` is what
-    the SQL is given, where Spark may have ended.
-    """
-
-    topic: str
-    partition: int
-    lane: int | None
-    next_offset: int | None
-    end_offset: int | None
-    copied: int | None
-    bytes: int | None
-    rate: float | None
-    lag_records: int | None
-    reached: tuple[Reached, ...]
-    looked_at: int | None
-    committed_at: int | None
-    lag_seconds: float | None
-    latency_ms: int | None
-    stopped: Fault | None
-    unknown: Fault | None
-    held: BlockingTransaction | None
-    gaps: tuple[Gap, ...] | None
-    dropped: int | None = None
-    written: int | None = None
-    filtered: int | None = None
-    dead_letters: int | None = None
-    lost_at_source: int | None = None
-    trial: Trial | None = None
-
-    @property
-    def name(self) -> str:
-        """``topic-partition``."""
-        return f"{self.topic}-{self.partition}"
-
-    @property
-    def behind_since(self) -> int | None:
-        """The time at which the position could have been newer for the first time; None if it could not."""
-        return self.reached[0].at if self.reached else None
-
-    def stuck_since(self, at: int) -> int | None:
-        """The time since which there is something to copy and nothing is copied; None unless for two minutes.
-
-        A lag that was there at the first look may be as old as the position: known after half a minute.
-        """
-        if not self.lag_records or self.stopped or self.unknown:
-            return None
-        since, still = self.behind_since, self.committed_at or self.looked_at
-        if since is None or still is None:
-            return None
-        if since != self.looked_at or at - since < _SEEN_MS:
-            still = max(since, still)
-        return still if at - still >= STUCK_MS else None
-
-
-@dataclass(frozen=True, slots=True)
-class TopicStatus:
-    """One source topic; ``active`` while it exists and its name matches. ``stopped`` is why none of it can be copied as
-    things are; ``left_out`` are the settings that its copy has to do without. ``state`` is the one that operators have
-    given to the copy.
-    """
-
-    name: str
-    copy: str
-    active: bool
-    stopped: Fault | None
-    partitions: tuple[PartitionStatus, ...]
-    left_out: tuple[str, ...] = ()
-    state: CopyState = CopyState.ACTIVE
-
-    @property
-    def copied(self) -> int | None:
-        """The records of all partitions."""
-        return total(partition.copied for partition in self.partitions)
-
-    @property
-    def rate(self) -> float | None:
-        """Records a second."""
-        return total(partition.rate for partition in self.partitions)
-
-    @property
-    def lag_records(self) -> int | None:
-        """Number of uncopied offsets of all partitions."""
-        return total(partition.lag_records for partition in self.partitions)
-
-    @property
-    def lag_seconds(self) -> float | None:
-        """The lag of the partition that is furthest behind."""
-        lags = [partition.lag_seconds for partition in self.partitions]
-        known = [lag for lag in lags if lag is not None]
-        return max(known, default=0.0) if len(known) == len(lags) else None
-
-    @property
-    def bytes(self) -> int | None:
-        """The bytes of all partitions."""
-        return total(partition.bytes for partition in self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +57,8 @@ class LaneStatus:
 class ClusterStatus:
     """One of the clusters; ``unknown`` is the reason if there are no facts of it now."""
 
-    side: Side
-    cluster_id: str
+    side: Side = field(metadata=HIDDEN)
+    cluster_id: str = field(metadata={"key": "cluster"})
     unknown: Fault | None
 
 
@@ -204,7 +74,7 @@ class AuditStatus:
     problem: Fault | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The state of a link at ``at``; without lanes if the destination does not answer, or nothing was ever copied.
 
@@ -220,25 +90,25 @@ class Snapshot:
     """
 
     replicator: str
-    at: int
+    at: int = field(metadata={"followed_by": ("state",)})
+    stopped: Fault | None = field(default=None, metadata={"followed_by": ("troubles",)})
+    problems: Problems = field(default_factory=dict)
+    problems_unknown: str = field(default="", metadata={"followed_by": ("remarks",)})
     source: ClusterStatus
     destination: ClusterStatus
-    lanes: tuple[LaneStatus, ...]
-    topics: tuple[TopicStatus, ...]
-    stopped: Fault | None = None
     max_bytes_per_second: int = 0
-    previous_secret: bool = False
-    groups: tuple[GroupPlan, ...] = ()
-    groups_unknown: Fault | None = None
     heartbeat: Heartbeat | None = None
-    states: tuple[StateRecord, ...] = ()
-    excluded: tuple[tuple[str, str], ...] = ()
     sql: SqlChange | None = None
     audit: AuditStatus | None = None
-    problems: Problems = field(default_factory=dict)
-    problems_unknown: str = ""
-    chosen: tuple[str, ...] = ()
-    others: tuple[int, ...] = ()
+    states: tuple[StateRecord, ...] = field(default=(), metadata={"followed_by": ("progress",)})
+    lanes: tuple[LaneStatus, ...]
+    topics: tuple[TopicStatus, ...]
+    excluded: tuple[tuple[str, str], ...] = ()
+    groups_unknown: Fault | None = None
+    groups: tuple[GroupPlan, ...] = ()
+    previous_secret: bool = field(default=False, metadata=HIDDEN)
+    chosen: tuple[str, ...] = field(default=(), metadata=HIDDEN)
+    others: tuple[int, ...] = field(default=(), metadata=HIDDEN)
 
     @property
     def failing(self) -> Problems:
@@ -272,10 +142,10 @@ class Snapshot:
     def passing(self) -> Problems:
         """The other problems that nothing else shows: new ones, and those of work beside the copying."""
         failing = self.failing
-        return {s: fault for s, fault in self._untold.items() if s not in failing and not has_a_view(s)}
+        return {s: fault for s, fault in self._without_stops.items() if s not in failing and not has_a_view(s)}
 
     @property
-    def _untold(self) -> Problems:
+    def _without_stops(self) -> Problems:
         stops = {f"topic {topic.name}" for topic in self.topics if topic.stopped}
         stops |= {partition.name for partition in self.partitions if partition.stopped}
         return {s: fault for s, fault in self.problems.items() if s not in stops}
@@ -312,16 +182,6 @@ class Snapshot:
     def only(self, topics: Collection[str]) -> "Snapshot":
         """The snapshot of these topics alone, and of the groups that have consumed one of them."""
         groups = tuple(group for group in self.groups if any(each.source[0] in topics for each in group.partitions))
-        shown = tuple(topic for topic in self.topics if topic.name in topics)
+        present = tuple(topic for topic in self.topics if topic.name in topics)
         others = tuple(each.committed_at or 0 for each in self.partitions if each.topic not in topics)
-        return replace(self, topics=shown, groups=groups, chosen=tuple(topics), others=others)
-
-
-def total(numbers: Iterable[_Number | None]) -> _Number | None:
-    """The sum; None when one of the numbers is None."""
-    result: _Number | None = None
-    for number in numbers:
-        if number is None:
-            return None
-        result = number if result is None else result + number
-    return result
+        return replace(self, topics=present, groups=groups, chosen=tuple(topics), others=others)

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from appliance.groups.model.group_plan import GroupPlan, GroupState
-from appliance.link.model.copy_states import CopyState
 from appliance.link.model.link_sql import SqlChange
-from appliance.status.model.messages import cluster_name, is_behind, problems_by_subject, remarks, remedies, utc
-from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot, TopicStatus
+from appliance.status.model.messages import cluster_name, problems_by_subject, remarks, remedies, utc
+from appliance.status.model.snapshot import LinkState, Snapshot
+from appliance.status.model.state_words import AT_TERMINAL, partition_state, topic_summary
+from appliance.status.model.topic_status import PartitionStatus, TopicStatus
 from appliance.tables import Group, RenderableType, Table, Text, cell, table
 
 _UNKNOWN = "unknown"
@@ -41,8 +42,11 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
     yield from _groups(snapshot)
-    found = ((text, *map("  {}".format, remedies(subject))) for subject, text in problems_by_subject(snapshot))
-    troubles = [line for lines in found for line in lines]
+    troubles = [
+        line
+        for subject, text in problems_by_subject(snapshot)
+        for line in (text, *map("  {}".format, remedies(subject)))
+    ]
     for sentences, style in ((troubles, "red"), (remarks(snapshot), "")):
         yield from (cell(sentence, style=style) for sentence in sentences[:_LINES_MAX])
         yield from _rest(len(sentences) - _LINES_MAX, "lines")
@@ -52,8 +56,8 @@ def _head(snapshot: Snapshot) -> str:
     """The link and its state; of chosen topics that are not copied, the states that operators have given them."""
     if not snapshot.chosen:
         return f"{snapshot.replicator}: {snapshot.state}"
-    given = ", ".join(sorted({topic.state for topic in snapshot.topics}))
-    state = given if snapshot.state is LinkState.INACTIVE else snapshot.state
+    states = ", ".join(sorted({topic.state for topic in snapshot.topics}))
+    state = states if snapshot.state is LinkState.INACTIVE else snapshot.state
     return f"{snapshot.replicator}, {', '.join(snapshot.chosen)}: {state}"
 
 
@@ -90,29 +94,11 @@ def _topics(topics: Iterable[TopicStatus]) -> Table:
             _count(topic.rate),
             _count(topic.lag_records) if topic.active else "",
             _seconds(topic.lag_seconds) if topic.active else "",
-            topic_state(topic),
+            topic_summary(topic),
         )
         for topic in topics
     )
     return table(("topic", "copy", *numbers, "state"), rows, right=numbers)
-
-
-def topic_state(topic: TopicStatus) -> str:
-    """A topic in a few words."""
-    if topic.stopped:
-        return "not copied"
-    if not topic.active:
-        return "no longer copied"
-    if topic.state is not CopyState.ACTIVE:
-        return topic.state
-    counts = {
-        _UNKNOWN: sum(p.unknown is not None for p in topic.partitions),
-        LinkState.STOPPED: sum(p.stopped is not None for p in topic.partitions),
-        "held by a transaction": sum(p.held is not None for p in topic.partitions),
-        "with gaps": sum(bool(p.gaps) for p in topic.partitions),
-    }
-    said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return said or (LinkState.COPYING if any(is_behind(p) for p in topic.partitions) else LinkState.COPIED)
 
 
 def _needs_a_look(partition: PartitionStatus) -> bool:
@@ -138,9 +124,8 @@ def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
 
 
 def _state(partition: PartitionStatus) -> str:
-    if partition.stopped:
-        return LinkState.STOPPED
-    return "held by a transaction" if partition.held else LinkState.COPYING
+    state = partition_state(partition)
+    return AT_TERMINAL.get(state, state)
 
 
 def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:

@@ -9,8 +9,7 @@ from dnslib import RCODE, DNSRecord
 
 from appliance.errors import SettingsError
 from appliance.gateway import endpoints as endpoints_module
-from appliance.gateway.destination_side import run_destination
-from appliance.gateway.source_side import run_source
+from appliance.gateway.command import run_destination, run_source
 from appliance.runtime import background
 from appliance.runtime.http import HttpServer
 from appliance.settings.target import Target

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from appliance.gateway import source_side
-from appliance.gateway.destination_side import run_destination
+from appliance.gateway import command
+from appliance.gateway.command import run_destination
 from appliance.gateway.status import SourceStatus
 from appliance.tunnel.server import TunnelServer
 from tests.support.both_gateways import (
@@ -88,7 +88,7 @@ async def test_many_who_look_at_once_make_one_request_and_nobody_who_looks_none(
 
 
 async def test_a_page_before_an_older_release_says_so_and_nothing_else_changes(ready, caplog, monkeypatch):
-    monkeypatch.setattr(source_side, "TunnelServer", lambda *settings, **_status: TunnelServer(*settings))
+    monkeypatch.setattr(command, "TunnelServer", lambda *settings, **_status: TunnelServer(*settings))
     async with both_sides(ready):
         both = await status_when(caplog, 1, lambda both: (both["far_unknown"] or {}).get("reason") == OLDER)
         for _ in range(20):

@@ -11,7 +11,7 @@ import pytest
 from appliance.dns.binding import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.errors import BrokerNotAllowed, NameUnresolved, Unreachable
-from appliance.gateway.destination_side import _source_cluster as gateways_cluster
+from appliance.gateway.command import _source_cluster as gateways_cluster
 from appliance.gateway.endpoints import Endpoints
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import connect

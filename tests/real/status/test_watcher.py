@@ -14,7 +14,8 @@ from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
 from appliance.status.model.document import health
-from appliance.status.model.snapshot import LinkState, PartitionStatus, Snapshot
+from appliance.status.model.snapshot import LinkState, Snapshot
+from appliance.status.model.topic_status import PartitionStatus
 from appliance.status.watcher import Watcher
 from tests.support.administration import delete_before
 from tests.support.engine import LANES, Engine, Pair

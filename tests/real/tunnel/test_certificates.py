@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from appliance.errors import SettingsError
-from appliance.gateway.destination_side import run_destination
-from appliance.gateway.source_side import run_source
+from appliance.gateway.command import run_destination, run_source
 from appliance.settings.parse import parse
 from appliance.settings.role import TUNNEL_ENDS
 from appliance.settings.secret import Secret

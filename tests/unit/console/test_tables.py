@@ -5,7 +5,7 @@ import pytest
 from appliance.console.model.tables import PAGE_SIZE, Query, partitions_page, topics_page
 from appliance.kafka.protocol.metadata import Partition
 from appliance.status.model.facts import Log
-from appliance.status.model.snapshot import TopicStatus
+from appliance.status.model.topic_status import TopicStatus
 from tests.support.facts import first, snapshot, with_logs, with_position
 
 COPIED = snapshot().topics[0]

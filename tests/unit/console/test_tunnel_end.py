@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.console.model.tunnel_end import rows, troubles
+from appliance.console.model.tunnel_end import TunnelEnd, both_ends
 
 SOURCE: dict[str, Any] = {
     "side": "source",
@@ -25,8 +25,14 @@ SOURCE: dict[str, Any] = {
 }
 
 
+def near(document: object) -> TunnelEnd:
+    ends = both_ends({"near": document})
+    assert ends
+    return ends[0]
+
+
 def shown(document: object) -> dict[str, str]:
-    return {row.name: row.value for row in rows(document)}
+    return {row.name: row.value for row in near(document).rows}
 
 
 def test_an_end_is_shown_in_words() -> None:
@@ -38,7 +44,7 @@ def test_an_end_is_shown_in_words() -> None:
     assert (found["Handshakes"], found["Dials"]) == ("8: median 2 ms, p99 10 ms", "0")
     assert (found["Certificate"], found["Other end's certificate"]) == ("valid for 26\u202f698 days", "unknown")
     assert "Brokers open" not in found
-    assert troubles(SOURCE) == ["the tunnel does not listen"]
+    assert [*near(SOURCE).troubles] == ["the tunnel does not listen"]
 
 
 def test_the_destinations_end_has_its_brokers() -> None:
@@ -61,8 +67,18 @@ JSON = st.recursive(
 
 @given(JSON, st.dictionaries(st.sampled_from([*SOURCE, "brokers", "endpoints", "server", "dns_queries"]), JSON))
 def test_any_document_is_shown_with_unknown_for_what_is_missing_or_of_another_type(whole: object, part: object) -> None:
-    assert all(row.value for document in (whole, part) for row in rows(document))
-    troubles(whole)
+    both_ends(whole)
+    ends = both_ends({"near": part, "far": whole, "far_at": whole, "far_unknown": whole})
+    assert ends
+    assert all(row.value for end in ends for row in end.rows)
+
+
+@pytest.mark.parametrize("reason", [[[[]]], {"a": 1}, 5, None], ids=repr)
+def test_case_1064_a_reason_that_is_no_text_is_unknown(reason: object) -> None:
+    # Before, one of almost a thousand levels was an error of the whole page.
+    ends = both_ends({"near": SOURCE, "far_unknown": {"since": 1, "reason": reason}})
+    assert ends
+    assert (ends[1].unknown_since, ends[1].reason) == ("unknown", "unknown")
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 10**400], ids=["inf", "nan", "huge"])

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from appliance.errors import ApplianceError, TargetRefused, TimedOut
-from appliance.gateway.far_end import FarEnd
 from appliance.gateway.model.far_view import OLDER_RELEASE_SECONDS, REFRESH_SECONDS
+from appliance.gateway.status import FarEnd
 from tests.support.virtual_time import run
 
 LINK = "orange-grape"
@@ -56,12 +56,12 @@ def test_all_who_look_at_once_make_one_request_and_none_waits_for_it() -> None:
     async def work() -> None:
         far = Far()
         async with running(far) as end:
-            assert {end.look().document for _ in range(100)} == {None}
+            assert {end.newest().document for _ in range(100)} == {None}
             await asyncio.sleep(0.05)
-            assert end.look().document is None
+            assert end.newest().document is None
             await asyncio.sleep(0.06)
             for _ in range(100):
-                document = end.look().document
+                document = end.newest().document
                 assert document is not None
                 assert document["number"] == 1
             await asyncio.sleep(REFRESH_SECONDS - 0.1)
@@ -76,7 +76,7 @@ def test_an_old_answer_is_shown_at_once_and_renewed_behind_it() -> None:
         shown = []
         async with running(far) as end:
             for _ in range(3):
-                document = end.look().document
+                document = end.newest().document
                 shown.append(document and document["number"])
                 await asyncio.sleep(REFRESH_SECONDS + 0.2)
         assert far.asked == 3
@@ -98,9 +98,9 @@ def test_a_page_that_is_looked_at_for_ten_minutes_asks_an_older_release_twice(
         far.fault = fault
         async with running(far) as end:
             for _ in range(10 * 60 - 1):
-                end.look()
+                end.newest()
                 await asyncio.sleep(1)
-            assert end.look().failure
+            assert end.newest().failure
         return far.asked
 
     assert run(work()) == requests
@@ -111,13 +111,13 @@ def test_a_far_end_that_has_been_upgraded_is_shown_after_the_pause() -> None:
         far = Far()
         far.fault = TargetRefused("?")
         async with running(far) as end:
-            end.look()
+            end.newest()
             await asyncio.sleep(1)
             far.fault = None
             for _ in range(2):
-                assert end.look().document is None
+                assert end.newest().document is None
                 await asyncio.sleep(OLDER_RELEASE_SECONDS + 1)
-            view = end.look()
+            view = end.newest()
             assert (view.failure, view.document) == (None, {"side": "source", "link": LINK, "number": 2})
 
     run(work())
@@ -127,7 +127,7 @@ def test_a_request_that_is_cut_off_by_the_stop_leaves_no_task() -> None:
     async def work() -> None:
         before = asyncio.all_tasks()
         async with running(Far(seconds=3600)) as end:
-            end.look()
+            end.newest()
             await asyncio.sleep(1)
         assert asyncio.all_tasks() == before
 
@@ -139,17 +139,17 @@ def test_a_defect_is_raised_to_the_log_and_shown_and_the_next_run_asks_again() -
         far = Far()
         far.fault = RuntimeError("?")
         end = FarEnd(far.ask, LINK)
-        end.look()
+        end.newest()
         with pytest.raises(RuntimeError):
             await end.run()
-        assert end.look().failure
+        assert end.newest().failure
         far.fault = None
         async with running(far):
             await asyncio.sleep(REFRESH_SECONDS)
-            end.look()
+            end.newest()
         again = asyncio.create_task(end.run())
         await asyncio.sleep(1)
         again.cancel()
-        assert end.look().document
+        assert end.newest().document
 
     run(work())

@@ -13,10 +13,12 @@ from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout
 from appliance.link.model.position import CopyEnd, SourcePlace, Trial
 from appliance.link.model.problems import Fault
-from appliance.status.model.compose import compose, reached
+from appliance.status.model.compose import compose
+from appliance.status.model.compose_partition import reached
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.messages import problems
-from appliance.status.model.snapshot import LinkState, Reached
+from appliance.status.model.snapshot import LinkState
+from appliance.status.model.topic_status import Reached
 from tests.support.facts import (
     COPY_ID,
     DESTINATION,

@@ -8,10 +8,21 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
-from appliance.status.model.document import document
+from appliance.link.model.problems import Fault
+from appliance.status.model.document import document, health
 from appliance.status.model.facts import Log
-from appliance.status.model.snapshot import AuditStatus, Fault
-from tests.support.facts import DESTINATION, NOW, SILENT, SOURCE_ID, snapshot, with_logs, with_position, with_sql
+from appliance.status.model.snapshot import AuditStatus
+from tests.support.facts import (
+    DESTINATION,
+    NOW,
+    SILENT,
+    SOURCE_ID,
+    complete,
+    snapshot,
+    with_logs,
+    with_position,
+    with_sql,
+)
 
 KEY = Partition("payments", 0)
 
@@ -38,6 +49,24 @@ def test_known_facts_are_there_as_json() -> None:
     partition = topic["partitions"][0]
     assert (partition["next_offset"], partition["end_offset"], partition["copied"]) == (100, 100, 90)
     assert (partition["stopped"], partition["unknown"], partition["held"], partition["gaps"]) == (None, None, None, [])
+
+
+def test_the_published_keys_are_these_in_this_order() -> None:
+    # The fields of the snapshot's classes are the keys: this fails if one is renamed.
+    read = json.loads(json.dumps(document(complete())))
+    assert " ".join(read) == (
+        "replicator at state stopped troubles problems problems_unknown remarks source destination "
+        "max_bytes_per_second heartbeat sql audit states progress lanes topics excluded groups_unknown groups"
+    )
+    (topic,) = read["topics"]
+    assert " ".join(topic) == (
+        "topic copy active state stopped remedies copied rate lag_records lag_seconds left_out partitions"
+    )
+    assert " ".join(topic["partitions"][0]) == (
+        "partition lane next_offset end_offset copied bytes rate lag_records lag_seconds behind_since latency_ms "
+        "stopped unknown remedies held gaps dropped written_by_links filtered dead_letters lost_at_source"
+    )
+    assert [*read["source"], *read["lanes"][0]] == ["cluster", "unknown", "lane", "owner", "held"]
 
 
 def test_an_unknown_fact_is_null_with_a_time_and_a_reason() -> None:
@@ -114,3 +143,26 @@ def test_the_audit_table_is_there_with_its_lag_and_the_reason_that_it_is_not_wri
     expected = {"path": "/audit", "lag_seconds": 61.5, "problem": {"since": since, "reason": "no space left"}}
     assert read["audit"] == expected
     assert f"audit table: not written since {since}: no space left" in read["remarks"]
+
+
+def test_a_link_that_copies_is_healthy() -> None:
+    assert health(snapshot(), NOW) == (True, {"state": "copied", "at": "2027-01-15T08:00:00.000Z", "troubles": []})
+
+
+def test_a_silent_cluster_and_a_stopped_partition_are_not_healthy_and_say_why() -> None:
+    for status in (snapshot(source=SILENT), snapshot(destination=with_position(stopped="large", stopped_at=NOW))):
+        well, answer = health(status, NOW)
+        assert not well
+        assert answer["troubles"]
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    assert health(None, NOW) == (False, {"state": "unknown", "at": None, "troubles": ["there is no snapshot yet"]})
+
+
+def test_a_snapshot_from_too_long_ago_says_nothing_about_now() -> None:
+    assert health(snapshot(), NOW + 30_000)[0]
+    well, answer = health(snapshot(), NOW + 30_001)
+    assert not well
+    assert answer["state"] == "unknown"
+    assert answer["troubles"] == ["no snapshot since 2027-01-15T08:00:00.000Z"]

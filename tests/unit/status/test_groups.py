@@ -5,10 +5,11 @@ from dataclasses import replace
 from rich.console import Console
 
 from appliance.groups.model.group_plan import GroupPlan
+from appliance.link.model.problems import Fault
 from appliance.status.model.document import document
 from appliance.status.model.messages import remarks
 from appliance.status.model.metrics import exposition
-from appliance.status.model.snapshot import Fault, Snapshot
+from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.table import rendered
 from tests.support.facts import NOW, group, snapshot
 

@@ -11,7 +11,7 @@ from appliance.status.model.document import document, health
 from appliance.status.model.facts import Log
 from appliance.status.model.messages import problems, remarks
 from appliance.status.model.metrics import exposition
-from appliance.status.model.running import Running, running, with_running
+from appliance.status.model.running import Running, read_running, with_running
 from appliance.status.model.snapshot import LinkState, Snapshot
 from tests.support.facts import DESTINATION, NOW, first, snapshot, with_logs, with_position
 
@@ -172,8 +172,8 @@ def test_the_page_of_a_running_replicator_tells_the_same_to_other_processes() ->
     behind = with_logs({Partition("payments", 0): Log(-1, 130, 130)})
     known = Running({"lane 0": Fault("no right", OLD)})
     page = document(with_running(snapshot(behind, previous=snapshot(now=OLD), now=NEW), known))
-    assert running(page) == Running(known.problems, {Partition("payments", 0): NEW})
-    status = with_running(snapshot(behind), running(page))
+    assert read_running(page) == Running(known.problems, {Partition("payments", 0): NEW})
+    status = with_running(snapshot(behind), read_running(page))
     assert first(status).lag_seconds == 1
 
 

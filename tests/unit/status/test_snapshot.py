@@ -6,7 +6,8 @@ import pytest
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.status.model.document import document
 from appliance.status.model.metrics import exposition
-from appliance.status.model.snapshot import LinkState, total
+from appliance.status.model.snapshot import LinkState
+from appliance.status.model.topic_status import total
 from tests.support.facts import DESTINATION, NOW, SILENT, snapshot
 
 

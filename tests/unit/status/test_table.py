@@ -9,8 +9,10 @@ from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
+from appliance.link.model.problems import Fault
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.snapshot import Snapshot
+from appliance.status.model.state_words import partition_state, topic_state, topic_summary
 from appliance.status.model.table import rendered
 from tests.support.facts import (
     DESTINATION,
@@ -18,6 +20,7 @@ from tests.support.facts import (
     PAYMENTS,
     RUN,
     SILENT,
+    SOURCE,
     metadata,
     positions_topic,
     snapshot,
@@ -84,6 +87,15 @@ def test_a_stopped_partition_and_a_held_one_are_shown_with_a_line_each() -> None
     assert cells(text, "payments-1")[-1] == "held by a transaction"
     assert "\npayments-0: stopped since 2027-01-15T08:00:00.000Z: too large\n" in text
     assert "wait for a transaction of till-3" in text
+
+
+def test_a_state_is_the_same_one_at_the_terminal_and_on_the_page() -> None:
+    (topic,) = snapshot(replace(SOURCE, holding={KEY: OpenTransaction(100, 7, "t", NOW)})).topics
+    assert (topic_state(topic), topic_summary(topic)) == ("held", "1 held by a transaction")
+    gone = replace(topic, active=False)
+    assert (topic_state(gone), topic_summary(gone)) == ("gone", "no longer copied")
+    (partition, _) = topic.partitions
+    assert partition_state(replace(partition, unknown=Fault("no leader", NOW))) == "unknown"
 
 
 def test_an_unknown_value_is_never_shown_as_0() -> None:

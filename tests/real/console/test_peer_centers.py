@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from appliance.console import neighbours
+from appliance.console import peer_centers
 from appliance.console.model.tables import PAGE_SIZE
-from appliance.console.neighbours import Neighbours, socket_of
+from appliance.console.peer_centers import PeerCenters, socket_of
 from appliance.console.serving import serving
 from appliance.settings.target import Target
 from tests.support.console import of_size, shown
@@ -26,7 +26,7 @@ from tests.support.patience import PATIENCE
 
 async def asked(directory: Path) -> dict[str, Any]:
     """The card of the only other link, once it has been asked for."""
-    links = Neighbours(directory, None)
+    links = PeerCenters(directory, None)
     async with asyncio.timeout(PATIENCE):
         while True:
             (found,) = await links.cards()
@@ -95,7 +95,7 @@ async def test_case_980_a_neighbour_that_sends_without_end_is_cut_off(tmp_path: 
 async def test_case_980_a_neighbour_that_says_nothing_keeps_nobody_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "_CARD_SECONDS", 100 * PATIENCE)
+    monkeypatch.setattr(peer_centers, "_CARD_SECONDS", 100 * PATIENCE)
     silent, well = CARD | {"link": "silent"}, answer(CARD | {"replicator": "replicator-well"})
     async with (
         neighbour(tmp_path, None, silent["link"]),
@@ -218,4 +218,4 @@ async def test_no_more_links_than_a_page_are_asked(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         for number in range(2 * PAGE_SIZE):
             stack.enter_context(socket.socket(socket.AF_UNIX)).bind(str(socket_of(tmp_path, str(number))))
-        assert len(await Neighbours(tmp_path, None).cards()) == PAGE_SIZE
+        assert len(await PeerCenters(tmp_path, None).cards()) == PAGE_SIZE

@@ -41,7 +41,7 @@ def socket_of(directory: Path, link: str) -> Path:
     return directory / f"{hashlib.sha256(link.encode()).hexdigest()[:16]}.sock"
 
 
-class Neighbours:
+class PeerCenters:
     """The other control centers; none without a directory."""
 
     def __init__(self, directory: Path | None, own: Path | None) -> None:
@@ -58,9 +58,9 @@ class Neighbours:
         return list(self._cards.values())
 
     async def _ask(self) -> None:
-        there = self._sockets()
-        self._cards = {path: self._cards.get(path, _NOBODY | {"replicator": path.stem}) for path in there}
-        await asyncio.gather(*map(self._renew, there))
+        sockets = self._sockets()
+        self._cards = {path: self._cards.get(path, _NOBODY | {"replicator": path.stem}) for path in sockets}
+        await asyncio.gather(*map(self._renew, sockets))
 
     async def _renew(self, path: Path) -> None:
         try:
@@ -73,13 +73,13 @@ class Neighbours:
 
     def _sockets(self) -> list[Path]:
         """The sockets of peers: those of others neither show nor displace one."""
-        found = []
+        sockets = []
         for path in self._directory.glob(f"{'[0-9a-f]' * 16}.sock") if self._directory else ():
             with contextlib.suppress(OSError):
                 about = path.lstat()
                 if path != self._own and stat.S_ISSOCK(about.st_mode) and about.st_uid in (0, os.getuid()):
-                    found.append(path)
-        return sorted(found)[:_LINKS_MAX]
+                    sockets.append(path)
+        return sorted(sockets)[:_LINKS_MAX]
 
 
 def came_by_socket(request: web.Request) -> bool:
@@ -99,30 +99,30 @@ async def _body(path: Path) -> bytes:
         if (user := _UCRED.unpack(credentials)[1]) not in (0, os.getuid()):
             raise ValueError(f"it is of user {user}")
         writer.write(b"GET /card.json HTTP/1.1\r\nHost: link\r\nConnection: close\r\n\r\n")
-        sent = b""
-        while len(sent) <= _CARD_MAX and (part := await reader.read(_CARD_MAX)):
-            sent += part
+        answer = b""
+        while len(answer) <= _CARD_MAX and (part := await reader.read(_CARD_MAX)):
+            answer += part
     finally:
         writer.transport.abort()
-    head, _, body = sent.partition(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200 ") or len(sent) > _CARD_MAX:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200 ") or len(answer) > _CARD_MAX:
         raise ValueError("it sends no card")
     return body
 
 
-def _read_card(sent: object, path: Path) -> dict[str, Any]:
+def _read_card(document: object, path: Path) -> dict[str, Any]:
     """A card that may be of another release: a value that is missing, or of another type, is unknown.
 
     Raises:
         ValueError: it is no card of this socket's link.
     """
-    given = sent if isinstance(sent, dict) else {}
-    texts = {name: _text(given.get(name)) for name in _TEXTS}
+    card = document if isinstance(document, dict) else {}
+    texts = {name: _text(card.get(name)) for name in _TEXTS}
     if socket_of(path.parent, texts["link"]) != path:
         raise ValueError("it sends no card of this link")
     url = texts["url"] if re.fullmatch(PAGE_URL, texts["url"]) else ""
-    numbers = {name: value if _is_number(value := given.get(name)) else None for name in _NUMBERS}
-    return {**texts, **numbers, "url": url, "reason": "", "stale": given.get("stale") is not False}
+    numbers = {name: value if _is_number(value := card.get(name)) else None for name in _NUMBERS}
+    return {**texts, **numbers, "url": url, "reason": "", "stale": card.get("stale") is not False}
 
 
 def _text(value: object) -> str:

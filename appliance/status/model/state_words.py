@@ -1,0 +1,52 @@
+"""The states of topics and partitions in words: in one on the page, and in a few at the terminal."""
+
+from appliance.link.model.copy_states import CopyState
+from appliance.status.model.snapshot import LinkState
+from appliance.status.model.topic_status import PartitionStatus, TopicStatus
+
+HELD, GONE = "held", "gone"
+AT_TERMINAL = {HELD: "held by a transaction", GONE: "no longer copied"}
+"""The states that a terminal names otherwise."""
+
+
+def partition_state(partition: PartitionStatus) -> str:
+    """The state of a partition in one word."""
+    if partition.stopped:
+        return LinkState.STOPPED
+    if partition.unknown:
+        return LinkState.UNKNOWN
+    return HELD if partition.held else _progress(partition.lag_records)
+
+
+def topic_state(topic: TopicStatus) -> str:
+    """The state of a topic in one word; the worst of its partitions counts."""
+    if topic.stopped or (topic.active and any(p.stopped for p in topic.partitions)):
+        return LinkState.STOPPED
+    if not topic.active:
+        return GONE
+    if any(partition.unknown for partition in topic.partitions):
+        return LinkState.UNKNOWN
+    if topic.state is not CopyState.ACTIVE:
+        return topic.state
+    return HELD if any(partition.held for partition in topic.partitions) else _progress(topic.lag_records)
+
+
+def topic_summary(topic: TopicStatus) -> str:
+    """A topic in a few words: its own state, or the numbers of partitions that need attention."""
+    if topic.stopped:
+        return "not copied"
+    if not topic.active:
+        return AT_TERMINAL[GONE]
+    if topic.state is not CopyState.ACTIVE:
+        return topic.state
+    counts = {
+        LinkState.UNKNOWN: sum(p.unknown is not None for p in topic.partitions),
+        LinkState.STOPPED: sum(p.stopped is not None for p in topic.partitions),
+        AT_TERMINAL[HELD]: sum(p.held is not None for p in topic.partitions),
+        "with gaps": sum(bool(p.gaps) for p in topic.partitions),
+    }
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or _progress(topic.lag_records)
+
+
+def _progress(lag: int | None) -> str:
+    return LinkState.COPIED if lag == 0 else LinkState.COPYING
