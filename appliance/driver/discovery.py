@@ -71,13 +71,7 @@ class TopicDiscovery:
     _copied: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
-        self._registry = Registry(
-            self.destination,
-            self.naming.replicator,
-            self.topics.replication_factor,
-            self.naming.shared,
-            topics=self.naming.topics,
-        )
+        self._registry = Registry.of(self.destination, self.naming, self.topics.replication_factor)
         clusters = self.source, self.destination
         self._configs = ConfigFollower(*clusters, self.naming, self.topics, self._registry, self.problems)
         self._filter, self._states = self._configs.filter, self._configs.states
@@ -192,9 +186,9 @@ class TopicDiscovery:
             self.naming,
             self.topics.replication_factor,
             known,
-            compacts=not (self.naming.shared or self.topics.follows_configs),
+            compacts=self.topics.compacts_new_copies,
         )
-        if not self.naming.shared:
+        if not self.naming.sharing.others_write:
             await self._registry.note_configs({new.name: own_configs(new.configs) for new in wanted})
         active = {self.naming.destination(name) for name in await self._states.still_active(described)}
         made = await self._filter.make([new for new in wanted if new.name in active])
@@ -209,7 +203,7 @@ class TopicDiscovery:
             if copy in kept:
                 refused = missed(made.left_out.get(copy, {}), kept[copy])
                 left_out[topic.name] = unknown(set_at_source[topic.name], known) | refused
-                if self.naming.shared and kept[copy].get(POLICY) != set_at_source[topic.name].get(POLICY):
+                if self.naming.sharing.others_write and kept[copy].get(POLICY) != set_at_source[topic.name].get(POLICY):
                     left_out[topic.name] |= {POLICY: BY_HAND}
             elif copy in made.failures:
                 failures[topic.name] = str(made.failures[copy])
@@ -253,12 +247,8 @@ class TopicDiscovery:
     async def _claimed_by_us(self) -> set[uuid.UUID]:
         """Ids of the copies that this link claims, written or not, or that others let it write."""
         await self._registry.refresh()
-        claims, shared = self._registry.claims.items(), self.naming.shared
-        return {
-            topic_id
-            for (_, topic_id), claim in claims
-            if claim.link == self.naming.replicator or (shared and claim.shares)
-        }
+        claims, link = self._registry.claims.items(), self.naming.replicator
+        return {topic_id for (_, topic_id), claim in claims if claim.link == link or claim.admits(self.naming)}
 
 
 def _tell(states: States, before: States) -> None:

@@ -202,13 +202,14 @@ class Establishing:
         if fault := await self._producers_policy_fault():
             return fault
         own = registry.own(await self.destination.metadata(None))
-        source = await self.source.metadata([PRODUCERS] if self.naming.is_identical else [])
+        source = await self.source.metadata([PRODUCERS] if self.naming.sharing.tells_origins else [])
         fault = link_fault(topic, source.cluster_id, own, self.naming)
         return fault or producers_fault(topic.link, source.topics.get(PRODUCERS), self.naming)
 
     async def _producers_policy_fault(self) -> str:
         """The fault of a topic of producers, at either side, whose names may be deleted; empty if none is known."""
-        sides = {self.destination: self.naming.shared, self.source: self.naming.is_identical}
+        sharing = self.naming.sharing
+        sides = {self.destination: sharing.others_write, self.source: sharing.tells_origins}
         for cluster in (cluster for cluster, wanted in sides.items() if wanted):
             if fault := policy_fault(PRODUCERS, await cleanup_policy(cluster, PRODUCERS)):
                 return fault
@@ -237,7 +238,7 @@ class Establishing:
         topic = await self.look_at_made()
         done = await self._forget_misplaced(topic)
         registry = self._registry
-        if self.naming.shared:
+        if self.naming.sharing.others_write:
             await registry.note_begun()
             # No lane may take itself for one that has never written: a position may be lost of what another has copied.
             for index in range(topic.lanes):
@@ -299,9 +300,9 @@ class Establishing:
 
         A lost one of the source is made ``anew`` only if the operator has said so.
         """
-        if self.naming.shared:
+        if self.naming.sharing.others_write:
             await self._make_producers_topic(self.destination)
-        if self.naming.is_identical and (anew or (await self.look()).link is None):
+        if self.naming.sharing.tells_origins and (anew or (await self.look()).link is None):
             await self._make_producers_topic(self.source)
 
     async def _make_producers_topic(self, cluster: Cluster) -> None:
@@ -336,9 +337,9 @@ class Establishing:
         log.info("link made", extra={"fields": {"lanes": link.lanes, "source": link.source_cluster}})
 
     async def _link_record(self, topic: PositionsTopic) -> LinkRecord:
-        source = await self.source.metadata([PRODUCERS] if self.naming.is_identical else [])
+        source = await self.source.metadata([PRODUCERS] if self.naming.sharing.tells_origins else [])
         producers = source.topics.get(PRODUCERS)
-        if self.naming.is_identical and producers is None:
+        if self.naming.sharing.tells_origins and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
         known = producers.id.hex if producers else ""
         made = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known)

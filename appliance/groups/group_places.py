@@ -21,6 +21,7 @@ from appliance.link.client.checkpoint_log import read_records
 from appliance.link.client.registry import Registry
 from appliance.link.model.mirror_records import MirrorCheckpoint, decode_checkpoint, encode_checkpoint
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import OwnCopies
 
 
 @dataclass(slots=True)
@@ -67,7 +68,7 @@ class GroupPlaces:
             ApplianceError: some are unknown.
         """
         registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
-        if self.naming.shared:
+        if self.naming.sharing.others_write:
             await registry.refresh()
         links = {self.naming.replicator} | registry.sharing
         self._logs = {link: self._logs.get(link) or _Log() for link in links}
@@ -108,6 +109,6 @@ async def withdraw_places(destination: Cluster, naming: Naming, copies: Collecti
     Raises:
         ApplianceError: some are not written.
     """
-    places = GroupPlaces(destination, replace(naming, shared=False))
+    places = GroupPlaces(destination, replace(naming, sharing=OwnCopies()))
     await places.refresh()
     await places.withdraw([key for key in places.own if copies is None or key[1][0] in copies])

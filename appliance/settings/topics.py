@@ -151,6 +151,11 @@ class TopicSettings:
         return self.fan_in or self.naming is TopicNaming.IDENTICAL
 
     @property
+    def compacts_new_copies(self) -> bool:
+        """True if copies are compacted like their sources from the start, whatever happens there later."""
+        return not (self.shared or self.follows_configs)
+
+    @property
     def syncs_configs(self) -> bool:
         """True if copies get what changes at their sources; shared ones would be changed by each link in turn."""
         return self.follows_configs and not self.shared

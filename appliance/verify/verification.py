@@ -60,7 +60,7 @@ class Verification:
 
     def __post_init__(self) -> None:
         self._newest = NewestStates(self.destination, self.naming)
-        self._registry = Registry(self.destination, self.naming.replicator, shares=self.naming.shared)
+        self._registry = Registry.of(self.destination, self.naming)
 
     async def ended(self, plan: Plan, results: list[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
@@ -149,7 +149,7 @@ class Verification:
 
     async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
         """Partitions with records that only the copy has; in a shared copy they are others'."""
-        if self.naming.shared:
+        if self.naming.sharing.others_write:
             return []
         originals = {self.naming.destination(topic): topic for topic in source.topics}
         further = [

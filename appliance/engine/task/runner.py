@@ -71,7 +71,7 @@ class TaskRunner:
         self._engine = engine
         self._owner = owner
         self._report = report
-        self._origins = Origins(source) if naming.is_identical else None
+        self._origins = Origins(source) if naming.sharing.tells_origins else None
         self._names = Origins(destination)
         self._reader = SourceReader(source, self._tell, self._origins)
         self._transforming = transforming

@@ -88,7 +88,7 @@ class Lane:
         self._maps = MapGrowth()
         self._segments_pause = 0.0
         self._segments_after = 0.0
-        self.shares_copies = naming.shared
+        self.shares_copies = naming.sharing.others_write
         """True when others may write to the lane's copies."""
         self._naming = naming
         self._transactional_id = naming.transactional_id(index)
@@ -438,7 +438,7 @@ class Lane:
         assert self._writer is not None
         begin = self._writer.ends[replica.copy]
         others = strange(chunks, begin, end)
-        if self._naming.shared or not others or replica.copy in self._strange:
+        if self.shares_copies or not others or replica.copy in self._strange:
             return
         name = str(replica.copy)
         if before.copy_end is not None and before.copy_end.producer_id == ANYBODY:
@@ -455,7 +455,7 @@ class Lane:
         topic, _ = self._positions
         metadata = await self._cluster.metadata([topic, self.offsets[0], PRODUCERS])
         self._maps = MapGrowth()
-        shared, keeps_times = self._naming.shared, self._naming.shared or self._naming.keeps_times
+        shared, keeps_times = self.shares_copies, self.shares_copies or self._naming.keeps_times
         self._writer = Writer(self._cluster, producer, self._positions, metadata, self._timeout, shared, keeps_times)
         mark, now = Mark(self.index, producer.id, producer.epoch), now_ms()
         self._named = self._owner.run != OPERATOR
@@ -466,7 +466,7 @@ class Lane:
         try:
             await self._writer.write((), lambda *_: remembered)
         except PartitionsUnavailable as error:  # nothing was added to the transaction
-            if self._naming.shared or error.reasons.keys() != {NAMES}:
+            if self.shares_copies or error.reasons.keys() != {NAMES}:
                 raise
             del remembered[NAMES]
             self.nameless = _nameless(error)
@@ -478,17 +478,17 @@ class Lane:
     async def _producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
         """The name to leave; None of a lane that copies nothing, or that keeps to itself and may not leave one."""
         self.nameless = None
-        if self._names is None or (PRODUCERS not in metadata.topics and not self._naming.shared):
+        if self._names is None or (PRODUCERS not in metadata.topics and not self.shares_copies):
             return None
         try:
             await self._names.refresh()
             if metadata.leader(PRODUCERS, 0) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the {self._cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
-            if not self._naming.shared and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
+            if not self.shares_copies and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
                 # A transaction that has touched it could not end, not even by an abort, and the lane would wait.
                 raise BrokerBusy(f"{PRODUCERS} has too few replicas in sync now", "NOT_ENOUGH_REPLICAS")
         except ApplianceError as error:
-            if self._naming.shared:
+            if self.shares_copies:
                 raise
             self.nameless = _nameless(error)
             return None

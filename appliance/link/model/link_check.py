@@ -177,7 +177,9 @@ def cluster_fault(link: LinkRecord | None, source_cluster: str) -> str:
 
 def producers_fault(link: LinkRecord | None, found: Topic | None, naming: Naming) -> str:
     """The fault of a source whose topic of producers is not the one that the link knows; empty if none."""
-    if not naming.is_identical or link is None or (found is not None and found.id.hex == link.producers):
+    if not naming.sharing.tells_origins or link is None:
+        return ""
+    if found is not None and found.id.hex == link.producers:
         return ""
     what = "was made with another naming" if not link.producers else "knew another one"
     return (

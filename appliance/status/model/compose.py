@@ -169,7 +169,7 @@ class _Composer:
             for name in {replica.source_topic for replica in found.replicas}
             if (claim := self._claim(copy := naming.destination(name)))
             and claim.link != self.settings.replicator
-            and (claim.damage or not (claim.shares and naming.shared))
+            and not claim.admits(naming)
         }
         return {**found.unfit, **foreign, **others, **source.unfit}
 
