@@ -105,7 +105,9 @@ class Verification:
         led = [replica for replica in replicas if _led(source, destination, replica)]
         leaderless = [replica for replica in replicas if replica not in led]
         verdicts += [verdict_on(replica, CopyState.NOT_COMPARED, _LEADERLESS) for replica in leaderless]
-        verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
+        verdicts += await self._surplus(
+            source, destination, {each.destination_topic: each.source_topic for each in replicas}
+        )
         return Plan(await self._jobs(source, destination, led), verdicts)
 
     async def sql(self, plan: Plan) -> Mapping[Partition, PartitionSql]:
@@ -147,15 +149,16 @@ class Verification:
         copy = self.naming.destination(topic)
         return PartitionResult(topic, copy, None, state, why or f"the destination has no topic {copy}")
 
-    async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
+    async def _surplus(
+        self, source: Metadata, destination: Metadata, originals: Mapping[str, str]
+    ) -> list[PartitionResult]:
         """Partitions with records that only the copy has; in a shared copy they are others'."""
         if self.naming.sharing.others_write:
             return []
-        originals = {self.naming.destination(topic): topic for topic in source.topics}
         further = [
             Partition(copy, number)
-            for copy in copies
-            for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
+            for copy, topic in originals.items()
+            for number in range(len(source.topics[topic].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0
         ]
         found = await spans(self.destination, destination, further)

@@ -6,12 +6,15 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from appliance.errors import LinkRefused
+from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.watcher import Watcher
+from appliance.verify.verification import Verification
 from tests.support.administration import make_topic
 from tests.support.engine import Pair
 from tests.support.records import produce
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -38,6 +41,20 @@ async def test_a_link_of_one_topic_copies_it_to_a_topic_of_any_name_and_nothing_
     assert [len(rows) for rows in exact.compare(topic)] == [100]
     copies = [name for name in there.topics if pair.tag in name and not name.startswith("replicator-")]
     assert copies == [f"the-copy-{pair.tag}"]
+
+
+async def test_case_1070_an_exact_copy_is_compared_with_its_own_topic_whatever_others_have_fewer_partitions(
+    pair: Pair,
+) -> None:
+    # Before, the copy counted as that of the source's last topic, and its further partitions as different.
+    topic = pair.topic("orders", 2)
+    produce(pair.producer(), topic, 10, 1)
+    pair.topic("zz-last")
+    exact = replace(pair, kind=TopicNaming.EXACT, only=topic)
+    async with exact.engine() as engine:
+        await engine.copy_all()
+        run = Verification(engine.source, engine.destination, exact.naming)
+        assert [each.state for each in await results_of(run, [], 0)] == [CopyState.EQUAL] * 2
 
 
 async def test_status_lists_the_topics_that_are_left_out_though_their_names_match(pair: Pair) -> None:
