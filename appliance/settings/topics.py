@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from appliance.settings.parsers import choice, expecting, matching, seconds, whole, yes_or_no
+from appliance.settings.parsers import choice, expecting, listed, matching, seconds, whole, yes_or_no
 from appliance.settings.variable import REQUIRED, variable
 
 TOPIC_NAME_MAX = 249
@@ -96,6 +96,28 @@ class TopicNaming(enum.StrEnum):
     PREFIX = "prefix"
     EXACT = "exact"
     IDENTICAL = "identical"
+    MAP = "map"
+
+    @property
+    def needless(self) -> tuple[str, ...]:
+        """The fields of TopicSettings that such names do without."""
+        return {TopicNaming.SUFFIX: (), TopicNaming.MAP: ("suffix", "regex")}.get(self, ("suffix",))
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    topic, _, copy = entry.partition("=")
+    if not (topic and copy):
+        raise ValueError("expected topic=copy")
+    return topic_name(topic), topic_name(copy)
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Topics with the names of their copies: ``a=b,c=d``."""
+    pairs = listed(_pair)(text)
+    for names in zip(*pairs, strict=True):
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"expected each topic and each copy once, got {twice[0]} twice")
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +131,13 @@ class TopicSettings:
         "Suffix of a copy's name: copy makes topic.copy of topic."
     )
     naming: TopicNaming = variable("REPLICA_TOPICS_NAMING", choice(TopicNaming), "suffix").purpose(
-        "Kind of a copy's name: suffix, prefix, global, exact or identical (docs/names.md)."
+        "Kind of a copy's name: suffix, prefix, global, exact, identical or map (docs/names.md)."
     )
     name: str = variable("REPLICA_TOPICS_DEST_NAME", topic_name).purpose(
         "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name."
+    )
+    pairs: tuple[tuple[str, str], ...] = variable("REPLICA_TOPICS_NAMES", _pairs).purpose(
+        "Topics to copy with REPLICA_TOPICS_NAMING=map, each with its copy's name: a=b,c=d."
     )
     separator: str = variable("REPLICA_TOPICS_SEPARATOR", _separator, ".").purpose(
         "Characters between a topic's name and the suffix or prefix."
@@ -149,6 +174,28 @@ class TopicSettings:
     def shared(self) -> bool:
         """True if others than this link may write to its copies."""
         return self.fan_in or self.naming is TopicNaming.IDENTICAL
+
+    @property
+    def naming_faults(self) -> list[str]:
+        """Settings that one way of naming copies requires, or cannot have."""
+        faults, naming = [], f"REPLICA_TOPICS_NAMING={self.naming}"
+        if self.naming is TopicNaming.EXACT:
+            if not self.name:
+                faults.append(f"REPLICA_TOPICS_DEST_NAME: missing: the copy's name, because of {naming}")
+            try:
+                topic_name(self.regex)
+            except ValueError as error:
+                faults.append(f"REPLICA_TOPICS_SOURCE_REGEX={self.regex}: {error} ({naming})")
+        if self.naming is TopicNaming.MAP and not self.pairs:
+            faults.append(f"REPLICA_TOPICS_NAMES: missing: the topics and their copies, because of {naming}")
+        if self.pairs and self.naming is not TopicNaming.MAP:
+            faults.append(f"REPLICA_TOPICS_NAMES: expected REPLICA_TOPICS_NAMING=map with it, not {self.naming}")
+        if self.shared and self.follows_acls:
+            because = "REPLICA_FAN_IN=yes" if self.fan_in else naming
+            faults.append(
+                f"ACLS_SYNC=yes: expected no with {because}: the readers of one source would read all of a copy"
+            )
+        return faults
 
     @property
     def compacts_new_copies(self) -> bool:

@@ -133,7 +133,7 @@ class Verification:
         copied = {topic.name for topic in self.naming.copied(source.topics)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
-            faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self.naming.included.pattern} matches no topic of the source"]
+            faults = [f"{self.naming.choice} matches no topic of the source"]
         if faults:
             raise SettingsError(faults)
         states = self._lanes[0].states if self._lanes else {}

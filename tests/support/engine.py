@@ -110,6 +110,8 @@ class Pair:
     """The one topic of a link with an exact name for its copy."""
     copy: str = ""
     """The name of its copy, if that is not a name of the tag."""
+    names: str = ""
+    """The topics of a link with a map, each with its copy's name."""
     fan_in: bool = False
     link: str = ""
     """The source cluster's name in the link, if that is not the tag."""
@@ -131,6 +133,7 @@ class Pair:
             "REPLICA_TOPICS_SOURCE_REGEX": self.only or (f".*{self.tag}.*" if self.everything else f".*{self.tag}"),
             "REPLICA_TOPICS_NAMING": self.kind,
             "REPLICA_TOPICS_DEST_NAME": (self.copy or f"the-copy-{self.tag}") if self.only else "",
+            "REPLICA_TOPICS_NAMES": self.names,
             "REPLICA_FAN_IN": "yes" if self.fan_in else "no",
             "MM2_FORMATS": "yes" if self.formats else "no",
             "LANES": str(LANES),

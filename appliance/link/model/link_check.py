@@ -209,9 +209,10 @@ def _naming_fault(topic: PositionsTopic, own_copies: Collection[Copy], naming: N
         for key, position in checkpoint.positions.items()
         if position.destination_id in names
     }
-    if not called or any(naming.destination(source) == copy for source, copy in called.items()):
+    renamed = naming.policy.renamed(called)
+    if not renamed:
         return ""
-    source, copy = min(called.items())
+    source, copy = min(renamed.items())
     return (
         f"the copy of {source} is called {copy} in this link, and would now be {naming.destination(source)}: put "
         "REPLICA_TOPICS_NAMING and the settings of that naming back; copies with other names "

@@ -88,6 +88,11 @@ class Naming:
         return _REPLICATOR + self.target
 
     @property
+    def choice(self) -> str:
+        """The setting that chooses the topics."""
+        return self.policy.choice(self.included.pattern)
+
+    @property
     def topics(self) -> LinkTopics:
         """The source topics that the link copies, by its settings."""
         against = (self.excluded.pattern, self.internal.pattern)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from appliance.settings.values import Settings, TopicNaming
@@ -49,6 +49,10 @@ class NamingPolicy:
         """The only topics that are copied, by their names; empty: those that the expression of the settings matches."""
         return frozenset()
 
+    def choice(self, regex: str) -> str:
+        """The setting that chooses the topics, which this expression matches."""
+        return f"REPLICA_TOPICS_SOURCE_REGEX={regex}"
+
     def copy_of(self, topic: str) -> str:
         """The name of a source topic's copy."""
         return self.before + topic + self.after
@@ -57,6 +61,10 @@ class NamingPolicy:
         """The source topic whose copy has this name; None: there is none."""
         topic = copy[len(self.before) : len(copy) - len(self.after)]
         return topic if topic and self.copy_of(topic) == copy else None
+
+    def renamed(self, copies: Mapping[str, str]) -> Mapping[str, str]:
+        """Existing copies, by source topic, if they would have other names: all of them, or none."""
+        return {} if any(self.copy_of(topic) == copy for topic, copy in copies.items()) else copies
 
     def sharing(self, *, fan_in: bool) -> OwnCopies:
         """The rules for copies with these names; with ``fan_in`` several links write to them on purpose."""
@@ -92,26 +100,44 @@ class Prefix(NamingPolicy):
 
 
 @dataclass(frozen=True, slots=True)
-class Exact(NamingPolicy):
-    """One ``topic``, and any name for its ``copy``."""
+class Map(NamingPolicy):
+    """The topics of a list alone, each with any name for its copy."""
 
-    topic: str = ""
-    copy: str = ""
-    variable: ClassVar[str] = "REPLICA_TOPICS_DEST_NAME"
+    names: Mapping[str, str] = field(default_factory=dict)
+    variable: ClassVar[str] = "REPLICA_TOPICS_NAMES"
     shows_origin: ClassVar[bool] = False
 
     @property
     def topics(self) -> Set[str]:
-        """The only topic."""
-        return {self.topic}
+        """The topics of the list."""
+        return self.names.keys()
+
+    def copy_of(self, topic: str) -> str:
+        """The name by the list; for other topics one that no topic can have."""
+        return self.names.get(topic, f"{topic} (not in {self.variable})")
+
+    def source_of(self, copy: str) -> str | None:
+        """The topic by the list."""
+        return next((topic for topic, name in self.names.items() if name == copy), None)
+
+    def choice(self, regex: str) -> str:  # noqa: ARG002
+        """The list."""
+        return self.variable
+
+    def renamed(self, copies: Mapping[str, str]) -> Mapping[str, str]:
+        """Those that have other names in the list, or none: its topics are given up before they leave it."""
+        return {topic: copy for topic, copy in copies.items() if self.copy_of(topic) != copy}
+
+
+class Exact(Map):
+    """One topic, and any name for its copy."""
+
+    variable = "REPLICA_TOPICS_DEST_NAME"
+    choice, renamed = NamingPolicy.choice, NamingPolicy.renamed
 
     def copy_of(self, topic: str) -> str:  # noqa: ARG002
         """The name of the only copy."""
-        return self.copy
-
-    def source_of(self, copy: str) -> str | None:
-        """The only topic."""
-        return self.topic if copy == self.copy else None
+        return next(iter(self.names.values()))
 
 
 class Identical(NamingPolicy):
@@ -130,7 +156,8 @@ POLICIES: Mapping[TopicNaming, Callable[[Settings], NamingPolicy]] = {
     TopicNaming.PREFIX: lambda of: Prefix(
         of.source.cluster_id + of.topics.separator, "", of.destination.cluster_id, of.topics.separator
     ),
-    TopicNaming.EXACT: lambda of: Exact(topic=of.topics.regex, copy=of.topics.name),
+    TopicNaming.EXACT: lambda of: Exact(names={of.topics.regex: of.topics.name}),
+    TopicNaming.MAP: lambda of: Map(names=dict(of.topics.pairs)),
     TopicNaming.IDENTICAL: lambda _: Identical(),
 }
 """The policy of each kind, by the settings."""

@@ -9,7 +9,7 @@ from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
-from appliance.link.model.naming_policies import Prefix, Suffix
+from appliance.link.model.naming_policies import Map, Prefix, Suffix
 from appliance.link.model.position import Position
 
 LINK = LinkRecord("orange", 4, 4, 1)
@@ -89,6 +89,8 @@ def test_a_run_comes_after_all_that_have_left_their_names() -> None:
         (replace(NAMING, policy=Suffix(after=".mirror")), "orders.mirror"),
         (replace(NAMING, policy=Suffix(after="-copy")), "orders-copy"),
         (replace(NAMING, policy=Prefix("orange.")), "orange.orders"),
+        (replace(NAMING, policy=Map(names={"orders": "else", "payments": "payments.copy"})), "else"),
+        (replace(NAMING, policy=Map(names={"payments": "payments.copy"})), "orders (not in REPLICA_TOPICS_NAMES)"),
     ],
 )
 def test_a_link_whose_copies_would_get_other_names_is_refused(changed: Naming, name: str) -> None:  # invariant I

@@ -31,6 +31,16 @@ def test_an_exact_link_copies_the_one_topic_whose_name_it_was_given() -> None:
     assert [name for name in ("a.b", "axb", "a.b.c", "c") if exact.copies(name, internal=False)] == ["a.b"]
 
 
+def test_a_map_copies_its_topics_alone_and_knows_the_sources_of_their_copies() -> None:
+    mapped = named(REPLICA_TOPICS_NAMING="map", REPLICA_TOPICS_NAMES="a.b=c,orders=c.dead-letter")
+    assert [name for name in ("a.b", "axb", "c", "orders") if mapped.copies(name, internal=False)] == ["a.b", "orders"]
+    assert [mapped.policy.source_of(copy) for copy in ("c", "c.dead-letter", "a.b")] == ["a.b", "orders", None]
+    assert mapped.destination("gone") == "gone (not in REPLICA_TOPICS_NAMES)"
+    letters = replace(mapped, dead_letters=True)
+    assert letters.meets_dead_letters_of("orders", {"a.b", "orders"}) == "a.b"
+    assert letters.meets_dead_letters_of("a.b", {"a.b", "orders"}) == ""
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -106,6 +116,7 @@ def test_by_prefix_what_mirror_maker_remembers_is_not_copied(name: str) -> None:
         ({"REPLICA_TOPICS_NAMING": "global"}, "orders-global"),
         ({"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_DEST_NAME": "any_name"}, "any_name"),
         ({"REPLICA_TOPICS_NAMING": "identical"}, "orders"),
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "orders=any,x=y"}, "any"),
     ],
 )
 def test_a_copy_is_called_as_the_settings_say(variables: Mapping[str, str], copy: str) -> None:
