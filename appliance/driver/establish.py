@@ -18,7 +18,7 @@ from appliance.grouping import grouped
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.client.offsets import Bound, try_offsets, try_offsets_at
 from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -331,8 +331,8 @@ class Establishing:
         if lane.checkpoint.link is not None:
             return  # another start was first
         link = await self._link_record(topic)
-        from_latest = topic.is_new and self.settings.topics.start is Start.LATEST
-        starts = await self._ends_now() if from_latest else []
+        begins_later = topic.is_new and self.settings.topics.start is not Start.EARLIEST
+        starts = await self._starts(link.made) if begins_later else []
         await lane.remember([*(encode_starts(each, link.made) for each in starts), encode_link(link, link.made)])
         log.info("link made", extra={"fields": {"lanes": link.lanes, "source": link.source_cluster}})
 
@@ -345,15 +345,27 @@ class Establishing:
         made = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known)
         return made.laid_out(topic.layout, len(topic.checkpoints))
 
-    async def _ends_now(self) -> Sequence[StartOffsets]:
-        """Return the current end of each source partition; -1, its first record, if the end is unknown."""
+    async def _starts(self, now: int) -> Sequence[StartOffsets]:
+        """The place in each source partition of its first record that is as new as the settings say.
+
+        It is the end if there is no such record, and -1, its first record, if the place is unknown.
+        """
+        start = self.settings.topics.start
+        time = start.time(now)
+        if time is not None and time > now:
+            raise LinkRefused(f"REPLICA_TOPICS_START={start.text}: expected a time in the past, or latest")
         metadata: Metadata = await self.source.metadata(None)
         topics = [topic for topic in self.naming.copied(metadata.topics) if topic.leaders]
         partitions = [partition for topic in topics for partition in topic.partitions]
-        ends, failures = await try_offsets(self.source, metadata, partitions, Bound.STABLE_END)
-        found, untold = await try_places(self.source, metadata, ends)
+        offsets, failures = await try_offsets(self.source, metadata, partitions, Bound.STABLE_END)
+        if time is not None:
+            since, silent = await try_offsets_at(self.source, metadata, offsets, time)
+            offsets = {key: offsets[key] if offset is None else offset for key, offset in since.items()}
+            failures |= silent
+        found, untold = await try_places(self.source, metadata, offsets)
         for partition, error in (failures | untold).items():
-            log.warning(f"{partition} is copied from its first record on, since its end is not known: {error}")
+            place = "its end is" if time is None else "the offset of REPLICA_TOPICS_START is"
+            log.warning(f"{partition} is copied from its first record on, since {place} not known: {error}")
         begins = {t.name: tuple(found.get(partition, NO_PLACE) for partition in t.partitions) for t in topics}
         return [StartOffsets(topic.name, topic.id, begins[topic.name]) for topic in topics]
 

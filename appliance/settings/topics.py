@@ -4,9 +4,12 @@ import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
 
 from appliance.settings.parsers import choice, expecting, listed, matching, seconds, whole, yes_or_no
 from appliance.settings.variable import REQUIRED, variable
+from appliance.timestamps import since_1970
 
 TOPIC_NAME_MAX = 249
 """Characters in the name of a Kafka topic, at most."""
@@ -81,11 +84,42 @@ _replication_factor = expecting(
 _separator = matching(r"[._-]{1,10}", "at most 10 of the characters . _ -")
 
 
-class Start(enum.StrEnum):
-    """The place where the copy of a partition begins when the link is new."""
+_AGE_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
-    EARLIEST = "earliest"
-    LATEST = "latest"
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The place where the copy of a partition begins when the link is new: at an end of its log, or at a time.
+
+    The time is the link's beginning without its ``age``, or ``fixed``, both in milliseconds.
+    """
+
+    text: str
+    age: int | None = None
+    fixed: int | None = None
+    EARLIEST: ClassVar["Start"]
+    LATEST: ClassVar["Start"]
+
+    @classmethod
+    def parse(cls, text: str) -> "Start":
+        """Read ``earliest``, ``latest``, an age such as ``24h``, or a time of ISO 8601."""
+        for end in (cls.EARLIEST, cls.LATEST):
+            if text.lower() in (end.text, ""):
+                return end
+        if age := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text):
+            return cls(text, int(age[1]) * _AGE_UNITS[age[2]] // timedelta(milliseconds=1))
+        try:
+            return cls(text, fixed=since_1970(text))
+        except ValueError as error:
+            expected = "earliest, latest, an age such as 90m, 24h or 7d, or a time such as 2026-11-01T00:00:00Z"
+            raise ValueError(f"expected {expected}") from error
+
+    def time(self, now: int) -> int | None:
+        """The time of the first records to copy, given when the link is made, both in milliseconds; None: no time."""
+        return self.fixed if self.age is None else max(0, now - self.age)
+
+
+Start.EARLIEST, Start.LATEST = Start("earliest"), Start("latest")
 
 
 class TopicNaming(enum.StrEnum):
@@ -154,8 +188,8 @@ class TopicSettings:
     internal_regex: str = variable("REPLICA_TOPICS_INTERNAL_REGEX", regexes, ",".join(_OF_OTHER_PROGRAMS)).purpose(
         "Topics in which other programs keep their state, not copied either: regular expressions; (?!): none."
     )
-    start: Start = variable("REPLICA_TOPICS_START", choice(Start), "earliest").purpose(
-        "Start of a partition's copy when the link is new: earliest or latest."
+    start: Start = variable("REPLICA_TOPICS_START", Start.parse, "earliest").purpose(
+        "Start of a partition's copy when the link is new: earliest, latest, an age (90m, 24h, 7d) or a UTC time."
     )
     replication_factor: int = variable("REPLICATION_FACTOR", _replication_factor, "-1").purpose(
         "Replication factor of new topics at the destination; -1: its brokers' default."

@@ -49,7 +49,7 @@ class Admission:
 class Admitting:
     """The questions of an admission, and its inputs. The questions change nothing: they may be cut off.
 
-    ``starts`` are those of REPLICA_TOPICS_START=latest; with ``records_gaps`` no gap stops a partition.
+    ``starts`` are those of REPLICA_TOPICS_START; with ``records_gaps`` no gap stops a partition.
     """
 
     source: Cluster
