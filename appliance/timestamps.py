@@ -26,3 +26,13 @@ def milliseconds(text: str) -> int:
     if found.tzinfo is None or not 1970 <= found.year < 9999:
         raise ValueError(f"expected a time in UTC: {text}")
     return round(found.timestamp() * 1000)
+
+
+def since_1970(text: str) -> int:
+    """A time of ISO 8601 in milliseconds since 1970; without a zone it is UTC, as in Kafka's own commands.
+
+    Raises:
+        ValueError: it is none.
+    """
+    time = datetime.fromisoformat(text)
+    return max(0, int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000))

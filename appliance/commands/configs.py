@@ -54,7 +54,7 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
     if parsed.json:
         say_json(json.dumps(as_document(look, current, follows=settings.topics.syncs_configs)))
     else:
-        why_not = "a shared copy keeps its own settings" if link.naming.shared else "CONFIGS_SYNC=no"
+        why_not = "a shared copy keeps its own settings" if link.naming.sharing.others_write else "CONFIGS_SYNC=no"
         say(*as_lines(look, current, "" if settings.topics.syncs_configs else why_not))
     return 1 if look.failures else 0
 

@@ -82,7 +82,7 @@ async def _delete(
     """Record the deletion, then delete the link's own topics at both clusters, the positions last."""
     registry, stamp, positions = operation.link.registry, operation.lanes.stamp, operation.naming.positions_topic
     await registry.give_up((), Claim(registry.link, now_ms(), deleted_by=stamp.by, why=stamp.why))
-    if operation.naming.shared:
+    if operation.naming.sharing.others_write:
         await withdraw_places(operation.destination, operation.naming)
     await delete_topics(operation.source, source_topics)
     await delete_topics(operation.destination, {name: topics[name] for name in topics if name != positions})
@@ -116,7 +116,7 @@ def _own_topics(naming: Naming) -> list[str]:
     Of a copy that others write too the commits of the groups' sync stay known: others may have to set them back.
     """
     mirror = [name for name in naming.mirror_topics if name != HEARTBEATS]  # all links share that one
-    places = [] if naming.shared else [naming.groups_topic]
+    places = [] if naming.sharing.others_write else [naming.groups_topic]
     return [*mirror, *places, naming.offsets_topic, naming.positions_topic]
 
 

@@ -46,7 +46,7 @@ async def _adopt(link: Establishing, topic: PositionsTopic, fault: str) -> list[
     topic = await link.check.existing_positions()
     forgotten = await _forget_misplaced(link, topic)
     registry = link.check.registry
-    if link.naming.shared:
+    if link.naming.sharing.others_write:
         await registry.note_begun()
         # No lane may take itself for one that has never written: a position may be lost of what another has copied.
         for index in range(topic.lanes):

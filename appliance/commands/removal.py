@@ -76,7 +76,7 @@ async def _remove(operation: Operation, giving_up: "GivingUp", copies: Mapping[s
         if any(topic in copies for topic, _ in checkpoint.positions):
             await lanes.forget(index, copies)
     await registry.give_up(copies.values())
-    if operation.naming.shared:  # the other links' groups are held back no longer
+    if operation.naming.sharing.others_write:  # the other links' groups are held back no longer
         await withdraw_places(operation.destination, operation.naming, copies.values())
     return removed
 
@@ -110,7 +110,7 @@ class GivingUp:
 
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
         """The future of a copy; another link's stays unchanged, and so does a shared one, with others' records."""
-        existing, shared = self.there.topics.get(copy), self.operation.naming.shared
+        existing, shared = self.there.topics.get(copy), self.operation.naming.sharing.others_write
         claim = self.registry.claims.get((copy, existing.id)) if existing else None
         ours = claim is not None and claim.link == self.registry.link and not (shared or claim.shares)
         ours = ours and self._is_accounted_for(topic, copy)

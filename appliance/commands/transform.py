@@ -101,7 +101,7 @@ def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list
     if faults := [f"--topic {topic}: no topic of the source that is copied" for topic in topics if topic not in copied]:
         raise SettingsError(faults)
     if not copied:
-        raise SettingsError([f"REPLICA_TOPICS_SOURCE_REGEX={naming.included.pattern} matches no topic of the source"])
+        raise SettingsError([f"{naming.choice} matches no topic of the source"])
     return sorted(set(topics) or copied)
 
 

@@ -166,7 +166,7 @@ class Destination:
             "dead": [copy + DEAD_LETTERS for copy in copies] if naming.dead_letters else [],
             "groups": [naming.groups_topic] if self._settings.groups.wanted else [],
             "registry": [REGISTRY],
-            "producers": [PRODUCERS] if naming.shared else [],
+            "producers": [PRODUCERS] if naming.sharing.others_write else [],
             "mirrors": naming.mirror_topics,
         }
 
@@ -175,7 +175,7 @@ class Destination:
 
     def _wanted(self, known: Collection[str] | None) -> list[NewTopic]:
         topics, naming, engine = self._settings.topics, self._naming, self._settings.engine
-        factor, compacts = topics.replication_factor, not (topics.shared or topics.follows_configs)
+        factor, compacts = topics.replication_factor, topics.compacts_new_copies
         sources = self._sources.matching[:TOPICS_MAX]
         copies = new_copies(sources, self._configs_to_follow(), naming, factor, known, compacts=compacts)
         lanes = engine.lanes or engine.task_count

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode
 
-from appliance.doctor.step import Finding, failed, passed
+from appliance.doctor.step import Finding, failed, passed, warning
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
@@ -42,8 +42,7 @@ class SourceTopics:
         key = whom(self._cluster)
         if not matching:
             detail = f"of {len(metadata.topics)} topics that {key} may see, none matches"
-            regex = f"REPLICA_TOPICS_SOURCE_REGEX={naming.included.pattern}"
-            return failed(detail, f"check {regex}, and permit {key} READ and DESCRIBE on the topics")
+            return failed(detail, f"check {naming.choice}, and permit {key} READ and DESCRIBE on the topics")
         self.matching = sorted(matching, key=lambda topic: topic.name)
         names = [topic.name for topic in self.matching]
         if refused := await unreadable(self._cluster, names):
@@ -52,6 +51,8 @@ class SourceTopics:
             self.configs = await configs(self._cluster, names)
         except BrokerRefused as error:
             return failed(str(error), f"permit {key} DESCRIBE_CONFIGS on the topics: the copies follow them")
+        if absent := sorted(naming.policy.topics - set(names)):
+            return warning(f"{len(names)} topics; not seen, or not copied: {some(absent)}", f"check {naming.choice}")
         return passed(f"{len(names)} topics: {some(names)}")
 
 

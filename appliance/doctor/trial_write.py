@@ -92,10 +92,10 @@ class TrialWrite:
         await writer.write([], lambda *_: {partition: records})
         await self.producer(anew=True)  # once the marker is written
         kept = await retry_while_busy(partial(self._read_back, metadata, len(records)))
-        if kept == producer.id or not self._naming.shared:
+        if kept == producer.id or not self._naming.sharing.others_write:
             return passed(f"a record was committed as {producer.transactional_id}, acknowledged, and read back")
         what = f"a batch with producer id {producer.id} was stored with {kept}"
-        return failed(what, f"share no copies in this cluster: {self._naming.variable}, REPLICA_FAN_IN")
+        return failed(what, f"share no copies in this cluster: {self._naming.policy.variable}, REPLICA_FAN_IN")
 
     async def _read_back(self, metadata: Metadata, offset: int) -> int:
         """The producer id of the batch at an offset; its leader shows it once it knows that it is replicated."""

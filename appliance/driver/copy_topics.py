@@ -73,9 +73,9 @@ class CopyTopics:
             self.link.naming,
             self.topics.replication_factor,
             at_destination,
-            compacts=not (self.link.naming.shared or self.topics.follows_configs),
+            compacts=self.topics.compacts_new_copies,
         )
-        if not self.link.naming.shared:
+        if not self.link.naming.sharing.others_write:
             await self.link.registry.note_configs({new.name: own_configs(new.configs) for new in wanted})
         active = {self.link.naming.destination(name) for name in await self.link.lanes.still_active(described)}
         answer = await self.configs.filter.make([new for new in wanted if new.name in active])
@@ -103,7 +103,7 @@ class CopyTopics:
             copy = self.link.naming.destination(name)
             if copy in new:
                 left_out[name] = unknown(configs, at_destination) | missed(answer.left_out.get(copy, {}), new[copy])
-                if self.link.naming.shared and new[copy].get(POLICY) != configs.get(POLICY):
+                if self.link.naming.sharing.others_write and new[copy].get(POLICY) != configs.get(POLICY):
                     left_out[name] |= {POLICY: BY_HAND}
         self.configs.left_out.note(left_out)
 
@@ -129,9 +129,6 @@ class CopyTopics:
     async def claimed(self) -> set[uuid.UUID]:
         """Ids of the copies that this link claims, written or not, or that others let it write."""
         await self.link.registry.refresh()
-        claims, shared = self.link.registry.claims.items(), self.link.naming.shared
-        return {
-            topic_id
-            for (_, topic_id), claim in claims
-            if claim.link == self.link.naming.replicator or (shared and claim.shares)
-        }
+        claims, naming = self.link.registry.claims.items(), self.link.naming
+        own = naming.replicator
+        return {topic_id for (_, topic_id), claim in claims if claim.link == own or claim.admits(naming)}

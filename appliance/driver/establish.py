@@ -14,10 +14,10 @@ from appliance.driver.layout_writer import end_unfinished
 from appliance.driver.link_check import LinkCheck
 from appliance.driver.model.link_facts import Established, Step
 from appliance.engine.write.lane import Lane
-from appliance.errors import BrokerBusy, BrokerRefused, Fenced, OutcomeUnknown, raise_first
+from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LinkRefused, OutcomeUnknown, raise_first
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.client.offsets import Bound, try_offsets, try_offsets_at
 from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.answer import check
 from appliance.link.client.retry import retry_while_busy
@@ -91,9 +91,9 @@ class OwnTopics:
         A lost one of the source is recreated only if the operator has said so.
         """
         naming = self.link.naming
-        if naming.shared:
+        if naming.sharing.others_write:
             await self._make_producers_at(self.link.destination)
-        if naming.is_identical and (recreate or (await self.link.positions()).link is None):
+        if naming.sharing.tells_origins and (recreate or (await self.link.positions()).link is None):
             await self._make_producers_at(self.link.source)
 
     async def _make_producers_at(self, cluster: Cluster) -> None:
@@ -176,16 +176,16 @@ class Establishing:
         if lane.checkpoint.link is not None:
             return  # another start was first
         link = await self.link_record(topic)
-        from_latest = topic.is_new and self.settings.topics.start is Start.LATEST
-        starts = await latest_starts(self.source, self.naming) if from_latest else []
+        start, begins_later = self.settings.topics.start, topic.is_new and self.settings.topics.start != Start.EARLIEST
+        starts = await starts_of(self.source, self.naming, start, link.made) if begins_later else []
         await lane.remember([*(encode_starts(each, link.made) for each in starts), encode_link(link, link.made)])
         log.info("link made", extra={"fields": {"lanes": link.lanes, "source": link.source_cluster}})
 
     async def link_record(self, topic: PositionsTopic) -> LinkRecord:
         """A record of the link between the clusters as they are now."""
-        source = await self.source.metadata([PRODUCERS] if self.naming.is_identical else [])
+        source = await self.source.metadata([PRODUCERS] if self.naming.sharing.tells_origins else [])
         producers = source.topics.get(PRODUCERS)
-        if self.naming.is_identical and producers is None:
+        if self.naming.sharing.tells_origins and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
         known_producers = producers.id.hex if producers else ""
         record = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known_producers)
@@ -198,15 +198,29 @@ class Establishing:
         return Lane(index, self.destination, self.naming, owner, timeout, number)
 
 
-async def latest_starts(source: Cluster, naming: Naming) -> Sequence[StartOffsets]:
-    """The current end of each source partition; -1, its first record, if the end is unknown."""
+async def starts_of(source: Cluster, naming: Naming, start: Start, now: int) -> Sequence[StartOffsets]:
+    """The place in each source partition of its first record that is as new as the settings say.
+
+    It is the end if there is no such record, and -1, its first record, if the place is unknown. ``now`` is in ms.
+
+    Raises:
+        LinkRefused: the time has not come yet.
+    """
+    time = start.time(now)
+    if time is not None and time > now:
+        raise LinkRefused(f"REPLICA_TOPICS_START={start.text}: expected a time in the past, or latest")
     metadata = await source.metadata(None)
     topics = [topic for topic in naming.copied(metadata.topics) if topic.leaders]
     partitions = [partition for topic in topics for partition in topic.partitions]
-    ends, failures = await try_offsets(source, metadata, partitions, Bound.STABLE_END)
-    places, unanswered = await try_places(source, metadata, ends)
+    offsets, failures = await try_offsets(source, metadata, partitions, Bound.STABLE_END)
+    if time is not None:
+        since, silent = await try_offsets_at(source, metadata, offsets, time)
+        offsets = {key: offsets[key] if offset is None else offset for key, offset in since.items()}
+        failures |= silent
+    places, unanswered = await try_places(source, metadata, offsets)
     for partition, error in (failures | unanswered).items():
-        log.warning(f"{partition} is copied from its first record on, since its end is not known: {error}")
+        place = "its end is" if time is None else "the offset of REPLICA_TOPICS_START is"
+        log.warning(f"{partition} is copied from its first record on, since {place} not known: {error}")
     begins = {t.name: tuple(places.get(partition, NO_PLACE) for partition in t.partitions) for t in topics}
     return [StartOffsets(topic.name, topic.id, begins[topic.name]) for topic in topics]
 

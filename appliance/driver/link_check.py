@@ -63,9 +63,9 @@ class LinkCheck:
         """The facts beside this positions topic."""
         naming, registry = self.naming, self.registry
         await registry.refresh()
-        sides = {self.destination: naming.shared, self.source: naming.is_identical}
+        sides = {self.destination: naming.sharing.others_write, self.source: naming.sharing.tells_origins}
         remembering = [cluster for cluster, wanted in sides.items() if wanted]
-        source = await self.source.metadata([PRODUCERS] if naming.is_identical else [])
+        source = await self.source.metadata([PRODUCERS] if naming.sharing.tells_origins else [])
         return LinkFacts(
             topic,
             await cleanup_policy(self.destination, REGISTRY),

@@ -19,6 +19,7 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.registry import Registry
 from appliance.link.model.mirror_records import MirrorCheckpoint, decode_checkpoint, encode_checkpoint
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import OwnCopies
 
 
 class _Log:
@@ -66,7 +67,7 @@ class GroupPlaces:
     async def refresh(self) -> None:
         """Read the newest places."""
         registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
-        if self.naming.shared:
+        if self.naming.sharing.others_write:
             await registry.refresh()
         links = {self.naming.replicator} | registry.sharing
         topics = {link: self.naming.of_link(link).groups_topic for link in links}
@@ -83,6 +84,6 @@ class GroupPlaces:
 
 async def withdraw_places(destination: Cluster, naming: Naming, copies: Collection[str] | None = None) -> None:
     """Withdraw the places of a link in these copies, or in all, which it writes no more."""
-    places = GroupPlaces(destination, replace(naming, shared=False))
+    places = GroupPlaces(destination, replace(naming, sharing=OwnCopies()))
     await places.refresh()
     await places.withdraw([key for key in places.own if copies is None or key[1][0] in copies])

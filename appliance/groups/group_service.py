@@ -40,7 +40,7 @@ def group_sync(
         return lambda topic: effective(now, topic) in states
 
     own = OffsetMaps(destination, naming)
-    translator = SharedOffsets(source, destination, naming) if naming.shared else own
+    translator = SharedOffsets(source, destination, naming) if naming.sharing.others_write else own
     places = GroupPlaces(destination, naming, settings.topics.replication_factor)
     return GroupSync(source, destination, naming, settings.groups, translator, follows, places)
 

@@ -171,7 +171,7 @@ class GroupSync:
         try:
             await work
         except ApplianceError as error:
-            if self.places and self.places.naming.shared:
+            if self.places and self.places.naming.sharing.others_write:
                 raise
             self.failures = {**self.failures, PLACES: error}
 

@@ -41,7 +41,7 @@ class SharedOffsets:
     """Translates the offsets of topics with shared copies, as of the last ``refresh``."""
 
     def __init__(self, source: Cluster, destination: Cluster, naming: Naming) -> None:
-        self._naming = naming
+        self._naming, self._reads_both = naming, naming.sharing.tells_origins
         self._destination = destination
         self._at_source = _Links(source, naming, "SOURCE_API_KEY", settled=False)
         self._at_destination = _Links(destination, naming, "DESTINATION_API_KEY", settled=True)
@@ -57,7 +57,7 @@ class SharedOffsets:
         self._ends, _ = await try_offsets(self._destination, here, copies, Bound.STABLE_END)
         failures = await self._at_destination.refresh(asked)
         try:
-            if self._naming.is_identical:
+            if self._reads_both:
                 failures |= await self._at_source.refresh(asked)
         except ApplianceError as error:
             failures["the offset maps at the source"] = error
@@ -68,10 +68,10 @@ class SharedOffsets:
         copy = self._copy(partition)
         copy_id = self._ids.get(copy[0], NOWHERE)
         own = self._at_destination.links.get(self._naming.replicator)
-        reads_both = not self._naming.is_identical or self._at_source.cluster_id is not None
-        if own is None or not reads_both or copy not in self._ends or copy_id == NOWHERE:
+        has_read = not self._reads_both or self._at_source.cluster_id is not None
+        if own is None or not has_read or copy not in self._ends or copy_id == NOWHERE:
             return not_known("the maps of the links on both sides are not known yet")
-        if fault := _fault(own, partition, source_id, copy_id, stops=self._naming.is_identical):
+        if fault := _fault(own, partition, source_id, copy_id, stops=self._reads_both):
             return not_known(fault)
         place = self._place(own, partition, offset, start)
         for link in self._at_source.of_identical_names(partition[0]):
@@ -140,7 +140,7 @@ class _Links:
         """Read the newest maps; the failures of unreadable ones. If the cluster does not answer, all is as before."""
         await self.registry.refresh()
         here = await self.cluster.metadata(sorted({topic for topic, _ in wanted}))
-        names = self.registry.sharing if self.naming.is_identical else {self.naming.replicator}
+        names = self.registry.sharing if self.naming.sharing.tells_origins else {self.naming.replicator}
         links = {
             name: self.links.get(name) or OffsetMaps(self.cluster, self.naming.of_link(name), settled=self.settled)
             for name in names

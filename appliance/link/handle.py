@@ -63,11 +63,8 @@ class Link:
     lanes: NewestStates = field(init=False)
 
     def __post_init__(self) -> None:
-        names = self.naming
-        self.registry = Registry(
-            self.destination, names.replicator, self.replication_factor, names.shared, topics=names.topics
-        )
-        self.lanes = NewestStates(self.destination, names)
+        self.registry = Registry.of(self.destination, self.naming, self.replication_factor)
+        self.lanes = NewestStates(self.destination, self.naming)
 
     @classmethod
     @asynccontextmanager

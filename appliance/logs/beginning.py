@@ -1,7 +1,7 @@
 """The search for the first offset at which the comparison of a partition can begin.
 
 Usually both logs begin with the same record. Otherwise one of them lacks its beginning: the source by its retention,
-the destination by its own retention or by REPLICA_TOPICS_START=latest, as the link's records say. Nothing else excuses
+the destination by its own retention or by REPLICA_TOPICS_START, as the link's records say. Nothing else excuses
 a missing record, and retention no more records than it can have taken. What another program has copied before the link
 adopted the copy may hold doubles: then the comparison begins where the link began, as long as both logs hold that.
 """
@@ -12,7 +12,7 @@ from appliance.link.model.claims import Adopted
 from appliance.logs.model.span import CopyState, counted
 from appliance.logs.side import Side
 
-_LATEST = "REPLICA_TOPICS_START=latest did not ask for them"
+_NOT_ASKED = "REPLICA_TOPICS_START did not ask for them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ async def _where_asked(source: Side, destination: Side, asked_from: int) -> Begi
     is_due = await source.more()
     is_there = await destination.more() if is_due else await destination.count() > 0
     if not is_there or (is_due and (await source.anchor()).begins_like(await destination.anchor())):
-        return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(asked_from)}: {_LATEST}", holds_nothing_due=not is_due)
+        return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(asked_from)}: {_NOT_ASKED}", holds_nothing_due=not is_due)
     source.restart(source.log.start)
     destination.restart(destination.log.start)
     return None
@@ -131,7 +131,7 @@ async def _destination_begins_later(source: Side, destination: Side, place: int,
         most = f": of {counted(lost, 'record')}, its retention can have taken {deleted}" if deleted else ""
         return Beginning(CopyState.DIFFERS, _missing(place) + most, first)
     source.restart(place)
-    cause = f"retention has moved the start of its log to {deleted}" if deleted else _LATEST
+    cause = f"retention has moved the start of its log to {deleted}" if deleted else _NOT_ASKED
     return Beginning(CopyState.EQUAL_IN_PART, f"{_missing(place)}: {cause}")
 
 

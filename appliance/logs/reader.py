@@ -36,8 +36,8 @@ class WriterFilter:
         self._at_source = Origins(source)
         self._at_destination = Origins(destination)
         self._link = naming.replicator
-        self.at_source: Choose | None = self._not_of_links if naming.is_identical else None
-        self.in_copy: Choose | None = self._of_this_link if naming.shared else None
+        self.at_source: Choose | None = self._not_of_links if naming.sharing.tells_origins else None
+        self.in_copy: Choose | None = self._of_this_link if naming.sharing.others_write else None
 
     async def _not_of_links(self, batches: list[Batch]) -> list[Batch]:
         await self._at_source.learn([each.header for each in batches])

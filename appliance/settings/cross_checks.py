@@ -11,7 +11,6 @@ from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import new_secret, weakness
 from appliance.settings.target import is_ip_literal
-from appliance.settings.topics import topic_name
 from appliance.settings.transform import transform_faults
 from appliance.settings.values import (
     EngineSettings,
@@ -19,7 +18,6 @@ from appliance.settings.values import (
     Settings,
     SshSettings,
     TopicNaming,
-    TopicSettings,
 )
 
 
@@ -28,7 +26,7 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
     faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
     faults += _weak_secrets(settings) + _separated_names(settings)
     if role & Role.REPLICATOR:
-        faults += _naming(settings.topics)
+        faults += settings.topics.naming_faults
         faults += [*file_faults(settings.source), *file_faults(settings.destination), *_spark(settings.engine)]
         faults += [*login_faults(settings.destination), *transform_faults(settings.transform)]
     if role & (Role.DESTINATION | Role.REPLICATOR):
@@ -93,22 +91,6 @@ def _separated_names(settings: Settings) -> list[str]:
         for cluster in (settings.source, settings.destination)
         if separator in cluster.cluster_id
     ]
-
-
-def _naming(topics: TopicSettings) -> list[str]:
-    """Settings that one way of naming copies requires, or cannot have."""
-    faults = []
-    if topics.naming is TopicNaming.EXACT:
-        if not topics.name:
-            faults.append("REPLICA_TOPICS_DEST_NAME: missing: the copy's name, because of REPLICA_TOPICS_NAMING=exact")
-        try:
-            topic_name(topics.regex)
-        except ValueError as error:
-            faults.append(f"REPLICA_TOPICS_SOURCE_REGEX={topics.regex}: {error} (REPLICA_TOPICS_NAMING=exact)")
-    if topics.shared and topics.follows_acls:
-        because = "REPLICA_FAN_IN=yes" if topics.fan_in else "REPLICA_TOPICS_NAMING=identical"
-        faults.append(f"ACLS_SYNC=yes: expected no with {because}: the readers of one source would read all of a copy")
-    return faults
 
 
 def _addresses_for_the_tunnel(settings: Settings) -> list[str]:

@@ -177,8 +177,7 @@ def _certificate(reading: _Reading, side: Side) -> ClientCertificate | None:
 
 def _topics(reading: _Reading) -> TopicSettings:
     naming: TopicNaming = reading.named("REPLICA_TOPICS_NAMING")
-    unwanted = () if naming is TopicNaming.SUFFIX else ("suffix",)
-    return reading.build(TopicSettings, None, unwanted, naming=naming)
+    return reading.build(TopicSettings, None, naming.needless, naming=naming)
 
 
 def _tunnel(

@@ -4,9 +4,12 @@ import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
 
-from appliance.settings.parsers import choice, expecting, matching, seconds, whole, yes_or_no
+from appliance.settings.parsers import choice, expecting, listed, matching, seconds, whole, yes_or_no
 from appliance.settings.variable import REQUIRED, variable
+from appliance.timestamps import since_1970
 
 TOPIC_NAME_MAX = 249
 """Characters in the name of a Kafka topic, at most."""
@@ -81,11 +84,42 @@ _replication_factor = expecting(
 _separator = matching(r"[._-]{1,10}", "at most 10 of the characters . _ -")
 
 
-class Start(enum.StrEnum):
-    """The place where the copy of a partition begins when the link is new."""
+_AGE_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
-    EARLIEST = "earliest"
-    LATEST = "latest"
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The place where the copy of a partition begins when the link is new: at an end of its log, or at a time.
+
+    The time is the link's beginning without its ``age``, or ``fixed``, both in milliseconds.
+    """
+
+    text: str
+    age: int | None = None
+    fixed: int | None = None
+    EARLIEST: ClassVar["Start"]
+    LATEST: ClassVar["Start"]
+
+    @classmethod
+    def parse(cls, text: str) -> "Start":
+        """Read ``earliest``, ``latest``, an age such as ``24h``, or a time of ISO 8601."""
+        for end in (cls.EARLIEST, cls.LATEST):
+            if text.lower() in (end.text, ""):
+                return end
+        if age := re.fullmatch(r"([1-9][0-9]{0,5})([mhd])", text):
+            return cls(text, int(age[1]) * _AGE_UNITS[age[2]] // timedelta(milliseconds=1))
+        try:
+            return cls(text, fixed=since_1970(text))
+        except ValueError as error:
+            expected = "earliest, latest, an age such as 90m, 24h or 7d, or a time such as 2026-11-01T00:00:00Z"
+            raise ValueError(f"expected {expected}") from error
+
+    def time(self, now: int) -> int | None:
+        """The time of the first records to copy, given when the link is made, both in milliseconds; None: no time."""
+        return self.fixed if self.age is None else max(0, now - self.age)
+
+
+Start.EARLIEST, Start.LATEST = Start("earliest"), Start("latest")
 
 
 class TopicNaming(enum.StrEnum):
@@ -96,6 +130,28 @@ class TopicNaming(enum.StrEnum):
     PREFIX = "prefix"
     EXACT = "exact"
     IDENTICAL = "identical"
+    MAP = "map"
+
+    @property
+    def needless(self) -> tuple[str, ...]:
+        """The fields of TopicSettings that such names do without."""
+        return {TopicNaming.SUFFIX: (), TopicNaming.MAP: ("suffix", "regex")}.get(self, ("suffix",))
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    topic, _, copy = entry.partition("=")
+    if not (topic and copy):
+        raise ValueError("expected topic=copy")
+    return topic_name(topic), topic_name(copy)
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Topics with the names of their copies: ``a=b,c=d``."""
+    pairs = listed(_pair)(text)
+    for names in zip(*pairs, strict=True):
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"expected each topic and each copy once, got {twice[0]} twice")
+    return pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +165,13 @@ class TopicSettings:
         "Suffix of a copy's name: copy makes topic.copy of topic."
     )
     naming: TopicNaming = variable("REPLICA_TOPICS_NAMING", choice(TopicNaming), "suffix").purpose(
-        "Kind of a copy's name: suffix, prefix, global, exact or identical (docs/names.md)."
+        "Kind of a copy's name: suffix, prefix, global, exact, identical or map (docs/names.md)."
     )
     name: str = variable("REPLICA_TOPICS_DEST_NAME", topic_name).purpose(
         "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name."
+    )
+    pairs: tuple[tuple[str, str], ...] = variable("REPLICA_TOPICS_NAMES", _pairs).purpose(
+        "Topics to copy with REPLICA_TOPICS_NAMING=map, each with its copy's name: a=b,c=d."
     )
     separator: str = variable("REPLICA_TOPICS_SEPARATOR", _separator, ".").purpose(
         "Characters between a topic's name and the suffix or prefix."
@@ -129,8 +188,8 @@ class TopicSettings:
     internal_regex: str = variable("REPLICA_TOPICS_INTERNAL_REGEX", regexes, ",".join(_OF_OTHER_PROGRAMS)).purpose(
         "Topics in which other programs keep their state, not copied either: regular expressions; (?!): none."
     )
-    start: Start = variable("REPLICA_TOPICS_START", choice(Start), "earliest").purpose(
-        "Start of a partition's copy when the link is new: earliest or latest."
+    start: Start = variable("REPLICA_TOPICS_START", Start.parse, "earliest").purpose(
+        "Start of a partition's copy when the link is new: earliest, latest, an age (90m, 24h, 7d) or a UTC time."
     )
     replication_factor: int = variable("REPLICATION_FACTOR", _replication_factor, "-1").purpose(
         "Replication factor of new topics at the destination; -1: its brokers' default."
@@ -149,6 +208,33 @@ class TopicSettings:
     def shared(self) -> bool:
         """True if others than this link may write to its copies."""
         return self.fan_in or self.naming is TopicNaming.IDENTICAL
+
+    @property
+    def naming_faults(self) -> list[str]:
+        """Settings that one way of naming copies requires, or cannot have."""
+        faults, naming = [], f"REPLICA_TOPICS_NAMING={self.naming}"
+        if self.naming is TopicNaming.EXACT:
+            if not self.name:
+                faults.append(f"REPLICA_TOPICS_DEST_NAME: missing: the copy's name, because of {naming}")
+            try:
+                topic_name(self.regex)
+            except ValueError as error:
+                faults.append(f"REPLICA_TOPICS_SOURCE_REGEX={self.regex}: {error} ({naming})")
+        if self.naming is TopicNaming.MAP and not self.pairs:
+            faults.append(f"REPLICA_TOPICS_NAMES: missing: the topics and their copies, because of {naming}")
+        if self.pairs and self.naming is not TopicNaming.MAP:
+            faults.append(f"REPLICA_TOPICS_NAMES: expected REPLICA_TOPICS_NAMING=map with it, not {self.naming}")
+        if self.shared and self.follows_acls:
+            because = "REPLICA_FAN_IN=yes" if self.fan_in else naming
+            faults.append(
+                f"ACLS_SYNC=yes: expected no with {because}: the readers of one source would read all of a copy"
+            )
+        return faults
+
+    @property
+    def compacts_new_copies(self) -> bool:
+        """True if copies are compacted like their sources from the start, whatever happens there later."""
+        return not (self.shared or self.follows_configs)
 
     @property
     def syncs_configs(self) -> bool:

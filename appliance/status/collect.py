@@ -77,7 +77,7 @@ class SourceFactsCollector:
 
     async def _written(self, metadata: Metadata) -> dict[Partition, int] | None:
         """The records that links wrote at the source, by partition, as their positions there count them."""
-        if not self._naming.is_identical:
+        if not self._naming.sharing.tells_origins:
             return None
         written: dict[Partition, int] = {}
         for name in filter(self._naming.is_positions, metadata.topics):
@@ -133,7 +133,7 @@ class DestinationFactsCollector:
         self._epochs = EpochEnds(cluster)
         self._name = naming.positions_topic
         self._tail = PositionsTail(cluster, naming.positions_topic)
-        self._registry = Registry(cluster, naming.replicator, shares=naming.shared)
+        self._registry = Registry.of(cluster, naming)
         self._open_transactions = OpenTransactionWatch(cluster)
         self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
 

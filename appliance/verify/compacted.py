@@ -110,7 +110,7 @@ def _outcome(tally: Tally, job: Job, source_start: int, *, lacks_keys: bool) -> 
         return CopyState.NOT_COMPARED, f"{orphans}: the source's log begins at {source_start} now"
     if left_out:
         state = CopyState.EQUAL_IN_PART if tally.equal.count or not deleted else CopyState.NOT_COMPARED
-        cause = "its retention" if deleted else "REPLICA_TOPICS_START=latest"
+        cause = "its retention" if deleted else "REPLICA_TOPICS_START"
         return state, f"{cause} has left {counted(left_out, 'key')} out of the destination"
     if tally.unknown.count:
         return CopyState.EQUAL, f"{unknown} of the destination may be older than the source's log"

@@ -58,7 +58,7 @@ class Verification:
 
     def __post_init__(self) -> None:
         self._newest = NewestStates(self.destination, self.naming)
-        self._registry = Registry(self.destination, self.naming.replicator, shares=self.naming.shared)
+        self._registry = Registry.of(self.destination, self.naming)
 
     async def ended(self, plan: Plan, results: list[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
@@ -100,7 +100,9 @@ class Verification:
         led = [replica for replica in replicas if _led(source, destination, replica)]
         leaderless = [replica for replica in replicas if replica not in led]
         verdicts += [verdict_on(replica, CopyState.NOT_COMPARED, _LEADERLESS) for replica in leaderless]
-        verdicts += await self._surplus(source, destination, {replica.destination_topic for replica in replicas})
+        verdicts += await self._surplus(
+            source, destination, {each.destination_topic: each.source_topic for each in replicas}
+        )
         return Plan(await self._jobs(source, destination, led), verdicts)
 
     async def sql(self, plan: Plan) -> Mapping[Partition, PartitionSql]:
@@ -126,7 +128,7 @@ class Verification:
         copied = {topic.name for topic in self.naming.copied(source.topics)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
-            faults = [f"REPLICA_TOPICS_SOURCE_REGEX={self.naming.included.pattern} matches no topic of the source"]
+            faults = [f"{self.naming.choice} matches no topic of the source"]
         if faults:
             raise SettingsError(faults)
         states = self._lanes[0].states if self._lanes else {}
@@ -142,15 +144,16 @@ class Verification:
         copy = self.naming.destination(topic)
         return PartitionResult(topic, copy, None, state, why or f"the destination has no topic {copy}")
 
-    async def _surplus(self, source: Metadata, destination: Metadata, copies: Collection[str]) -> list[PartitionResult]:
+    async def _surplus(
+        self, source: Metadata, destination: Metadata, originals: Mapping[str, str]
+    ) -> list[PartitionResult]:
         """Partitions with records that only the copy has; in a shared copy they are others'."""
-        if self.naming.shared:
+        if self.naming.sharing.others_write:
             return []
-        originals = {self.naming.destination(topic): topic for topic in source.topics}
         further = [
             Partition(copy, number)
-            for copy in copies
-            for number in range(len(source.topics[originals[copy]].leaders), len(destination.topics[copy].leaders))
+            for copy, topic in originals.items()
+            for number in range(len(source.topics[topic].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0
         ]
         further_spans = await spans(self.destination, destination, further)

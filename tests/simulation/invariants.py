@@ -79,7 +79,7 @@ class Invariants:
     def committed(self, transaction: Transaction) -> None:
         """A transaction commits: A, D, E, F, G, I, K, M, and what B and C are for."""
         self.commits += 1
-        suffix = f".{self._naming.suffix}"
+        suffix = self._naming.destination("")
         new: dict[Partition, tuple[Log, list[tuple[int, Record]]]] = {}
         remembered = _Remembered()
         for (topic, number), log in transaction.partitions.items():

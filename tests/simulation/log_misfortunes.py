@@ -37,7 +37,7 @@ class LogMisfortunes:
         the checker, which looks at each commit, could not tell it from a defect.
         """
         link = self._link
-        suffix = f".{link.naming.suffix}"
+        suffix = link.naming.destination("")
         copies = [log for log in link.destination.logs() if log.topic.endswith(suffix) and log.entries and not log.open]
         if copies:
             log = link.chance.choice(copies)
@@ -86,7 +86,7 @@ class LogMisfortunes:
         Not of an aborted batch past the remembered end: nobody could say who had written it, and the copy would stop.
         """
         link = self._link
-        suffix, positions = f".{link.naming.suffix}", link.invariants.positions
+        suffix, positions = link.naming.destination(""), link.invariants.positions
         copies = [log for log in link.destination.logs() if log.topic.endswith(suffix) and log.entries]
         if copies:
             log = link.chance.choice(copies)

@@ -38,7 +38,7 @@ class Readers:
             self.link.violation = self.link.violation or violation
 
     def _judge(self, group: str, copy: Partition, offset: int) -> None:
-        log, partition = self.link.destination.log(copy), (copy[0].removesuffix(f".{self.link.naming.suffix}"), copy[1])
+        log, partition = self.link.destination.log(copy), (self.link.naming.policy.source_of(copy[0]) or "", copy[1])
         if log is None or self._is_in_trouble(partition):
             return
         self.judged += 1

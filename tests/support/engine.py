@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -37,7 +36,7 @@ from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.settings.monitoring import MonitoringSettings
 from appliance.settings.parse import parse
-from appliance.settings.role import EVERY_ROLE, Role
+from appliance.settings.role import Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import (
@@ -97,10 +96,6 @@ def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = No
     )
 
 
-_INTERNAL = Naming.of(parse(REQUIRED, EVERY_ROLE)).internal
-"""The default of REPLICA_TOPICS_INTERNAL_REGEX."""
-
-
 @dataclass(slots=True)
 class Pair:
     """Two clusters and the names of one test's link."""
@@ -116,6 +111,8 @@ class Pair:
     """The one topic of a link with an exact name for its copy."""
     copy: str = ""
     """The name of its copy, if that is not a name of the tag."""
+    names: str = ""
+    """The topics of a link with a map, each with its copy's name."""
     fan_in: bool = False
     link: str = ""
     """The source cluster's name in the link, if that is not the tag."""
@@ -123,15 +120,7 @@ class Pair:
 
     @property
     def naming(self) -> Naming:
-        included = re.compile(self._regex)
-        exact = (self.copy or f"the-copy-{self.tag}") if self.only else ""
-        names = self.kind, ".", self.target, self.formats, exact, _INTERNAL
-        shared = self.fan_in or self.kind is TopicNaming.IDENTICAL
-        return Naming(f"replicator-{self.link or self.tag}", "copy", included, re.compile(""), *names, shared)
-
-    @property
-    def _regex(self) -> str:
-        return self.only or (f".*{self.tag}.*" if self.everything else f".*{self.tag}")
+        return Naming.of(self.settings())
 
     def settings(self, **variables: str) -> Settings:
         """The settings of this link."""
@@ -140,11 +129,12 @@ class Pair:
         protocols = dict.fromkeys((f"{side}_SECURITY_PROTOCOL" for side in clusters), "PLAINTEXT")
         names = {
             "DESTINATION_CLUSTER_ID": self.target,
-            "SOURCE_CLUSTER_ID": self.naming.replicator.removeprefix("replicator-"),
+            "SOURCE_CLUSTER_ID": self.link or self.tag,
             "SOURCE_ROUTE": "direct",
-            "REPLICA_TOPICS_SOURCE_REGEX": self._regex,
+            "REPLICA_TOPICS_SOURCE_REGEX": self.only or (f".*{self.tag}.*" if self.everything else f".*{self.tag}"),
             "REPLICA_TOPICS_NAMING": self.kind,
-            "REPLICA_TOPICS_DEST_NAME": self.naming.exact,
+            "REPLICA_TOPICS_DEST_NAME": (self.copy or f"the-copy-{self.tag}") if self.only else "",
+            "REPLICA_TOPICS_NAMES": self.names,
             "REPLICA_FAN_IN": "yes" if self.fan_in else "no",
             "MM2_FORMATS": "yes" if self.formats else "no",
             "LANES": str(LANES),
@@ -249,7 +239,7 @@ class Pair:
             KafkaCluster(at_destination, resolve, self.tag, timeouts=timeouts) as destination,
         ):
             engine = Engine(self, source, destination, settings=replace(ENGINE, **changed))
-            engine.origins = Origins(source) if self.naming.is_identical else None
+            engine.origins = Origins(source) if self.naming.sharing.tells_origins else None
             engine.names = Origins(destination)
             engine.reader = SourceReader(source, engine.notice, engine.origins)
             try:
@@ -262,9 +252,8 @@ class Pair:
 class OtherLink(Pair):
     """A link from another cluster, with the same topic names and the same suffix."""
 
-    @property
-    def naming(self) -> Naming:
-        return Naming(f"replicator-other-{self.tag}", "copy", re.compile(f".*{self.tag}"), re.compile(""))
+    def __post_init__(self) -> None:
+        self.link = f"other-{self.tag}"
 
 
 def delete_topic(cluster: Cluster, topic: str) -> None:

@@ -62,7 +62,7 @@ async def failback(operation: Operation) -> Plan[FailbackReport]:
         SettingsError: nothing matches ``--topic``.
     """
     lanes, choice = operation.lanes, operation.choice
-    if operation.naming.shared:
+    if operation.naming.sharing.others_write:
         return await _share_again(operation)
     await lanes.read()
     run = _Run(operation)

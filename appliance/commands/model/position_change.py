@@ -2,7 +2,6 @@
 
 import enum
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import is_another
@@ -10,6 +9,7 @@ from appliance.link.model.agreement import MADE_ANEW
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.position import LOST, NO_PLACE, UNACCOUNTED, UNKNOWN, CopyEnd, Position, SourcePlace
 from appliance.link.model.replicas import Replica
+from appliance.timestamps import since_1970
 
 _MILLISECONDS = "ms"
 _LARGEST = 2**63 - 1
@@ -40,8 +40,6 @@ class Place:
     def parse(cls, option: str, text: str) -> "Place":
         """Read ``earliest``, ``latest``, an offset, milliseconds with ``ms`` behind them, or a time of ISO 8601.
 
-        A time without a zone is UTC, as in Kafka's own commands.
-
         Raises:
             SettingsError: it is none of these.
         """
@@ -51,11 +49,9 @@ class Place:
         if number.isdecimal() and len(number) < 20 and int(number) <= _LARGEST:
             return cls(text, Kind.OFFSET if number == text else Kind.TIME, int(number))
         try:
-            time = datetime.fromisoformat(text)
+            return cls(text, Kind.TIME, since_1970(text))
         except ValueError as error:
             raise SettingsError([f"{option} {text}: expected {PLACES}"]) from error
-        moment = time if time.tzinfo else time.replace(tzinfo=UTC)
-        return cls(text, Kind.TIME, max(0, int(moment.timestamp() * 1000)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class TaskRunner:
     _transform: Transform | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._origins = Origins(self.source) if self.naming.is_identical else None
+        self._origins = Origins(self.source) if self.naming.sharing.tells_origins else None
         self._names = Origins(self.destination)
         self._reader = SourceReader(self.source, self._tell, self._origins)
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -26,7 +26,7 @@ from appliance.link.model.replicas import Replica
 class FactReader:
     """The questions of an admission, and their inputs. The questions change nothing: they may be cut off.
 
-    ``starts`` are those of REPLICA_TOPICS_START=latest; with ``records_gaps`` no gap stops a partition.
+    ``starts`` are those of REPLICA_TOPICS_START; with ``records_gaps`` no gap stops a partition.
     """
 
     source: Cluster
@@ -41,7 +41,7 @@ class FactReader:
         remembered = self.lane.checkpoint.positions
         positions = {each.source: remembered[each.source] for each in replicas if each.source in remembered}
         limits, unlimited = await write_limits(self.destination, {replica.destination_topic for replica in replicas})
-        shared = self.lane.naming.shared
+        shared = self.lane.naming.sharing.others_write
         facts = Facts(metadata, producer, positions, limits, unlimited, shared)
         fit = [replica for replica in replicas if not unwritable(replica, facts)]
         new = [replica for replica in fit if not is_known(positions.get(replica.source))]

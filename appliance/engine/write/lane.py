@@ -245,7 +245,7 @@ class Lane(OwnedLane):
         Raises:
             BrokerBusy: somebody has; the lane restarts, and checks the foreign records.
         """
-        if self.naming.shared or not foreign or replica.copy in self._reported:
+        if self.naming.sharing.others_write or not foreign or replica.copy in self._reported:
             return
         name = str(replica.copy)
         if before.copy_end is not None and before.copy_end.producer_id == ANYBODY:

@@ -123,7 +123,10 @@ class OwnedLane:
         """
         topic, _ = self.positions
         metadata = await self.cluster.metadata([topic, self.naming.offsets_topic, PRODUCERS])
-        shared, keeps_times = self.naming.shared, self.naming.shared or self.naming.keeps_times
+        shared, keeps_times = (
+            self.naming.sharing.others_write,
+            self.naming.sharing.others_write or self.naming.keeps_times,
+        )
         timeout = self.transaction_timeout
         self._writer = Writer(self.cluster, producer, self.positions, metadata, timeout, shared, keeps_times)
         mark, now = Mark(self.index, producer.id, producer.epoch), now_ms()
@@ -147,17 +150,17 @@ class OwnedLane:
     async def producer_name(self, metadata: Metadata, producer: Producer) -> Record | None:
         """The name to leave; None of a lane that copies nothing, or that keeps to itself and may not leave one."""
         self.nameless = None
-        if self.names is None or (PRODUCERS not in metadata.topics and not self.naming.shared):
+        if self.names is None or (PRODUCERS not in metadata.topics and not self.naming.sharing.others_write):
             return None
         try:
             await self.names.refresh()
             if metadata.leader(*NAMES) == NOBODY:
                 raise BrokerBusy(f"{PRODUCERS} of the {self.cluster.side} has no leader now", "LEADER_NOT_AVAILABLE")
-            if not self.naming.shared and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
+            if not self.naming.sharing.others_write and metadata.topics[PRODUCERS].lacks_replicas(0, NAMES_IN_SYNC):
                 # A transaction that has touched it could not end, not even by an abort, and the lane would wait.
                 raise BrokerBusy(f"{PRODUCERS} has too few replicas in sync now", "NOT_ENOUGH_REPLICAS")
         except ApplianceError as error:
-            if self.naming.shared:
+            if self.naming.sharing.others_write:
                 raise
             self.nameless = _nameless(error)
             return None

@@ -86,9 +86,17 @@ async def offsets_at(
 
     None for a partition without such a record.
     """
-    offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
+    offsets, failures = await try_offsets_at(cluster, metadata, partitions, timestamp)
     raise_first(failures.values())
-    return {partition: None if offset < 0 else offset for partition, offset in offsets.items()}
+    return offsets
+
+
+async def try_offsets_at(
+    cluster: Cluster, metadata: Metadata, partitions: Collection[Partition], timestamp: int
+) -> Answers[Partition, int | None]:
+    """The same as far as they are known, and the errors of the others."""
+    offsets, failures = await _ask(cluster, metadata, partitions, timestamp, _READ_COMMITTED)
+    return Answers({partition: None if offset < 0 else offset for partition, offset in offsets.items()}, failures)
 
 
 def _request(

@@ -52,7 +52,7 @@ from appliance.link.model.claims import (
 )
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
-from appliance.link.model.naming import REGISTRY
+from appliance.link.model.naming import REGISTRY, Naming
 from appliance.link.model.topic_configs import Configs, registry_topic
 
 Still = Callable[[], Awaitable[Collection[str]]]
@@ -89,6 +89,11 @@ class Registry:
 
     def __post_init__(self) -> None:
         self._log = CompactedLog(self.cluster, _PARTITION, self._take_all, self._forget)
+
+    @classmethod
+    def of(cls, cluster: Cluster, naming: Naming, replication_factor: int = -1) -> "Registry":
+        """The registry as a link with these names sees it, which tells its topics there."""
+        return cls(cluster, naming.replicator, replication_factor, naming.sharing.others_write, topics=naming.topics)
 
     async def refresh(self) -> bool:
         """Read the newly committed records; False if there is no registry."""

@@ -9,11 +9,8 @@ from appliance.kafka.protocol.metadata import Topic
 from appliance.link.client.registry import Registry
 from appliance.link.model.claims import would_travel_in_circles
 from appliance.link.model.naming import Naming
-from appliance.settings.values import TopicNaming
 
 _COMPACT = "compact"
-_WITHOUT_ORIGIN = (TopicNaming.EXACT, TopicNaming.IDENTICAL)
-"""The kinds of names that do not show where a copy came from."""
 
 
 @dataclass(slots=True)
@@ -31,12 +28,12 @@ class SourceRules:
     async def unfit(self, topics: Mapping[str, Topic]) -> dict[str, str]:
         """The reasons not to copy, by topic of the cluster."""
         wanted = self.naming.copied(topics)
-        compacted = await self._compacted(wanted) if self.naming.shared and not self.one_writer else {}
+        compacted = await self._compacted(wanted) if self.naming.sharing.others_write and not self.one_writer else {}
         return compacted | await self.circles(wanted)
 
     async def circles(self, topics: Iterable[Topic]) -> dict[str, str]:
         """The same, of the topics whose records would travel in circles; other names show where a copy came from."""
-        if self.naming.kind not in _WITHOUT_ORIGIN:
+        if self.naming.policy.shows_origin:
             return {}
         await self._registry.refresh()
         found = {

@@ -1,6 +1,7 @@
 """A link as values and as records; no IO.
 
-- ``naming``: the names of copies, positions and transactional ids, and the choice of copied topics.
+- ``naming``: the names of positions and transactional ids, and the choice of copied topics.
+- ``naming_policies``: the names of copies, one class for each kind, and who writes to them.
 - ``replicas``: each source partition with the partition of its copy, and its lane.
 - ``position``: the progress of copying a source partition.
 - ``agreement``: how far the logs of a source partition and of its copy agree (invariant N).

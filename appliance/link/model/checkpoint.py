@@ -98,7 +98,7 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class StartOffsets:
-    """The first offsets of a topic that existed when the link was made with REPLICA_TOPICS_START=latest.
+    """The first offsets of a topic that existed when the link was made to start later (REPLICA_TOPICS_START).
 
     One place for each partition of that time; offset -1: at its first record. Older releases recorded no leader epochs.
     """
@@ -183,7 +183,7 @@ class LaneCheckpoint:
 def start_place(
     topic: str, partition: int, source_id: uuid.UUID | None, starts: Mapping[str, StartOffsets]
 ) -> SourcePlace | None:
-    """The beginning of a partition that existed when the link was made to start at latest (invariant K).
+    """The beginning of a partition that existed when the link was made to start later (invariant K).
 
     None: at its first record.
     """

@@ -11,7 +11,7 @@ that the SQL is trying: first, following, and the number of tries. The kinds of 
     {"lane"}                        the lane's last owner
     {"mark"}                        the producer of the lane's last start
     {"link"}                        the link as it was made, and its layout; in partition 0 alone
-    {"start"}                       a topic's first offsets, with REPLICA_TOPICS_START=latest; there too
+    {"start"}                       a topic's first offsets by REPLICA_TOPICS_START, unless it is earliest; there too
     {"state"}                       the state of a topic's copy, or of the link if the name is empty; in each lane
     {"layout"}                      the number of the layout whose lane may write there; in each lane, once changed
     {"sql", "run"}                  a change of the link's SQL, by its number and the run that made it; in each lane

@@ -14,7 +14,6 @@ from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
 from appliance.link.model.remembered import fields, reading, text, versioned, whole, words
 from appliance.link.model.topic_configs import Configs
-from appliance.settings.values import TopicNaming
 
 _VERSION = 1
 
@@ -62,6 +61,10 @@ class Claim:
     begun: frozenset[uuid.UUID] = frozenset()
     configs: Configs = frozenset()
     damage: str = ""
+
+    def admits(self, naming: Naming) -> bool:
+        """True if a link with these names may write to the copy, too."""
+        return naming.sharing.others_write and self.shares and not self.damage
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:
@@ -187,15 +190,15 @@ def _entry(parts: list[str]) -> AccessControlEntry:
 
 def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
     """The reason that nothing is copied to a topic."""
-    if naming.shared and not claim.damage:
+    if naming.sharing.others_write and not claim.damage:
         return (
             f"destination topic {copy} belongs to link {claim.link}, which does not share it: set REPLICA_FAN_IN=yes "
             "there too"
         )
     return (
         f"destination topic {copy} belongs to link {claim.link}{claim.damage and f' ({claim.damage})'}: choose another "
-        f"{naming.variable}; when that link is no more, take the copy over by `appliance resume --topic ... --from ... "
-        "--take-over`"
+        f"{naming.policy.variable}; when that link is no more, take the copy over by `appliance resume --topic ... "
+        "--from ... --take-over`"
     )
 
 
@@ -206,15 +209,15 @@ def would_travel_in_circles(topic: str, holders: Iterable[Claim], naming: Naming
     leave there.
     """
     for claim in holders:
-        if naming.is_identical and claim.damage:
+        copy = f"{topic} is a copy of {claim.link}"
+        if not naming.sharing.tells_origins:
+            if claim.link == naming.opposite:
+                return f"{copy}: its records would travel in circles"
+        elif claim.damage:
+            return f"{copy}, which may not leave its producer ids at the source: {claim.damage}"
+        elif not claim.shares:
             return (
-                f"{topic} is a copy of {claim.link}, which may not leave its producer ids at the source: {claim.damage}"
+                f"{copy}, which does not leave its producer ids at the source: give that link "
+                "REPLICA_TOPICS_NAMING=identical too, or exclude the topic"
             )
-        if naming.is_identical and not claim.shares:
-            return (
-                f"{topic} is a copy of {claim.link}, which does not leave its producer ids at the source: give that "
-                "link REPLICA_TOPICS_NAMING=identical too, or exclude the topic"
-            )
-        if naming.kind is TopicNaming.EXACT and claim.link == naming.opposite:
-            return f"{topic} is a copy of {claim.link}: its records would travel in circles"
     return ""

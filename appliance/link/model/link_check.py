@@ -177,7 +177,9 @@ def cluster_fault(link: LinkRecord | None, source_cluster: str) -> str:
 
 def producers_fault(link: LinkRecord | None, found: Topic | None, naming: Naming) -> str:
     """The fault of a source whose topic of producers is not the one that the link knows; empty if none."""
-    if not naming.is_identical or link is None or (found is not None and found.id.hex == link.producers):
+    if not naming.sharing.tells_origins or link is None:
+        return ""
+    if found is not None and found.id.hex == link.producers:
         return ""
     what = "was made with another naming" if not link.producers else "knew another one"
     return (
@@ -207,9 +209,10 @@ def _naming_fault(topic: PositionsTopic, own_copies: Collection[Copy], naming: N
         for key, position in checkpoint.positions.items()
         if position.destination_id in names
     }
-    if not called or any(naming.destination(source) == copy for source, copy in called.items()):
+    renamed = naming.policy.renamed(called)
+    if not renamed:
         return ""
-    source, copy = min(called.items())
+    source, copy = min(renamed.items())
     return (
         f"the copy of {source} is called {copy} in this link, and would now be {naming.destination(source)}: put "
         "REPLICA_TOPICS_NAMING and the settings of that naming back; copies with other names "

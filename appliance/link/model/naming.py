@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.link_topics import LinkTopics
+from appliance.link.model.naming_policies import POLICIES, NamingPolicy, OwnCopies
 from appliance.settings.transform import OnTransformError
-from appliance.settings.values import Settings, TopicNaming
+from appliance.settings.values import Settings
 
 _POSITIONS = ".positions"
 _OFFSETS = ".offsets"
@@ -17,17 +18,7 @@ _DIVERGED = ".diverged"
 _DOCTOR = ".doctor.internal"
 """An end that no other topic of a link has. Links of releases before it leave such out as other programs' own."""
 _REPLICATOR = "replicator-"
-_GLOBAL = "-global"
 _NOTHING = re.compile("(?!)")
-
-_VARIABLES = {
-    TopicNaming.SUFFIX: "REPLICA_TOPICS_DEST_SUFFIX",
-    TopicNaming.GLOBAL: "REPLICA_TOPICS_NAMING",
-    TopicNaming.PREFIX: "SOURCE_CLUSTER_ID",
-    TopicNaming.EXACT: "REPLICA_TOPICS_DEST_NAME",
-    TopicNaming.IDENTICAL: "REPLICA_TOPICS_NAMING",
-}
-"""The setting that separates the names of a link's copies from those of others."""
 
 DEAD_LETTERS = ".dead-letter"
 """The end of the name of the topic with the records of a copy that the link's SQL failed on."""
@@ -50,24 +41,21 @@ class Naming:
     """The names of one link.
 
     ``target`` is the destination cluster's own. With ``mirror_formats`` the link writes MirrorMaker 2's heartbeats and
-    checkpoints. ``exact`` is the name of the only copy of a link whose ``kind`` says so; ``included`` then matches one
-    topic. ``internal`` matches topics in which other programs keep their state. Others than the link may write to
-    ``shared`` copies: other links, and with identical names the destination's own producers. With ``dead_letters`` the
-    link writes the records that its SQL fails on to topics of their own. With ``keeps_times`` it writes to no topic
-    that changes the times of records; it never writes to such a shared one.
+    checkpoints, whose names have the ``separator``. ``internal`` matches topics in which other programs keep their
+    state. ``sharing`` says who may write to the copies beside the link. With ``dead_letters`` the link writes the
+    records that its SQL fails on to topics of their own. With ``keeps_times`` it writes to no topic that changes the
+    times of records; it never writes to such a shared one.
     """
 
     replicator: str
-    suffix: str
+    policy: NamingPolicy
     included: re.Pattern[str]
     excluded: re.Pattern[str]
-    kind: TopicNaming = TopicNaming.SUFFIX
     separator: str = "."
     target: str = ""
     mirror_formats: bool = False
-    exact: str = ""
     internal: re.Pattern[str] = _NOTHING
-    shared: bool = False
+    sharing: OwnCopies = field(default_factory=OwnCopies)
     dead_letters: bool = False
     keeps_times: bool = False
 
@@ -75,18 +63,17 @@ class Naming:
     def of(cls, settings: Settings) -> "Naming":
         """The names by the settings; an empty exclude regex matches no topic."""
         topics = settings.topics
+        policy = POLICIES[topics.naming](settings)
         return cls(
             settings.replicator,
-            topics.suffix,
-            re.compile(re.escape(topics.regex) if topics.naming is TopicNaming.EXACT else topics.regex),
+            policy,
+            re.compile("|".join(map(re.escape, policy.topics)) or topics.regex),
             re.compile(topics.exclude_regex),
-            topics.naming,
             topics.separator,
             settings.destination.cluster_id,
             settings.mirror_formats,
-            topics.name,
             re.compile(topics.internal_regex),
-            topics.shared,
+            policy.sharing(fan_in=topics.fan_in),
             settings.transform.wanted and settings.transform.on_error is OnTransformError.DEAD_LETTER,
         )
 
@@ -101,14 +88,9 @@ class Naming:
         return _REPLICATOR + self.target
 
     @property
-    def variable(self) -> str:
-        """The setting that separates the names of this link's copies from others."""
-        return _VARIABLES[self.kind]
-
-    @property
-    def is_identical(self) -> bool:
-        """True when copies have the names of their sources: what a link wrote at the source is then not copied."""
-        return self.kind is TopicNaming.IDENTICAL
+    def choice(self) -> str:
+        """The setting that chooses the topics."""
+        return self.policy.choice(self.included.pattern)
 
     @property
     def topics(self) -> LinkTopics:
@@ -189,17 +171,7 @@ class Naming:
 
     def destination(self, topic: str) -> str:
         """The name of a source topic's copy."""
-        match self.kind:
-            case TopicNaming.SUFFIX:
-                return topic + self.separator + self.suffix
-            case TopicNaming.GLOBAL:
-                return topic + _GLOBAL
-            case TopicNaming.PREFIX:
-                return self._from_source(topic)
-            case TopicNaming.EXACT:
-                return self.exact
-            case TopicNaming.IDENTICAL:
-                return topic
+        return self.policy.copy_of(topic)
 
     def _from_source(self, topic: str) -> str:
         return self.source + self.separator + topic
@@ -224,7 +196,7 @@ class Naming:
             return "Kafka's own topic"
         if self._is_a_replicators(topic):
             return "a topic in which a replicator keeps its state"
-        if self._travels_back(topic):
+        if self.policy.travels_back(topic):
             return f"a copy from {self.target or 'the destination'}"
         if self.excluded.fullmatch(topic):
             return "REPLICA_TOPICS_EXCLUDE_REGEX matches it"
@@ -248,9 +220,10 @@ class Naming:
 
     def meets_dead_letters_of(self, topic: str, others: Container[str]) -> str:
         """The one of the ``others`` of the source cluster whose dead letters have the name of this topic's copy."""
-        other = topic.removesuffix(DEAD_LETTERS)
-        meets = other != topic and self.destination(topic) == self.destination(other) + DEAD_LETTERS
-        return other if self.dead_letters and meets and other in others and self.copies(other, internal=False) else ""
+        copy = self.destination(topic)
+        letters_of = copy.removesuffix(DEAD_LETTERS)
+        other = self.policy.source_of(letters_of) if self.dead_letters and letters_of != copy else None
+        return other if other and other in others and self.copies(other, internal=False) else ""
 
     def _is_a_replicators(self, topic: str) -> bool:
         """True for the internal topics of replicators, including MirrorMaker 2 if the link has names like its own."""
@@ -258,9 +231,8 @@ class Naming:
             return True
         names = topic.split(self.separator)
         remembered = names[-1] == "internal" and (names[0] == "mm2-offset-syncs" or names[-2:-1] == ["checkpoints"])
-        prefixed = self.kind is TopicNaming.PREFIX
-        return (remembered and (prefixed or self.mirror_formats)) or (
-            topic == HEARTBEATS and prefixed and self.mirror_formats
+        return (remembered and (self.policy.of_mirror_maker or self.mirror_formats)) or (
+            topic == HEARTBEATS and self.policy.of_mirror_maker and self.mirror_formats
         )
 
     def _tells_of_further_clusters(self, topic: str, others: Container[str]) -> bool:
@@ -268,27 +240,10 @@ class Naming:
 
         Beside them are checkpoints from the same cluster, or our positions; other topics may have such names.
         """
-        prefixed = self.kind is TopicNaming.PREFIX and topic.endswith(self.separator + HEARTBEATS)
-        if not (prefixed and self.mirror_formats):
+        if not (self.mirror_formats and self.policy.of_mirror_maker and topic.endswith(self.separator + HEARTBEATS)):
             return False
         further = replace(self, replicator=_REPLICATOR + topic.split(self.separator)[0])
         return further.checkpoints_topic in others or further.positions_topic in others
-
-    def _travels_back(self, topic: str) -> bool:
-        """True for copies of an opposite link with the same kind of names, to avoid circles.
-
-        With suffixes, both links have the same one, or the name has this link's twice: once, it may be a user's. With
-        prefixes, the destination's name precedes the topic's, first or after those of more clusters on the way, as in
-        MirrorMaker 2's ``DefaultReplicationPolicy``. Other names do not show it.
-        """
-        match self.kind:
-            case TopicNaming.SUFFIX | TopicNaming.GLOBAL:
-                end = self.destination("")
-                return topic.endswith(end) or len(re.findall(re.escape(end) + "(?=[._-])", topic)) > 1
-            case TopicNaming.PREFIX:
-                return self.target in topic.split(self.separator)[:-1]
-            case _:
-                return False
 
 
 def _is_named_like_a_replicators(topic: str) -> bool:

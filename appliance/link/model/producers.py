@@ -167,8 +167,8 @@ def encode_producer(
     ``before`` is the name that it has left there in earlier epochs.
     """
     names = producer.id, producer.transactional_id, naming.replicator
-    name = RegisteredProducer(*names, producer.epoch, ((0, naming.shared),))
-    key = {"cluster": cluster + ("" if naming.shared else _ALONE), "producer": producer.id}
+    name = RegisteredProducer(*names, producer.epoch, ((0, naming.sharing.others_write),))
+    key = {"cluster": cluster + ("" if naming.sharing.others_write else _ALONE), "producer": producer.id}
     value = {
         "version": _VERSION,
         "transactional_id": producer.transactional_id,

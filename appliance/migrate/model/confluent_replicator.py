@@ -128,7 +128,8 @@ def replicator_link(
     for key in (key for key in values if key in KEYS):
         ledger.note(key, link.apply(KEYS[key], values[key]))
     _topics(values, link, ledger)
-    naming = link.apply(lambda _: _naming(link.source, renamed, before, after), renamed)
+    listed = _listed(values) if _TOPICS in link.built().variables else ()
+    naming = link.apply(lambda _: _naming(link.source, renamed, before, after, listed), renamed)
     ledger.note("topic.rename.format", naming)
     return link.built(), ledger.outcomes(values, _left_over)
 
@@ -171,8 +172,17 @@ def _topics(values: Mapping[str, str], link: LinkBuilder, ledger: Ledger) -> Non
         ledger.note("topic.blacklist", link.apply(rule, excluded))
 
 
-def _naming(source: str, renamed: str, before: str, after: str) -> Translation:
-    """The outcome for the name of a copy: the topic's, alone or with a cluster's before it or a suffix after it."""
+def _listed(values: Mapping[str, str]) -> Sequence[str]:
+    """The topics, if they are chosen by their names alone."""
+    listed = values.get("topic.whitelist", "").split(",") if not values.get("topic.regex", "").strip() else []
+    return [topic.strip() for topic in listed if topic.strip()]
+
+
+def _naming(source: str, renamed: str, before: str, after: str, listed: Sequence[str]) -> Translation:
+    """The outcome for the name of a copy: the topic's, alone or with a cluster's before it or a suffix after it.
+
+    Of topics that are listed, any name; a single one may have a fixed name.
+    """
     if renamed == _TOPIC:
         return Translation(Verdict.CARRIED, "", {"REPLICA_TOPICS_NAMING": TopicNaming.IDENTICAL})
     separated = re.fullmatch(r"([._-]+)([a-zA-Z0-9].*)", after)
@@ -180,9 +190,13 @@ def _naming(source: str, renamed: str, before: str, after: str) -> Translation:
         return _names(TopicNaming.SUFFIX, separated[1], separated[2])
     if not after and before.startswith(source) and re.fullmatch(r"[._-]+", before.removeprefix(source)):
         return _names(TopicNaming.PREFIX, before.removeprefix(source), "")
+    if listed and (_TOPIC in renamed or len(listed) == 1):
+        copies = ",".join(f"{topic}={renamed.replace(_TOPIC, topic)}" for topic in dict.fromkeys(listed))
+        variables = {"REPLICA_TOPICS_NAMING": TopicNaming.MAP, "REPLICA_TOPICS_NAMES": copies}
+        return Translation(Verdict.CARRIED, "", variables)
     return Translation(
         Verdict.LEFT,
-        "a copy is named topic.suffix, cluster.topic or topic; choose REPLICA_TOPICS_NAMING",
+        "a copy is named topic.suffix, cluster.topic or topic, or topics are listed; choose REPLICA_TOPICS_NAMING",
         withheld=("REPLICA_TOPICS_NAMING",),
     )
 

@@ -154,7 +154,7 @@ class _Composer:
             for name in {replica.source_topic for replica in discovery.replicas}
             if (claim := self._claim(copy := naming.destination(name)))
             and claim.link != self.settings.replicator
-            and (claim.damage or not (claim.shares and naming.shared))
+            and not claim.admits(naming)
         }
         return {**discovery.unfit, **foreign, **others, **source.unfit}
 

@@ -395,7 +395,7 @@ def plain_lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     leaves = Lane.producer_name
 
     async def named(self: Lane, *arguments: Any) -> Record | None:
-        return await leaves(self, *arguments) if self.naming.shared else None
+        return await leaves(self, *arguments) if self.naming.sharing.others_write else None
 
     if request.param != "of this release":
         monkeypatch.setattr(Lane, "producer_name", named)

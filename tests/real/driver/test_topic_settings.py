@@ -291,6 +291,6 @@ def directly(pair: Pair, source: Target, destination: Target) -> dict[str, str]:
         "DESTINATION_BROKER_SERVERS": str(destination),
         "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
         "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
-        "REPLICA_TOPICS_DEST_SUFFIX": pair.naming.suffix,
+        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
         "REPLICATION_FACTOR": "1",
     }

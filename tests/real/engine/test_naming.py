@@ -5,13 +5,21 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from appliance.commands.removal import remove_topics
+from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
+from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.watcher import Watcher
+from appliance.verify.verification import Verification
+from tests.real.commands.test_promotion import command
 from tests.support.administration import make_topic
 from tests.support.engine import Pair
+from tests.support.failing_back import failed_back, promoted, write_there
+from tests.support.operating import run_command
 from tests.support.records import produce
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,9 +41,66 @@ async def test_a_link_of_one_topic_copies_it_to_a_topic_of_any_name_and_nothing_
         await engine.copy_all()
         there = await engine.destination.metadata(None)
     assert [len(rows) for rows in exact.compare(topic)] == [100]
-    assert [name for name in there.topics if pair.tag in name and not name.startswith("replicator-")] == [
-        exact.naming.exact
-    ]
+    copies = [name for name in there.topics if pair.tag in name and not name.startswith("replicator-")]
+    assert copies == [f"the-copy-{pair.tag}"]
+
+
+def mapped(pair: Pair, *names: str) -> Pair:
+    """The link of these topics alone, whose copies have other names."""
+    copies = {f"{name}-{pair.tag}": f"the-{name}-{pair.tag}" for name in names}
+    return replace(pair, kind=TopicNaming.MAP, names=",".join(map("=".join, copies.items())))
+
+
+async def test_a_map_copies_two_topics_under_their_names_and_both_fail_over_and_back(pair: Pair) -> None:
+    link = mapped(pair, "orders", "payments")
+    orders, payments, other = link.topic("orders", 2), link.topic("payments"), link.topic("other", 3)
+    for topic in (orders, payments, other):
+        produce(link.producer(), topic, 100)
+    async with link.engine() as engine:
+        await engine.copy_all()
+        there = await engine.destination.metadata(None)
+        copies = {name for name in there.topics if link.tag in name and not name.startswith("replicator-")}
+        assert copies == {f"the-orders-{link.tag}", f"the-payments-{link.tag}"}
+        run = Verification(engine.source, engine.destination, link.naming)
+        assert {each.state for each in await results_of(run, [], 0)} == {CopyState.EQUAL}
+        await promoted(link)
+        write_there(link, payments, 20)
+        report = await failed_back(link)
+    assert {each.topic: each.copied_back for each in report.partitions} == {orders: 0, payments: 20}
+    assert [len(rows) for rows in (*link.compare(orders, 2), *link.compare(payments))] == [100, 0, 120]
+
+
+async def test_a_topic_joins_a_map_at_any_time_and_leaves_it_once_it_was_given_up(pair: Pair) -> None:
+    both, one = mapped(pair, "orders", "payments"), mapped(pair, "payments")
+    orders, payments = both.topic("orders"), both.topic("payments")
+    for topic in (orders, payments):
+        produce(both.producer(), topic, 10)
+    for link in (one, both):
+        async with link.engine() as engine:
+            await engine.copy_all()
+    assert [len(both.compare(topic)[0]) for topic in (orders, payments)] == [10, 10]
+    async with one.engine() as engine:
+        with pytest.raises(LinkRefused, match=f"the copy of {orders} is called the-{orders} in this link, and would"):
+            await engine.establish()
+        async with command(both, Choice(topic=orders, yes=True)) as running:
+            await run_command(running, remove_topics)
+        await engine.establish()
+        snapshot = await Watcher(one.settings(), engine.source, engine.destination).collect()
+    assert [topic.name for topic in snapshot.topics] == [payments]
+
+
+async def test_case_1070_an_exact_copy_is_compared_with_its_own_topic_whatever_others_have_fewer_partitions(
+    pair: Pair,
+) -> None:
+    # Before, the copy counted as that of the source's last topic, and its further partitions as different.
+    topic = pair.topic("orders", 2)
+    produce(pair.producer(), topic, 10, 1)
+    pair.topic("zz-last")
+    exact = replace(pair, kind=TopicNaming.EXACT, only=topic)
+    async with exact.engine() as engine:
+        await engine.copy_all()
+        run = Verification(engine.source, engine.destination, exact.naming)
+        assert [each.state for each in await results_of(run, [], 0)] == [CopyState.EQUAL] * 2
 
 
 async def test_status_lists_the_topics_that_are_left_out_though_their_names_match(pair: Pair) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -20,9 +22,12 @@ from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
+from appliance.verify.verification import Verification
 from tests.support.administration import configure, grow, topics
 from tests.support.engine import LANES, Engine, Pair
+from tests.support.patience import PATIENCE
 from tests.support.records import produce
+from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -68,6 +73,41 @@ async def test_latest_begins_where_the_partitions_ended_when_the_link_was_made_w
         await establish_late(second)
         await second.copy_all()
     assert await copied(pair, topic, 2) == [7, 3]
+
+
+@pytest.mark.parametrize("age", [True, False])
+async def test_a_link_of_the_newest_records_begins_at_that_time_and_verify_knows_where(pair: Pair, age: bool) -> None:
+    topic, hour, now = pair.topic("dated", 2), 3_600_000, int(time.time() * 1000)
+    producer = pair.producer()
+    for back in (3, 2, 1, 0):
+        producer.produce(topic, b"%d" % back, partition=0, timestamp=now - back * hour)
+        producer.produce(topic, b"old", partition=1, timestamp=now - 3 * hour)
+        assert producer.flush(PATIENCE) == 0
+    since = datetime.fromtimestamp(now / 1000 - 5400, UTC).isoformat()
+    async with pair.engine() as engine:
+        await establish_late(engine, REPLICA_TOPICS_START="90m" if age else since)
+        await engine.copy_all()
+        assert await copied(pair, topic, 2) == [2, 0]
+        produce(pair.producer(), later := pair.topic("later"), 3)
+        produce(pair.producer(), topic, 1, partition=1)
+    async with pair.engine() as again:
+        await establish_late(again)
+        await again.copy_all()
+        assert await copied(pair, topic, 2) == [2, 1]
+        assert await copied(pair, later, 1) == [3]
+        run = Verification(again.source, again.destination, pair.naming)
+        verdicts = {(each.topic, each.partition): each.words for each in await results_of(run, [], 0)}
+    assert verdicts == {
+        (topic, 0): "equal from source offset 2",
+        (topic, 1): "equal from source offset 4",
+        (later, 0): "equal",
+    }
+
+
+async def test_a_link_of_records_from_the_future_on_is_refused(pair: Pair) -> None:
+    async with pair.engine() as engine:
+        with pytest.raises(LinkRefused, match="REPLICA_TOPICS_START=2999-01-01: expected a time in the past"):
+            await engine.establish(REPLICA_TOPICS_START="2999-01-01")
 
 
 async def test_of_a_start_that_was_killed_before_the_link_was_made_the_next_one_has_the_choice(pair: Pair) -> None:

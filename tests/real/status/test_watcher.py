@@ -35,7 +35,7 @@ def settings(pair: Pair, **changed: str) -> Settings:
         "DESTINATION_BROKER_SERVERS": pair.grape.home_bootstrap,
         "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
         "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
-        "REPLICA_TOPICS_DEST_SUFFIX": pair.naming.suffix,
+        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
     }
     return parse(values | changed, Role.REPLICATOR)
 

@@ -24,13 +24,14 @@ from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import decode, encode_forgotten, encode_layout
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.position import Position
 from appliance.settings.values import AuditSettings
 from tests.support.audit import KilledAt, KilledError
 from tests.unit.audit.test_rows import AT, PARTITION, START, TOPIC, Log, copied
 from tests.unit.audit.test_truncated import LOST, ten_copied
 
-NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
 
 
 class Suspended(Folder):

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from demo.input import COPIED, NOT_COPIED, RECORDS_MIN, REGEX, SUFFIX, TOPICS, Batching, Input, InputTopic
 from testbed.reading import fingerprint
 
 NOW = 1_800_000_000_000
-NAMING = Naming("replicator-orange", SUFFIX, re.compile(REGEX), re.compile(""))
+NAMING = Naming("replicator-orange", Suffix(after=f".{SUFFIX}"), re.compile(REGEX), re.compile(""))
 
 
 def named(name: str) -> InputTopic:

@@ -13,11 +13,12 @@ from appliance.errors import BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.states import LaneState
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
 
-NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
 
 
 class Destination(KafkaCluster):

@@ -18,10 +18,11 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.replicas import Replica
 from tests.support.engine import ENGINE
 
-NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
 OWNER = Owner("run", "task", "host", 0, 1)
 ONE, OTHER = (Replica("orders", n, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2)) for n in range(2))
 CHUNK = Chunk(ONE, (Outgoing(b"x" * 900, 10, 100, 110, 1_700_000_000_000, True),), 110, 1)

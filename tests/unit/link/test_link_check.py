@@ -9,14 +9,14 @@ from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_check import PositionsTopic, link_fault
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Map, Prefix, Suffix
 from appliance.link.model.position import Position
-from appliance.settings.values import TopicNaming
 
 LINK = LinkRecord("orange", 4, 4, 1)
 POSITION = Position(uuid.UUID(int=1), uuid.UUID(int=2), 10, 0)
 PARTITIONS = [Partition("orders", number) for number in range(8)]
 COPY = "orders.copy", POSITION.destination_id
-NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""), target="grape")
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""), target="grape")
 
 
 def topic(
@@ -86,9 +86,11 @@ def test_a_run_comes_after_all_that_have_left_their_names() -> None:
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
-        (replace(NAMING, suffix="mirror"), "orders.mirror"),
-        (replace(NAMING, separator="-"), "orders-copy"),
-        (replace(NAMING, kind=TopicNaming.PREFIX), "orange.orders"),
+        (replace(NAMING, policy=Suffix(after=".mirror")), "orders.mirror"),
+        (replace(NAMING, policy=Suffix(after="-copy")), "orders-copy"),
+        (replace(NAMING, policy=Prefix("orange.")), "orange.orders"),
+        (replace(NAMING, policy=Map(names={"orders": "else", "payments": "payments.copy"})), "else"),
+        (replace(NAMING, policy=Map(names={"payments": "payments.copy"})), "orders (not in REPLICA_TOPICS_NAMES)"),
     ],
 )
 def test_a_link_whose_copies_would_get_other_names_is_refused(changed: Naming, name: str) -> None:  # invariant I
@@ -98,7 +100,7 @@ def test_a_link_whose_copies_would_get_other_names_is_refused(changed: Naming, n
 
 
 def test_names_of_copies_that_are_gone_or_were_chosen_anew_for_another_topic_are_not_held_against_a_link() -> None:
-    changed, later = replace(NAMING, suffix="mirror"), ("payments.mirror", uuid.UUID(int=3))
+    changed, later = replace(NAMING, policy=Suffix(after=".mirror")), ("payments.mirror", uuid.UUID(int=3))
     assert link_fault(topic(), "orange", [], changed) == ""
     both = topic()
     both.checkpoints[Layout(4).lane_of("payments", 0)].positions["payments", 0] = replace(
@@ -113,4 +115,4 @@ def test_where_topics_have_no_ids_names_of_copies_are_not_compared() -> None:
         for key in checkpoint.positions:
             checkpoint.positions[key] = replace(POSITION, destination_id=NOWHERE)
     copies = [("orders.copy", NOWHERE), ("payments.copy", NOWHERE)]
-    assert link_fault(nameless, "orange", copies, replace(NAMING, suffix="mirror")) == ""
+    assert link_fault(nameless, "orange", copies, replace(NAMING, policy=Suffix(after=".mirror"))) == ""

@@ -4,6 +4,7 @@ import pytest
 
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,6 @@ def test_a_usual_regex_is_matched_as_python_matches_it_or_takes_more(regex: str,
 def test_a_link_tells_the_topics_that_it_copies(excluded: str, internal: str) -> None:
     patterns = map(re.compile, ("orders.*|connect.*", excluded, internal))
     included, without, state = patterns
-    naming = Naming("replicator-orange", "copy", included, without, internal=state)
+    naming = Naming("replicator-orange", Suffix(after=".copy"), included, without, internal=state)
     for topic in ("orders", "orders-eu", "payments", "connect-offsets"):
         assert naming.topics.may_take(topic) is naming.copies(topic, internal=False)

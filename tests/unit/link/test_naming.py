@@ -5,14 +5,20 @@ from dataclasses import replace
 import pytest
 
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import NamingPolicy, Prefix, Suffix
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
-from appliance.settings.values import TopicNaming
 from tests.support.settings import REQUIRED
 
-SUFFIX = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
+COPY = Suffix(after=".copy")
+DASHED = Prefix("orange-", target="grape", separator="-")
+SUFFIX = Naming("replicator-orange", Suffix(after=".copy"), re.compile("orders.*|x+"), re.compile("orders-secret"))
 ALL = re.compile(".*")
-PREFIX = Naming("replicator-orange", "", ALL, re.compile(""), TopicNaming.PREFIX, ".", "grape")
+PREFIX = Naming("replicator-orange", Prefix("orange.", target="grape"), ALL, re.compile(""), target="grape")
+
+
+def prefixed(source: str, target: str) -> Naming:
+    return replace(PREFIX, replicator=f"replicator-{source}", policy=Prefix(f"{source}.", target=target), target=target)
 
 
 def named(**variables: str) -> Naming:
@@ -23,6 +29,16 @@ def named(**variables: str) -> Naming:
 def test_an_exact_link_copies_the_one_topic_whose_name_it_was_given() -> None:
     exact = named(REPLICA_TOPICS_NAMING="exact", REPLICA_TOPICS_SOURCE_REGEX="a.b", REPLICA_TOPICS_DEST_NAME="c")
     assert [name for name in ("a.b", "axb", "a.b.c", "c") if exact.copies(name, internal=False)] == ["a.b"]
+
+
+def test_a_map_copies_its_topics_alone_and_knows_the_sources_of_their_copies() -> None:
+    mapped = named(REPLICA_TOPICS_NAMING="map", REPLICA_TOPICS_NAMES="a.b=c,orders=c.dead-letter")
+    assert [name for name in ("a.b", "axb", "c", "orders") if mapped.copies(name, internal=False)] == ["a.b", "orders"]
+    assert [mapped.policy.source_of(copy) for copy in ("c", "c.dead-letter", "a.b")] == ["a.b", "orders", None]
+    assert mapped.destination("gone") == "gone (not in REPLICA_TOPICS_NAMES)"
+    letters = replace(mapped, dead_letters=True)
+    assert letters.meets_dead_letters_of("orders", {"a.b", "orders"}) == "a.b"
+    assert letters.meets_dead_letters_of("a.b", {"a.b", "orders"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -85,8 +101,8 @@ def test_kafkas_own_topics_and_replicators_are_never_copied(naming: Naming) -> N
 @pytest.mark.parametrize("name", ["lime.checkpoints.internal", "mm2-offset-syncs.lime.internal"])
 def test_by_prefix_what_mirror_maker_remembers_is_not_copied(name: str) -> None:
     assert not PREFIX.copies(name, internal=False)
-    assert replace(PREFIX, separator="-").copies(name, internal=False)
-    assert replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy").copies(name, internal=False)
+    assert replace(PREFIX, policy=DASHED, separator="-").copies(name, internal=False)
+    assert replace(PREFIX, policy=COPY).copies(name, internal=False)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +116,7 @@ def test_by_prefix_what_mirror_maker_remembers_is_not_copied(name: str) -> None:
         ({"REPLICA_TOPICS_NAMING": "global"}, "orders-global"),
         ({"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_DEST_NAME": "any_name"}, "any_name"),
         ({"REPLICA_TOPICS_NAMING": "identical"}, "orders"),
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "orders=any,x=y"}, "any"),
     ],
 )
 def test_a_copy_is_called_as_the_settings_say(variables: Mapping[str, str], copy: str) -> None:
@@ -128,24 +145,23 @@ def test_by_prefix_what_came_from_the_destination_does_not_travel_back(name: str
 
 
 def test_by_prefix_another_separator_ends_the_names_of_clusters() -> None:
-    dashed = replace(PREFIX, separator="-")
+    dashed = replace(PREFIX, policy=DASHED, separator="-")
     assert dashed.destination("grape.orders") == "orange-grape.orders"
     assert dashed.copies("grape.orders", internal=False)
     assert not dashed.copies("grape-orders", internal=False)
 
 
-@pytest.mark.parametrize("kind", [TopicNaming.SUFFIX, TopicNaming.GLOBAL, TopicNaming.PREFIX])
-def test_two_links_of_one_naming_between_two_clusters_copy_no_copy_back(kind: TopicNaming) -> None:
-    forth = replace(PREFIX, suffix="copy", kind=kind)
-    back = replace(forth, replicator="replicator-grape", target="orange")
+@pytest.mark.parametrize("kind", ["suffix", "global", "prefix"])
+def test_two_links_of_one_naming_between_two_clusters_copy_no_copy_back(kind: str) -> None:
+    forth = named(REPLICA_TOPICS_NAMING=kind)
+    back = named(REPLICA_TOPICS_NAMING=kind, SOURCE_CLUSTER_ID="grape", DESTINATION_CLUSTER_ID="orange")
     assert not back.copies(forth.destination("orders"), internal=False)
     assert not forth.copies(back.destination("orders"), internal=False)
 
 
 def test_by_prefix_no_record_passes_a_ring_of_three_clusters_twice() -> None:
     links = [
-        replace(PREFIX, replicator=f"replicator-{source}", target=target)
-        for source, target in (("orange", "grape"), ("grape", "lime"), ("lime", "orange"))
+        prefixed(source, target) for source, target in (("orange", "grape"), ("grape", "lime"), ("lime", "orange"))
     ]
     topics = {"orange": {"orders"}, "grape": set[str](), "lime": set[str]()}
     for _ in range(5):
@@ -164,7 +180,7 @@ def test_with_mirror_makers_formats_heartbeats_of_further_clusters_go_on_whateve
     assert not told.copies("grape.heartbeats", False, others)
     assert not replace(told, excluded=re.compile("lime.*")).copies("lime.heartbeats", False, others)
     assert not replace(told, mirror_formats=False).copies("lime.heartbeats", False, others)
-    assert not replace(told, kind=TopicNaming.SUFFIX).copies("lime.heartbeats", False, others)
+    assert not replace(told, policy=COPY).copies("lime.heartbeats", False, others)
     assert replace(PREFIX, mirror_formats=False).copies("heartbeats", internal=False)
 
 
@@ -198,7 +214,7 @@ def circulated(links: Mapping[tuple[str, str], Naming], topics: Mapping[str, set
 def test_case_867_links_with_suffixes_of_their_own_end_their_circles(suffixes: str, separators: str) -> None:
     ring = list(zip(range(len(suffixes)), suffixes, separators, strict=True))
     links = {
-        (str(n), str((n + 1) % len(ring))): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix=suffix, separator=separator)
+        (str(n), str((n + 1) % len(ring))): replace(PREFIX, policy=Suffix(after=separator + suffix))
         for n, suffix, separator in ring
     }
     found = circulated(links, {source: {f"own{source}", "same"} for source, _ in links})
@@ -207,8 +223,8 @@ def test_case_867_links_with_suffixes_of_their_own_end_their_circles(suffixes: s
 
 def test_case_867_a_suffix_and_global_names_end_their_circles() -> None:
     links = {
-        ("0", "1"): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy"),
-        ("1", "0"): replace(PREFIX, kind=TopicNaming.GLOBAL),
+        ("0", "1"): replace(PREFIX, policy=COPY),
+        ("1", "0"): replace(PREFIX, policy=NamingPolicy(after="-global")),
     }
     assert circulated(links, {"0": {"x"}, "1": set()}) == {
         "0": {"x", "x.copy-global", "x.copy-global.copy-global"},
@@ -218,8 +234,8 @@ def test_case_867_a_suffix_and_global_names_end_their_circles() -> None:
 
 def test_a_suffix_and_a_prefix_end_their_circles_after_two_rounds_at_most() -> None:
     links = {
-        ("orange", "grape"): replace(PREFIX, kind=TopicNaming.SUFFIX, suffix="copy"),
-        ("grape", "orange"): replace(PREFIX, replicator="replicator-grape", target="orange"),
+        ("orange", "grape"): replace(PREFIX, policy=COPY),
+        ("grape", "orange"): prefixed("grape", "orange"),
     }
     assert circulated(links, {"orange": {"x"}, "grape": {"y"}}) == {
         "orange": {"x", "grape.x.copy", "grape.y", "grape.grape.y.copy"},
@@ -232,7 +248,7 @@ def test_case_891_a_topic_with_the_suffix_in_its_name_is_copied_whatever_other_t
     others: set[str],
 ) -> None:
     # It was left out, or copied again, from the moment on at which somebody made or deleted a topic `sales`.
-    link = replace(SUFFIX, included=ALL, suffix="eu")
+    link = replace(SUFFIX, included=ALL, policy=Suffix(after=".eu"))
     assert link.copies("sales.eu.orders", False, {"sales.eu.orders", *others})
     assert not link.copies("sales.eu.back.eu.back", False, {"sales.eu.back.eu.back", *others})
 

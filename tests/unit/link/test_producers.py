@@ -14,10 +14,11 @@ from appliance.kafka.client.transactions import Producer
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import OwnCopies, SharedCopies, Suffix
 from appliance.link.model.producers import Producers, RegisteredProducer, encode_producer, link_of
 
-NAMING = Naming("replicator-orange", "", re.compile(".*"), re.compile(""), shared=True)
-ALONE = replace(NAMING, shared=False)
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""), sharing=SharedCopies())
+ALONE = replace(NAMING, sharing=OwnCopies())
 LANE = Producer("replicator-orange.lane-3", 4000, 7)
 
 

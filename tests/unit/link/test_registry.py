@@ -15,7 +15,7 @@ from appliance.link.model.claims import Claim, belongs_to_another, decode_claim,
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
-from appliance.settings.values import TopicNaming
+from appliance.link.model.naming_policies import Prefix, Suffix
 
 COPY = ("orders.copy", uuid.UUID(int=2))
 LINK = "replicator-orange"
@@ -109,13 +109,13 @@ def test_case_1025_a_claim_that_cannot_be_read_refuses_its_copy_alone_and_that_o
 
 
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
-    naming = Naming("replicator-lime", "copy", re.compile(".*"), re.compile(""))
+    naming = Naming("replicator-lime", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
     text = belongs_to_another("orders.copy", CLAIM, naming)
     assert "orders.copy belongs to link replicator-orange" in text
     assert "REPLICA_TOPICS_DEST_SUFFIX" in text
     assert "--take-over" in text
     assert "another SOURCE_CLUSTER_ID" in belongs_to_another(
-        "lime.orders", CLAIM, replace(naming, kind=TopicNaming.PREFIX)
+        "lime.orders", CLAIM, replace(naming, policy=Prefix("lime."))
     )
 
 

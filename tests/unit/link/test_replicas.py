@@ -7,10 +7,10 @@ from kio.schema.errors import ErrorCode
 from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Identical, Prefix, Suffix
 from appliance.link.model.replicas import Replica, discover, lanes_by_task, lanes_of, too_small
-from appliance.settings.values import TopicNaming
 
-NAMING = Naming("replicator-orange", "copy", re.compile("orders.*|x+"), re.compile("orders-secret"))
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile("orders.*|x+"), re.compile("orders-secret"))
 
 
 def topic(name: str, partitions: int = 2, error: ErrorCode = ErrorCode.none, internal: bool = False) -> Topic:
@@ -59,8 +59,8 @@ def test_a_copy_with_more_partitions_is_fit() -> None:
 def test_case_485_a_copy_that_would_be_the_topic_of_anothers_dead_letters_is_not_written() -> None:
     # Before, lanes wrote dead letters into the copy of another topic, among its records.
     topics = cluster(topic("orders"), topic("orders.dead-letter"), topic("x.dead-letter"))
-    for kind in (TopicNaming.PREFIX, TopicNaming.IDENTICAL):
-        naming = replace(NAMING, kind=kind, dead_letters=True, included=re.compile(".*"))
+    for policy in (Prefix("orange."), Identical()):
+        naming = replace(NAMING, policy=policy, dead_letters=True, included=re.compile(".*"))
         found = discover(topics, cluster(), naming)
         assert {each.name for each in found.missing} == {"orders", "x.dead-letter"}
         copy = naming.destination("orders.dead-letter")
@@ -97,7 +97,7 @@ def test_a_name_that_is_too_long_with_the_suffix_is_unfit() -> None:
 
 
 def test_a_name_that_is_too_long_with_the_prefix_is_unfit() -> None:
-    found = discover(cluster(topic("x" * 243)), cluster(), replace(NAMING, kind=TopicNaming.PREFIX))
+    found = discover(cluster(topic("x" * 243)), cluster(), replace(NAMING, policy=Prefix("orange.")))
     assert "shorten SOURCE_CLUSTER_ID" in found.unfit["x" * 243]
 
 

@@ -6,6 +6,7 @@ import pytest
 from appliance.kafka.client.configs import Setting
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.topic_configs import config_change, copied_configs, missed, new_copies, told, unknown
 
 ANY = str(2**63 - 1)
@@ -178,7 +179,7 @@ def test_a_copy_deletes_nothing_in_place_of_a_compaction_that_waits(
 def test_a_copy_is_made_uncompacted_if_that_can_follow_or_others_write_it(
     policy: str, compacts: bool, made: dict[str, str], required: set[str]
 ) -> None:
-    naming = Naming("replicator-x", "copy", re.compile(".*"), re.compile(""))
+    naming = Naming("replicator-x", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
     topic = Topic("a", uuid.uuid4(), internal=False, leaders=(0,))
     (new,) = new_copies([topic], {"a": {"cleanup.policy": policy}}, naming, 1, {"cleanup.policy"}, compacts=compacts)
     assert (new.configs, new.required) == (made, required)

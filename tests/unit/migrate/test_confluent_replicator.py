@@ -103,6 +103,24 @@ def test_the_name_of_a_copy_is_kept(renamed: str, cluster: str, expected: dict[s
 
 
 @pytest.mark.parametrize(
+    ("renamed", "topics", "names"),
+    [
+        ("eu.${topic}.copy", "orders, a.b", "orders=eu.orders.copy,a.b=eu.a.b.copy"),
+        ("one", "orders", "orders=one"),
+        ("one", "orders,a.b", None),
+    ],
+)
+def test_topics_that_are_listed_keep_any_names_of_copies_in_a_map(renamed: str, topics: str, names: str | None) -> None:
+    listed = {"topic_regex": "", "topic_blacklist": "", "topic_whitelist": topics, "topic_rename_format": renamed}
+    found, _ = link(changed(**listed))
+    assert found.variables.get("REPLICA_TOPICS_NAMES") == names
+    if names:
+        own = parse({**found.variables, **{name: REQUIRED[name] for name in TUNNEL}}, EVERY_ROLE).topics
+        assert ",".join(map("=".join, own.pairs)) == names
+    assert "REPLICA_TOPICS_NAMES" not in link(changed(**listed, transforms="mask"))[0].variables
+
+
+@pytest.mark.parametrize(
     ("renamed", "source"), [("one", ""), ("${topic}copy", ""), ("a.${topic}.b", ""), ("lime.${topic}", "orange")]
 )
 def test_where_another_name_cannot_be_kept_the_user_has_to_choose_one(renamed: str, source: str) -> None:

@@ -45,6 +45,29 @@ def test_an_exact_copy_has_a_name_and_one_source_topic() -> None:
     assert internal.startswith("REPLICA_TOPICS_DEST_NAME=__consumer_offsets: expected a topic's name: ")
 
 
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        ("", "REPLICA_TOPICS_NAMES: missing: the topics and their copies, because of REPLICA_TOPICS_NAMING=map"),
+        ("a=b,c", "REPLICA_TOPICS_NAMES=a=b,c: expected topic=copy, got 'c' in the list"),
+        ("a=b,a=c", "REPLICA_TOPICS_NAMES=a=b,a=c: expected each topic and each copy once, got a twice"),
+        ("a=b,c=b", "REPLICA_TOPICS_NAMES=a=b,c=b: expected each topic and each copy once, got b twice"),
+        ("a=b c", "REPLICA_TOPICS_NAMES=a=b c: expected a topic's name: "),
+    ],
+)
+def test_a_map_has_each_topic_and_each_copy_once(names: str, fault: str) -> None:
+    found, *_ = faults(REPLICA_TOPICS_NAMING="map", REPLICA_TOPICS_NAMES=names)
+    assert found.startswith(fault)
+
+
+def test_a_map_needs_no_regex_and_no_suffix_and_is_not_taken_beside_another_naming() -> None:
+    without = dict.fromkeys(("REPLICA_TOPICS_SOURCE_REGEX", "REPLICA_TOPICS_DEST_SUFFIX"), "")
+    names = {"REPLICA_TOPICS_NAMES": "a=b, c=d"}
+    mapped = parsed(**without, **names, REPLICA_TOPICS_NAMING="map")
+    assert mapped.topics.pairs == (("a", "b"), ("c", "d"))
+    assert faults(**names) == ("REPLICA_TOPICS_NAMES: expected REPLICA_TOPICS_NAMING=map with it, not suffix",)
+
+
 def test_case_666_acls_do_not_follow_to_shared_copies() -> None:
     # With a fan-in, a reader of one source got Read on the records of all.
     (identical,) = faults(REPLICA_TOPICS_NAMING="identical", ACLS_SYNC="yes")

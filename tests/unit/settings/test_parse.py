@@ -35,6 +35,31 @@ def test_the_required_variables_suffice() -> None:
     assert settings.engine.lanes == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("earliest", None),
+        ("Latest", None),
+        ("90m", 1_793_491_200_000 - 5_400_000),
+        ("24h", 1_793_404_800_000),
+        ("7d", 1_792_886_400_000),
+        ("30000d", 0),
+        ("2026-10-31T00:00:00Z", 1_793_404_800_000),
+        ("2026-10-31T01:00+01:00", 1_793_404_800_000),
+        ("1970-01-01", 0),
+    ],
+)
+def test_a_link_begins_at_an_end_of_the_logs_or_at_a_time(text: str, time: int | None) -> None:
+    start = parse({**REQUIRED, "REPLICA_TOPICS_START": text}, EVERY_ROLE).topics.start
+    assert start.time(1_793_491_200_000) == time
+
+
+@pytest.mark.parametrize("text", ["0h", "24", "soon", "2026-13-01", "1.5h"])
+def test_a_beginning_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=f"REPLICA_TOPICS_START={text}: expected earliest, latest, an age such as"):
+        parse({**REQUIRED, "REPLICA_TOPICS_START": text}, EVERY_ROLE)
+
+
 def test_the_tunnels_values_are_put_together() -> None:
     tunnel = parsed(TUNNEL_ENDS, SOURCE_BROKER_PATTERN="*.orange.example:9092").tunnel
 

@@ -14,6 +14,7 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import CopyEnd, Position
@@ -21,7 +22,7 @@ from appliance.link.model.replicas import Replica
 from appliance.link.model.segment_log import SegmentLog
 from appliance.verify.partition_sql import PartitionSql, brought_back, sql_of
 
-NAMING = Naming("replicator-orange", "copy", re.compile(".*"), re.compile(""))
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
 REPLICA = Replica("orders", 0, "orders.copy", uuid.UUID(int=1), uuid.UUID(int=2))
 CHANGES = [SqlChange(LinkSql(1, "SELECT 1 AS value FROM records"), "run", 1, 0)]
 

@@ -16,6 +16,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.position import Position
 from appliance.logs import reader
 from appliance.logs.model.span import CopyState, Span
@@ -107,7 +108,7 @@ async def test_case_919_what_the_link_has_passed_is_looked_at_once_more_after_th
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # "the link has not passed it", by lanes that were read when the verification began, hours ago.
-    naming = Naming("replicator-orange", "copy", re.compile(".*"), re.compile("(?!)"), target="grape")
+    naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile("(?!)"), target="grape")
     run = Verification(CLUSTER, CLUSTER, naming)
     run._lanes = [lane(40)]
 
@@ -144,7 +145,7 @@ async def test_case_920_counting_ends_where_a_log_was_truncated_meanwhile(monkey
 async def test_case_931_results_are_not_lost_where_the_lanes_cannot_be_read_once_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    naming = Naming("replicator-orange", "copy", re.compile(".*"), re.compile("(?!)"), target="grape")
+    naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile("(?!)"), target="grape")
     run = Verification(CLUSTER, CLUSTER, naming)
     run._lanes = [lane(40)]
 
