@@ -1,4 +1,4 @@
-"""The benchmarks run, print the promised rows and leave nothing behind; these tests prove no speed."""
+"""The benchmark of copying, its picture, its end by a signal, and what it counts."""
 
 import json
 import signal
@@ -39,34 +39,6 @@ def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path:
     assert result["setup"].keys() == {"command", "machine", "versions", "Java", "brokers"}
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.release
-def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_whole(tmp_path: Path) -> None:
-    workloads = ["fours", "transactions", "compacted"]
-    options = ["--against", "record-by-record", "--records", "10000", "--warming", "0", "--runs", "1"]
-    with bench(tmp_path, "replicate", "--workload", *workloads, *options, "--json") as process:
-        out, err = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, err
-    assert [row["name"] for row in json.loads(out)["rows"]] == [
-        "batches of 4 records",
-        "transactions, 20 % aborted",
-        "compacted, with holes",
-    ]
-
-
-@pytest.mark.release
-def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
-    with bench(tmp_path, "recovery", "--runs", "1", "--json") as process:
-        out, err = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, err
-    rows = json.loads(out)["rows"]
-    assert [(row["name"].rpartition(" ")[2], row["unit"], row["peer_name"]) for row in rows] == [
-        ("replicator", "s", "limit"),
-        ("worker", "s", "limit"),
-    ]
-    assert all(row["ours"] > 0 for row in rows)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_machine_without_stunnel_is_told_the_package(tmp_path: Path) -> None:
