@@ -34,7 +34,7 @@ class Suite:
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
-    than Python and Java, and some also root; its ``requirements.py`` lists them.
+    than Python and Java, and some also root: see tests/support/requirements.py.
     """
 
     name: str
