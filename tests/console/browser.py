@@ -28,6 +28,14 @@ class Browser:
         """The console's errors so far."""
         self._asked: list[str] = []
 
+    def forget(self) -> None:
+        """Leave the page, and have no cookies and nothing noted, like a new browser."""
+        self.driver.get("about:blank")
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        self.note_errors()
+        self.asked()
+        self.errors, self._asked = [], []
+
     def open(self, address: str) -> None:
         self.driver.get(address)
 

@@ -30,12 +30,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.verbose = max(config.option.verbose, 1)
 
 
-@pytest.fixture
-def seen() -> Iterator[Browser]:
-    """A new browser; at its end no page may have had an error, or have asked another site."""
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
     with browser() as made:
         yield made
-        made.require_no_errors()
+
+
+@pytest.fixture
+def seen(chromium: Browser) -> Iterator[Browser]:
+    """The browser, as if it were new; at the end no page may have had an error, or have asked another site."""
+    chromium.forget()
+    yield chromium
+    chromium.require_no_errors()
 
 
 @dataclass(slots=True)
