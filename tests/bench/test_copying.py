@@ -48,7 +48,8 @@ def test_a_machine_without_stunnel_is_told_the_package(tmp_path: Path) -> None:
     assert err == "bench tunnel: stunnel is missing: install Debian's package stunnel4\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.release)])
+@pytest.mark.release  # held by tests/real/testbed/test_process.py, and with a whole link by tests/start/test_demo.py
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path, number: signal.Signals) -> None:
     with bench(tmp_path, "replicate", "--records", "20000") as process:
         assert process.stderr is not None
