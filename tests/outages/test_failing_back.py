@@ -84,6 +84,7 @@ async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_
         logs.check([*here, *there[10:]], there)
 
 
+@pytest.mark.release  # held by tests/simulation/test_source_place_cases.py
 async def test_case_178_what_the_source_loses_of_what_was_copied_back_is_copied_back_once_more(
     pair: Pair, three_brokers: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,13 @@ LOOSE = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 COMPACT = {"cleanup.policy": "compact"}
 
 
-@pytest.mark.parametrize("later", [30, 0], ids=["that is written to", "that is idle"])
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param(30, id="that is written to"),
+        pytest.param(0, id="that is idle", marks=pytest.mark.release),  # held by the simulation, fault losses
+    ],
+)
 async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
     pair: Pair, three_brokers: Cluster, later: int
 ) -> None:
