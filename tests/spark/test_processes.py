@@ -43,7 +43,7 @@ def topic(pair: Pair) -> str:
 def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
     """A function that starts the replicator of a new link, with its temporary files in ``tmp_path``."""
     both = clusters.Pair(pair.orange, pair.grape, tmp_path)
-    return lambda: our_replicator(both, Load(0, topic), 0)
+    return lambda: our_replicator(both, Load(0, topic), pair.tag)
 
 
 def temporary(directory: Path) -> list[Path]:
