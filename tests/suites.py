@@ -7,7 +7,7 @@ TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
 _IN_ORDER = ("--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of the directories: tests that wait for brokers come first, and quick ones fill the processes' ends."""
 
-FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
+THREE_FILES_AT_ONCE = ("--numprocesses", "3", *_IN_ORDER)
 FIVE_FILES_AT_ONCE = ("--numprocesses", "5", *_IN_ORDER)
 SIX_FILES_AT_ONCE = ("--numprocesses", "6", *_IN_ORDER)
 
@@ -93,7 +93,7 @@ SUITES = (
         4,
         2,
         "brokers that die, move, fall silent or throttle; killed failbacks",
-        *FOUR_FILES_AT_ONCE,
+        *THREE_FILES_AT_ONCE,
     ),
     _suite(
         "console",

@@ -115,6 +115,7 @@ def without(seen: Seen, metric: str) -> Seen:
     return replace(seen, name=metric, series=Series(seen.series.scrapes, left))
 
 
+@pytest.mark.release  # each alert has a case that fails without its metrics, in test_promtool.py
 def test_a_metric_that_is_never_written_is_caught(directed: dict[str, Seen], tmp_path: Path) -> None:
     used = [(metric, name) for name, condition in conditions().items() for metric in metrics(condition)]
     found = wrong(tmp_path, [without(telling(directed, alert), metric) for metric, alert in used])
@@ -122,6 +123,7 @@ def test_a_metric_that_is_never_written_is_caught(directed: dict[str, Seen], tmp
         assert [fault for fault in found if fault.startswith(f"{metric},")], metric
 
 
+@pytest.mark.release  # held by tests/unit/status/test_metrics.py and test_compose.py
 @pytest.mark.parametrize("mutation", VIEW_MUTATIONS)
 def test_a_view_made_wrong_is_caught(mutation: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     mutate, history, need = VIEW_MUTATIONS[mutation]

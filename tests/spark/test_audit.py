@@ -119,6 +119,7 @@ async def test_the_command_shows_the_last_hours_as_a_table_and_a_query_as_csv(au
     assert list(csv.reader(io.StringIO(as_csv.stdout))) == [["n", "none"], [str(PARTITIONS * ROUNDS * RECORDS), ""]]
 
 
+@pytest.mark.release  # held by the texts below, in a session
 async def test_the_command_refuses_what_is_no_query(audited: Audited) -> None:
     refused = await command("audit", audited.settings, "DROP VIEW audit")
     assert (refused.returncode, refused.stdout) == (1, "")

@@ -168,6 +168,7 @@ WHERE key IS NULL OR key <> 'dropped'
 """
 
 
+@pytest.mark.release  # held by test_transform_jobs.py and tests/unit/sql/test_transform_histories.py
 async def test_all_that_a_record_has_passes_unchanged_in_every_partition_that_there_is_or_will_be(
     pair: Pair, tmp_path: Path
 ) -> None:
