@@ -62,7 +62,7 @@ class Browser:
             with contextlib.suppress(StaleElementReferenceException):
                 if found := holds():
                     return found
-            time.sleep(0.1)
+            time.sleep(0.25)  # a look costs the browser some hundredths of a second
         raise AssertionError(f"{what}: not seen within {PATIENCE:g} s; the page shows:\n{self.text()}")
 
     def wait_for(self, *texts: str) -> None:
