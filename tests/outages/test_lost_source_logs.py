@@ -17,8 +17,9 @@ from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
 from tests.real.commands.test_promotion import failed_over, promoted
 from tests.real.status.test_watcher import only, until, watching
-from tests.support.administration import make_topic, wait_for_leader
+from tests.support.administration import make_topic
 from tests.support.engine import Pair, copying
+from tests.support.leaders import follower_leads
 from tests.support.records import produce
 from tests.support.rows import end
 
@@ -46,9 +47,7 @@ async def test_a_source_log_that_lost_what_was_copied_is_not_spliced_on(
         await engine.copy_all()
         if moved:  # case 629: that position had no leader epoch
             assert await resume.resume(unclean.settings(), resume.Choice(topic, 0, "latest"), lambda _: None) == 1
-        await three_brokers.kill(1)
-        await three_brokers.broker(2).launch()
-        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+        await follower_leads(three_brokers, topic)
         produce(unclean.producer(), topic, 30)
         fault = str(await engine.until_stopped(topic))
     assert "the source's log was truncated: from offset 10 on it does not hold what was copied up to 20" in fault
@@ -75,9 +74,7 @@ async def test_case_602_of_a_source_that_came_back_without_what_was_copied_it_is
         produce(unclean.producer(), topic, 10)
         await engine.copy_all()
         await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
-    await three_brokers.kill(1)
-    await three_brokers.broker(2).launch()
-    await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+    await follower_leads(three_brokers, topic)
     produce(unclean.producer(), topic, later)
     lost = "the source has lost records that were copied: offsets 10 to 19"
     async with watching(unclean) as watcher:
