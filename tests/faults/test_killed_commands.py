@@ -54,8 +54,7 @@ def only(topic: str) -> tuple[str, ...]:
     return "--topic", topic, "--yes"
 
 
-@pytest.mark.release  # held by tests/real/commands/test_promotion.py, and the kill of a process by the failback
-@pytest.mark.parametrize("name", ["failover", "promote"])
+@pytest.mark.parametrize("name", ["failover", pytest.param("promote", marks=pytest.mark.release)])
 async def test_a_promotion_that_is_killed_at_a_step_is_finished_by_the_same_command(
     commands: Commands, name: str, every: bool, chance: random.Random
 ) -> None:
