@@ -47,7 +47,7 @@ async def changed(on: Link, lanes: int) -> None:
         assert await command.wait(PATIENCE) == 0
 
 
-@pytest.mark.release  # held by tests/real/engine/test_lanes.py and tests/unit/driver/test_driver.py
+@pytest.mark.release  # held by tests/real/commands/test_lanes.py and tests/unit/driver/test_jobs.py
 async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itself(orders: Link) -> None:
     async with orders.tunnel(), orders.running("replicate", TASKS="2") as replicator:
         await produced(orders, 100, 0)
