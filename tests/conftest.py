@@ -17,6 +17,7 @@ from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
 from tests.support.engine import Pair
+from tests.support.shared_clusters import shared_clusters
 from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
 from tests.support.tls import TLS
 from tests.support.tunnel import SECRET, Ends, logged
@@ -93,10 +94,13 @@ def plans() -> list[ClusterPlan]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def clusters(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Cluster, Cluster]]:
-    directory: Path = tmp_path_factory.mktemp("clusters")
-    orange, grape = (Cluster(plan, directory) for plan in plans())
-    async with orange, grape:
+async def clusters(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    """The plain clusters, the same in all workers. Tests that kill brokers, or change what links share, have others."""
+    own = tmp_path_factory.getbasetemp()
+    directory = own.parent if hasattr(pytestconfig, "workerinput") else own
+    async with shared_clusters(plans(), directory) as (orange, grape):
         yield orange, grape
 
 

@@ -7,7 +7,7 @@ TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
 _IN_ORDER = ("--dist", "loadfile", "--no-loadscope-reorder")
 """In the order of the directories: tests that wait for brokers come first, and quick ones fill the processes' ends."""
 
-FOUR_FILES_AT_ONCE = ("--numprocesses", "4", *_IN_ORDER)
+THREE_FILES_AT_ONCE = ("--numprocesses", "3", *_IN_ORDER)
 FIVE_FILES_AT_ONCE = ("--numprocesses", "5", *_IN_ORDER)
 SIX_FILES_AT_ONCE = ("--numprocesses", "6", *_IN_ORDER)
 
@@ -34,7 +34,7 @@ class Suite:
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
-    than Python and Java, and some also root; its ``requirements.py`` lists them.
+    than Python and Java, and some also root: see tests/support/requirements.py.
     """
 
     name: str
@@ -67,15 +67,15 @@ def _suite(
 DEFAULT = Suite(
     "",
     "style, types, unit tests, and tests with at most two plain clusters",
-    6,
-    6,
+    16,
+    16,
     ("tests/real", "tests/unit"),
     SIX_FILES_AT_ONCE,
 )
 SUITES = (
     _suite(
         "simulation",
-        2,
+        10,
         3,
         "random histories of crashes and late answers, without a broker",
         *TWO_TESTS_AT_ONCE,
@@ -84,21 +84,21 @@ SUITES = (
     _suite(
         "spark",
         16,
-        5,
+        7,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *FIVE_FILES_AT_ONCE,
     ),
     _suite(
         "outages",
         4,
-        2,
+        3,
         "brokers that die, move, fall silent or throttle; killed failbacks",
-        *FOUR_FILES_AT_ONCE,
+        *THREE_FILES_AT_ONCE,
     ),
     _suite(
         "console",
-        3,
-        2,
+        8,
+        7,
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
@@ -107,16 +107,16 @@ SUITES = (
     _suite(
         "start",
         8,
-        2,
+        7,
         "bin/demo, the prepare scripts, Python environments, first starts",
         *TWO_FILES_AT_ONCE,
         load=Load.WAITS,
     ),
-    _suite("bench", 12, 1, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
+    _suite("bench", 12, 2, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
     _suite(
         "faults",
         20,
-        3,
+        5,
         "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES",
         load=Load.SLEEPS,
     ),
@@ -131,13 +131,13 @@ SUITES = (
     _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", load=Load.WAITS),
     _suite(
         "networks",
-        4,
-        3,
+        8,
+        7,
         "both VPCs as network namespaces, firewalls, other clients; needs root",
         programs=True,
         load=Load.WAITS,
     ),
-    _suite("containers", 9, 5, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
+    _suite("containers", 14, 11, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

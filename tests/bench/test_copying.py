@@ -1,4 +1,4 @@
-"""The benchmarks run, print the promised rows and leave nothing behind; these tests prove no speed."""
+"""The benchmark of copying, its picture, its end by a signal, and what it counts."""
 
 import json
 import signal
@@ -41,34 +41,6 @@ def test_replicate_prints_our_figures_beside_each_peers_and_draws_them(tmp_path:
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.release
-def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_whole(tmp_path: Path) -> None:
-    workloads = ["fours", "transactions", "compacted"]
-    options = ["--against", "record-by-record", "--records", "10000", "--warming", "0", "--runs", "1"]
-    with bench(tmp_path, "replicate", "--workload", *workloads, *options, "--json") as process:
-        out, err = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, err
-    assert [row["name"] for row in json.loads(out)["rows"]] == [
-        "batches of 4 records",
-        "transactions, 20 % aborted",
-        "compacted, with holes",
-    ]
-
-
-@pytest.mark.release
-def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
-    with bench(tmp_path, "recovery", "--runs", "1", "--json") as process:
-        out, err = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, err
-    rows = json.loads(out)["rows"]
-    assert [(row["name"].rpartition(" ")[2], row["unit"], row["peer_name"]) for row in rows] == [
-        ("replicator", "s", "limit"),
-        ("worker", "s", "limit"),
-    ]
-    assert all(row["ours"] > 0 for row in rows)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_machine_without_stunnel_is_told_the_package(tmp_path: Path) -> None:
     with bench(tmp_path, "tunnel", PATH="") as process:
         out, err = process.communicate(timeout=60)
@@ -76,7 +48,8 @@ def test_a_machine_without_stunnel_is_told_the_package(tmp_path: Path) -> None:
     assert err == "bench tunnel: stunnel is missing: install Debian's package stunnel4\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.release)])
+@pytest.mark.release  # held by tests/real/testbed/test_process.py, and with a whole link by tests/start/test_demo.py
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_benchmark_leaves_no_process_and_no_file(tmp_path: Path, number: signal.Signals) -> None:
     with bench(tmp_path, "replicate", "--records", "20000") as process:
         assert process.stderr is not None

@@ -17,7 +17,8 @@ from tests.support.administration import configuration, configure, make_topic
 from tests.support.link import lines
 from tests.support.patience import PATIENCE
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]
+# tests/real/driver/test_topic_settings.py holds the same against answers of such a policy.
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -28,6 +28,14 @@ class Browser:
         """The console's errors so far."""
         self._asked: list[str] = []
 
+    def forget(self) -> None:
+        """Leave the page, and have no cookies and nothing noted, like a new browser."""
+        self.driver.get("about:blank")
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        self.note_errors()
+        self.asked()
+        self.errors, self._asked = [], []
+
     def open(self, address: str) -> None:
         self.driver.get(address)
 
@@ -54,7 +62,7 @@ class Browser:
             with contextlib.suppress(StaleElementReferenceException):
                 if found := holds():
                     return found
-            time.sleep(0.1)
+            time.sleep(0.25)  # a look costs the browser some hundredths of a second
         raise AssertionError(f"{what}: not seen within {PATIENCE:g} s; the page shows:\n{self.text()}")
 
     def wait_for(self, *texts: str) -> None:

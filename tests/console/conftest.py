@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient
 from bench.lib.running import free_port
 from testbed.process import OwnedProcess
 from tests.console.browser import Browser, browser
-from tests.console.requirements import missing
 from tests.support.link import Link, link
 from tests.support.patience import PATIENCE
+from tests.support.requirements import missing
 from tests.support.spark_classes import spark_classes
 
 __all__ = ["spark_classes"]
@@ -25,17 +25,23 @@ TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if lacking := missing():
+    if lacking := missing("console"):
         pytest.exit(lacking, returncode=1)
     config.option.verbose = max(config.option.verbose, 1)
 
 
-@pytest.fixture
-def seen() -> Iterator[Browser]:
-    """A new browser; at its end no page may have had an error, or have asked another site."""
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
     with browser() as made:
         yield made
-        made.require_no_errors()
+
+
+@pytest.fixture
+def seen(chromium: Browser) -> Iterator[Browser]:
+    """The browser, as if it were new; at the end no page may have had an error, or have asked another site."""
+    chromium.forget()
+    yield chromium
+    chromium.require_no_errors()
 
 
 @dataclass(slots=True)

@@ -13,6 +13,9 @@ from testbed.process import OwnedProcess
 from tests.support.patience import PATIENCE
 
 VERSION = "26.7.3"
+_SOON = "-XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC"
+"""Java compiles little: most of the time goes into one start, which also builds Keycloak."""
+
 PASSWORD = "correct horse"
 CLIENT, CLIENT_SECRET = "control-center", "m7Yq2vKx9TbR4nWs8LpD"
 GROUPS = {"alice": "kafka-operators", "bob": "kafka-viewers", "carol": "accounting"}
@@ -74,7 +77,7 @@ async def keycloak(directory: Path) -> AsyncIterator[str]:
         "--import-realm",
     ]
     command += ["--http-host=127.0.0.1", f"--http-port={port}", f"--hostname=http://localhost:{port}"]
-    environment = os.environ | {"JAVA": java(), "JAVA_OPTS_KC_HEAP": "-Xms256m -Xmx512m"}
+    environment = os.environ | {"JAVA": java(), "JAVA_OPTS_KC_HEAP": "-Xms256m -Xmx512m", "JAVA_OPTS_APPEND": _SOON}
     process = await OwnedProcess.start("keycloak", command, directory / "keycloak.log", environment)
     try:
         await process.wait_for_line("Listening on:", 4 * PATIENCE)

@@ -136,6 +136,7 @@ async def _scrapes(series: Series, count: int) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.release  # held by the test above, and the remedy by tests/real/console/test_pages.py
 async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves_it(
     lasting: Center, seen: Browser
 ) -> None:

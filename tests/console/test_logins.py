@@ -69,6 +69,7 @@ async def test_an_operator_logs_in_commands_under_that_name_and_ends_the_session
         assert not [each for each in seen.driver.get_cookies() if each["name"].startswith("session-")]
 
 
+@pytest.mark.release  # held by tests/real/console/test_logins.py
 async def test_a_viewer_logs_in_reads_every_page_and_commands_nothing(
     lasting: Center, issuer: str, seen_elsewhere: Browser
 ) -> None:
@@ -82,6 +83,7 @@ async def test_a_viewer_logs_in_reads_every_page_and_commands_nothing(
         assert not seen.find("form[action*='/actions/']")
 
 
+@pytest.mark.release  # held by tests/real/console/test_logins.py
 async def test_a_user_of_neither_group_gets_no_session(lasting: Center, issuer: str, seen_elsewhere: Browser) -> None:
     seen = seen_elsewhere
     async with page_with_logins(lasting, issuer) as page:

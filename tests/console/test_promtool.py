@@ -79,14 +79,11 @@ def judged(directory: Path, scenarios: Iterable[Json], rules: Path = RULES) -> s
 
 
 def changed(directory: Path, alert: str, condition: str) -> Path:
-    """The rules with another condition for one alert."""
-    rules = yaml.safe_load(RULES.read_text())
-    for group in rules["groups"]:
-        for rule in group["rules"]:
-            if rule["alert"] == alert:
-                rule["expr"] = condition
+    """The rule of one alert alone, with another condition: promtool evaluates each rule of a file at each minute."""
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    rule = next(rule for group in groups for rule in group["rules"] if rule["alert"] == alert)
     file = directory / "changed.yml"
-    file.write_text(yaml.safe_dump(rules))
+    file.write_text(yaml.safe_dump({"groups": [{"name": "changed", "rules": [{**rule, "expr": condition}]}]}))
     return file
 
 

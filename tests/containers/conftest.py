@@ -11,14 +11,14 @@ from tests.containers.base import base_archive, locked_files
 from tests.containers.engine import sweep
 from tests.containers.image import adapt, carry, furnish
 from tests.containers.link import Link
-from tests.containers.requirements import missing
 from tests.containers.sites import GRAPE, ORANGE
 from tests.containers.vpcs import Vpcs
 from tests.containers.vpcs import vpcs as made_vpcs
+from tests.support.requirements import missing
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if lacking := missing():
+    if lacking := missing("containers"):
         pytest.exit(lacking, returncode=1)
     # Each test takes seconds, so print its name at its start.
     config.option.verbose = max(config.option.verbose, 1)

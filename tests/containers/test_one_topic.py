@@ -86,6 +86,14 @@ async def test_docker_run_without_settings_says_which_it_needs(link: Link, engin
     assert "docs/migrating.md" in said.stderr
 
 
+async def test_the_examples_of_the_documents_have_these_four_variables() -> None:
+    service = yaml.safe_load(documented("services:", "image"))["services"]["replicator"]
+    assert dict(line.split("=") for line in service["environment"]) == FOUR
+    pod = yaml.safe_load(documented("Deployment", "image"))["spec"]["template"]["spec"]
+    assert {each["name"]: each["value"] for each in pod["containers"][0]["env"]} == FOUR
+
+
+@pytest.mark.release  # the same image and variables as with docker run
 async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
     link: Link, engine: Engine, plain: Vpcs, tmp_path: Path
 ) -> None:

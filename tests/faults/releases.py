@@ -9,7 +9,10 @@ _HISTORIES = "tests/simulation/test_histories.py"
 """Crashes at any step; requests and answers that are lost, late or refused."""
 
 HELD_BY: Mapping[str, str] = {
-    "tunnel client killed": "tunnel server killed",
+    "replicator killed": "tests/spark/test_replicator.py",
+    "tunnel server killed": "tunnel cut",
+    "tunnel client killed": "tunnel cut",
+    "executor paused": "another replicator takes over from a paused one",
     "replicator paused": "another replicator takes over from a paused one",
     "tunnel client paused": "tunnel half-open",
     "tunnel server paused": "tunnel half-open",
@@ -19,6 +22,7 @@ HELD_BY: Mapping[str, str] = {
     "a task of Spark tried twice": "tests/spark/test_control.py",
     "source broker killed": "tests/outages/test_leader_moves.py",
     "source leaders move": "tests/outages/test_leader_moves.py",
+    "destination leaders move": "destination broker killed",
     "a source partition loses its leader": "tests/outages/test_leader_moves.py",
     "an unclean election at the destination": "tests/outages/test_lost_copies.py",
     "source connections black-holed": "tunnel half-open",
@@ -28,8 +32,10 @@ HELD_BY: Mapping[str, str] = {
     "reset in mid-Produce": _HISTORIES,
     "reset between Produce and its answer": _HISTORIES,
     "reset between AddPartitionsToTxn and its answer": _HISTORIES,
+    "reset between EndTxn and its answer": _HISTORIES,
     "crash after fetch": _HISTORIES,
     "crash after AddPartitions": _HISTORIES,
+    "crash after part of the Produces": _HISTORIES,
     "crash after positions": _HISTORIES,
     "crash after EndTxn is sent but not answered": _HISTORIES,
     "crash after commit, before the task returns": _HISTORIES,

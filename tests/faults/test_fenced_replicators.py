@@ -48,6 +48,7 @@ async def says_why_it_copies_nothing(run: Run) -> None:
     await run.replicator.process.wait_for_line("state.*promoted.*by=.*a fault", PATIENCE)
 
 
+@pytest.mark.release  # held by tests/real/commands/test_states.py
 async def test_no_replicator_writes_after_a_failover_be_it_awakened_or_new(run: Run) -> None:
     run.replicator.pause()
     await run.command("failover", "--yes", "--why", "a fault")

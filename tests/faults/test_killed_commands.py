@@ -119,9 +119,8 @@ def times(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
 
-@pytest.mark.parametrize(
-    "other", ["failover", *(pytest.param(name, marks=pytest.mark.release) for name in ("promote", "pause"))]
-)
+@pytest.mark.release  # held by tests/real/commands/test_commands_at_odds.py and test_states.py
+@pytest.mark.parametrize("other", ["failover", "promote", "pause"])
 async def test_a_failover_during_which_another_operator_gives_a_command_ends_well_or_says_so(
     commands: Commands, other: str, times: int, chance: random.Random
 ) -> None:
@@ -139,7 +138,7 @@ async def test_a_failover_during_which_another_operator_gives_a_command_ends_wel
 
 
 @pytest.mark.release  # held by tests/real/commands/test_commands_at_odds.py
-@pytest.mark.parametrize("other", ["failback", pytest.param("failover", marks=pytest.mark.release)])
+@pytest.mark.parametrize("other", ["failback", "failover"])
 async def test_a_failback_during_which_another_operator_gives_a_command_ends_well_or_says_so(
     commands: Commands, other: str, times: int, chance: random.Random
 ) -> None:
@@ -178,6 +177,7 @@ async def test_a_failover_during_which_the_source_comes_back_tells_what_it_knows
         assert f"{topic}-0: copied up to offset 5, the source ends at 6: 1 behind" in again
 
 
+@pytest.mark.release  # held by tests/real/commands/test_group_sync.py
 async def test_a_sync_of_groups_that_is_killed_at_a_commit_is_finished_by_the_next_replicator(
     commands: Commands, every: bool, chance: random.Random
 ) -> None:

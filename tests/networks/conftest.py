@@ -12,14 +12,14 @@ from testbed.process import OwnedProcess
 from testbed.rehearsal import kafka_installation
 from tests.networks.clients import Kcat, in_destination_vpc
 from tests.networks.clusters import COPY
-from tests.networks.requirements import missing
 from tests.networks.topology import Topology, topology
 from tests.networks.tunnel import Tunnel
 from tests.networks.vpcs import READY_SECONDS, Vpcs
+from tests.support.requirements import missing
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if lacking := missing():
+    if lacking := missing("networks"):
         pytest.exit(lacking, returncode=1)
     # Each test takes seconds, so print its name at its start.
     config.option.verbose = max(config.option.verbose, 1)

@@ -1,21 +1,16 @@
 """The tunnel's benchmark runs beside stunnel and prints the promised rows; this test proves no speed."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.bench import bench
+from tests.support.bench import named, rows_of
 
 
 @pytest.mark.release
 def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
-    options = ["--rounds", "1", "--seconds", "0.2", "--connections", "20", "--json"]
-    with bench(tmp_path, "tunnel", *options) as process:
-        out, err = process.communicate(timeout=180)
-    assert process.returncode == 0, err
-    rows = json.loads(out)["rows"]
-    assert [(row["name"], row["peer_name"]) for row in rows] == [
+    rows = rows_of(tmp_path, "tunnel", "--rounds", "1", "--seconds", "0.2", "--connections", "20")
+    assert named(rows) == [
         ("one stream", "stunnel"),
         ("one stream", "direct"),
         ("8 streams", "stunnel"),
@@ -33,4 +28,3 @@ def test_tunnel_prints_our_figures_beside_the_peers(tmp_path: Path) -> None:
         ("idle connection, more expensive side", "limit"),
     ]
     assert all(row["ours"] > 0 for row in rows if "latency" not in row["name"])
-    assert list(tmp_path.iterdir()) == []

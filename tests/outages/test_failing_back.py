@@ -1,7 +1,5 @@
 """Failbacks to a source whose brokers have died: what it has lost since it was copied comes back from the copy."""
 
-import asyncio
-
 import pytest
 from confluent_kafka.admin import NewTopic
 
@@ -9,9 +7,10 @@ from appliance.commands.failback import failback as module
 from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
 from testbed.cluster import Cluster
-from tests.support.administration import make_topic, wait_for_leader
+from tests.support.administration import make_topic
 from tests.support.engine import LANES, Pair
 from tests.support.failing_back import Killed, Logs, copied, failed_back, promoted, write_here, write_there
+from tests.support.leaders import follower_leads
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -35,9 +34,7 @@ async def test_case_165_a_source_that_lost_copied_records_gets_them_back_with_wh
         write_here(lossy, topic, 10)
         await engine.copy_all()
         await promoted(lossy)
-        await three_brokers.kill(1)
-        await three_brokers.broker(2).launch()
-        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+        await follower_leads(three_brokers, topic)
         await three_brokers.restart(1)
         write_here(lossy, topic, later)
         assert logs.at_source()[:10] == common
@@ -70,9 +67,7 @@ async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_
         write_here(lossy, topic, 10)
         await engine.copy_all()
         await promoted(lossy)
-        await three_brokers.kill(1)
-        await three_brokers.broker(2).launch()
-        await asyncio.to_thread(wait_for_leader, three_brokers, logs.copy, 2)
+        await follower_leads(three_brokers, logs.copy)
         await three_brokers.restart(1)
         write_there(lossy, topic, 30)
         here, there = logs.at_source(), logs.at_copy()
@@ -84,6 +79,7 @@ async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_
         logs.check([*here, *there[10:]], there)
 
 
+@pytest.mark.release  # held by tests/simulation/test_source_place_cases.py
 async def test_case_178_what_the_source_loses_of_what_was_copied_back_is_copied_back_once_more(
     pair: Pair, three_brokers: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,9 +112,7 @@ async def test_case_178_what_the_source_loses_of_what_was_copied_back_is_copied_
         write_there(lossy, topic, 7)
         await copy_back_and_die()
         assert len(logs.at_source()) == 25
-        await three_brokers.kill(1)
-        await three_brokers.broker(2).launch()
-        await asyncio.to_thread(wait_for_leader, three_brokers, topic, 2)
+        await follower_leads(three_brokers, topic)
         await three_brokers.restart(1)
         assert logs.at_source() == kept
         with pytest.raises(LinkRefused, match=f"{topic}.copy-0: the source has lost what was copied back"):

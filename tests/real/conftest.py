@@ -1,19 +1,12 @@
-"""The event loops and the clusters of tests/real.
-
-Other suites have one loop for the session, which a new factory would replace, and kill the brokers of their clusters.
-"""
+"""The event loops of tests/real. Other suites have one loop for the session, which a new factory would replace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 import uvloop
 
-from testbed.cluster import Cluster
-from tests.conftest import plans
-from tests.support.shared_clusters import shared_clusters
 from tests.support.stalling import stalling
 
 _HERE = Path(__file__).parent
@@ -32,14 +25,3 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 def each(request: pytest.FixtureRequest) -> int:
     """Every so many kills are tried: some for each submission, all for a release."""
     return int(request.param)
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def clusters(
-    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Cluster, Cluster]]:
-    """The two plain clusters, the same in all workers; a module that changes what its links share has its own."""
-    own = tmp_path_factory.getbasetemp()
-    directory = own.parent if hasattr(pytestconfig, "workerinput") else own
-    async with shared_clusters(plans(), directory) as (orange, grape):
-        yield orange, grape

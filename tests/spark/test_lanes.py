@@ -3,27 +3,20 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import psutil
 import pytest
-import pytest_asyncio
 
 from testbed.process import OwnedProcess
-from tests.support.link import Link, link
+from tests.support.link import Link
 from tests.support.patience import PATIENCE
 from tests.support.processes import family
 from tests.support.rows import read_partitions, until_rows
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PARTITIONS = 4
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
-    async with link(tmp_path_factory.mktemp("link")) as made:
-        yield made
 
 
 @pytest.fixture
@@ -54,6 +47,7 @@ async def changed(on: Link, lanes: int) -> None:
         assert await command.wait(PATIENCE) == 0
 
 
+@pytest.mark.release  # held by tests/real/commands/test_lanes.py and tests/unit/driver/test_jobs.py
 async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itself(orders: Link) -> None:
     async with orders.tunnel(), orders.running("replicate", TASKS="2") as replicator:
         await produced(orders, 100, 0)

@@ -66,6 +66,7 @@ async def test_four_variables_copy_one_topic_exactly_once_and_go_on_after_a_kill
     assert made == {f"destination-{topic}", f"{link}.positions", f"{link}.offsets"}
 
 
+@pytest.mark.release  # held by tests/real/engine/test_copies.py
 async def test_a_copy_that_kafka_reo_began_waits_for_the_offset_and_is_completed_from_there(
     pair: Pair, tmp_path: Path
 ) -> None:

@@ -43,7 +43,7 @@ def topic(pair: Pair) -> str:
 def start(pair: Pair, topic: str, tmp_path: Path) -> Start:
     """A function that starts the replicator of a new link, with its temporary files in ``tmp_path``."""
     both = clusters.Pair(pair.orange, pair.grape, tmp_path)
-    return lambda: our_replicator(both, Load(0, topic), 0)
+    return lambda: our_replicator(both, Load(0, topic), pair.tag)
 
 
 def temporary(directory: Path) -> list[Path]:
@@ -71,7 +71,7 @@ async def gone(processes: list[psutil.Process]) -> bool:
     return not alive
 
 
-@pytest.mark.parametrize("moment", [JAVA, DAEMON])
+@pytest.mark.parametrize("moment", [JAVA, pytest.param(DAEMON, marks=pytest.mark.release)])  # held by the kill below
 async def test_processes_that_are_just_starting_end_with_a_killed_replicator(start: Start, moment: str) -> None:
     async with start() as copying:
         started = await family(copying.process, moment)
@@ -87,15 +87,24 @@ async def test_case_63_a_replicator_that_is_told_to_stop_while_spark_starts_ends
         assert await gone(started)
 
 
-async def test_java_and_the_python_workers_die_with_a_killed_replicator(pair: Pair, start: Start) -> None:
+async def test_java_and_python_workers_die_with_a_killed_replicator_and_the_next_one_removes_its_files(
+    pair: Pair, start: Start, tmp_path: Path
+) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)
         started = await family(copying.process, DAEMON)
         psutil.Process(copying.process.pid).kill()
         assert await gone(started)
+    (left,) = temporary(tmp_path)
+    async with start() as copying:
+        await family(copying.process, JAVA)
+        (made,) = temporary(tmp_path)
+        assert made != left
 
 
-async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: Pair, topic: str, start: Start) -> None:
+async def test_python_workers_die_with_their_daemon_others_take_over_and_a_terminated_replicator_leaves_no_file(
+    pair: Pair, topic: str, start: Start, tmp_path: Path
+) -> None:
     async with start() as copying:
         await copied(pair, copying, 1)
         (daemon,) = (p for p in await family(copying.process, DAEMON) if runs(p, DAEMON) and p.children())
@@ -104,6 +113,10 @@ async def test_python_workers_die_with_their_daemon_and_others_take_over(pair: P
         assert await gone(workers)
         produce(pair.producer(), topic, 1)
         await copied(pair, copying, 2)
+        assert len(temporary(tmp_path)) == 1
+        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
+        assert await copying.process.wait(PATIENCE) == 0
+        assert temporary(tmp_path) == []
 
 
 @pytest.mark.release  # slow: many failures of one task
@@ -143,28 +156,6 @@ async def test_a_replicator_whose_jvm_hangs_ends_and_says_so(pair: Pair, start: 
         told = copying.process.log_file.read_text()
         assert "appliance replicate: Spark hangs" in told
         assert "never retrieved" not in told
-
-
-async def test_a_terminated_replicator_leaves_no_temporary_file(pair: Pair, start: Start, tmp_path: Path) -> None:
-    async with start() as copying:
-        await copied(pair, copying, 1)
-        assert len(temporary(tmp_path)) == 1
-        psutil.Process(copying.process.pid).send_signal(signal.SIGTERM)
-        assert await copying.process.wait(PATIENCE) == 0
-        assert temporary(tmp_path) == []
-
-
-async def test_files_that_a_killed_replicator_has_left_are_removed_by_the_next(
-    pair: Pair, start: Start, tmp_path: Path
-) -> None:
-    async with start() as copying:
-        await copied(pair, copying, 1)
-        await copying.process.kill()
-    (left,) = temporary(tmp_path)
-    async with start() as copying:
-        await family(copying.process, JAVA)
-        (made,) = temporary(tmp_path)
-        assert made != left
 
 
 @pytest.mark.release  # held by tests/real/commands/test_deletion.py

@@ -4,11 +4,10 @@ import asyncio
 import ipaddress
 import json
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
 import psutil
 import pytest
-import pytest_asyncio
 
 from appliance.link.model.naming import REGISTRY
 from bench.lib.running import OWN_ADDRESS
@@ -17,22 +16,16 @@ from testbed.process import OwnedProcess
 from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
 from tests.support.groups import consume
-from tests.support.link import Link, ended_by, lines, link, shown_by
+from tests.support.link import Link, ended_by, lines, shown_by
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, peers, runs
 from tests.support.rows import read_rows, until_rows
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 POSITIONS = "replicator-orange.positions"
 OFFSETS = "replicator-orange.offsets"
 DAEMON = "appliance.driver.daemon"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
-    async with link(tmp_path_factory.mktemp("link")) as made:
-        yield made
 
 
 @pytest.fixture
@@ -224,6 +217,7 @@ async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_to
     assert await copied(orders.grape, "orders.copy") == 0
 
 
+@pytest.mark.release  # held by the regex that matches nothing, and tests/real/engine/test_topics.py
 async def test_a_new_topic_is_copied_by_the_running_job(orders: Link) -> None:
     orders.produce("orders", 10)
     async with orders.tunnel(), orders.running("replicate", TASKS="2", SLICE_SECONDS="1") as replicator:

@@ -7,25 +7,17 @@ import signal
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
 from typing import Any
 
 import psutil
 import pytest
-import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from testbed.process import OwnedProcess
-from tests.support.link import Link, faults, link
+from tests.support.link import Link, faults
 from tests.support.patience import PATIENCE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
-    async with link(tmp_path_factory.mktemp("link")) as made:
-        yield made
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.fixture
@@ -109,6 +101,7 @@ async def test_health_and_metrics_follow_the_link_through_an_outage_of_the_tunne
             await until_health(address, 200, "copied")
 
 
+@pytest.mark.release  # held by tests/unit/status/test_compose.py and test_metrics.py
 async def test_case_878_a_copy_that_cannot_be_made_is_told_by_every_view(orders: Link) -> None:
     # The log had one warning; the state was "copying", the exit code 0, /health 200, and no alert could fire.
     orders.make_topic(orders.grape, "orders_copy", 1)  # Kafka takes no second name that differs in this alone

@@ -81,7 +81,7 @@ async def copying(
     topic = pair.topic("strangers")
     produce(pair.producer(), topic, 1)
     both = bench_clusters.Pair(*clusters, tmp_path_factory.mktemp("copying"))
-    async with request.param(both, Load(0, topic), "0", {"TASKS": "2"}) as made:
+    async with request.param(both, Load(0, topic), pair.tag, {"TASKS": "2"}) as made:
         await copied(pair, made, 1)
         yield made
 

@@ -30,6 +30,7 @@ async def test_case_502_records_that_sql_makes_much_larger_pass_within_the_memor
     assert sql.problems == []
 
 
+@pytest.mark.release  # held by tests/unit/kafka/test_memory.py
 @pytest.mark.asyncio
 async def test_case_958_a_batch_that_is_too_large_for_sql_stops_its_partition_alone_and_many_pass_in_parts(
     tmp_path: Path,

@@ -28,10 +28,10 @@ def report(printed: str) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name not in ("began", "ended")}
 
 
-async def copied(pair: Pair, topic: str) -> None:
-    """A topic of several parts, and its copy."""
+async def copied(pair: Pair, topic: str, count: int = LONG) -> None:
+    """A topic of so many records, and its copy."""
     producer = pair.producer(**{"linger.ms": 50, "batch.size": 200_000, "queue.buffering.max.messages": 3_000_000})
-    for number in range(LONG):
+    for number in range(count):
         producer.produce(topic, b"%d" % number, partition=0)
         if not number % 100_000:
             producer.poll(0)
@@ -40,12 +40,13 @@ async def copied(pair: Pair, topic: str) -> None:
         await engine.copy_all()
 
 
-async def test_spark_gives_the_same_results_as_one_process(pair: Pair, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1000, pytest.param(LONG, marks=pytest.mark.release)])  # held by test_work.py
+async def test_spark_gives_the_same_results_as_one_process(pair: Pair, tmp_path: Path, count: int) -> None:
     long, orders, behind = pair.topic("long"), pair.topic("orders", 3), pair.topic("behind")
     for partition in range(2):
         produce(pair.producer(), orders, 300, partition)
     produce(pair.producer(), behind, 10)
-    await copied(pair, long)
+    await copied(pair, long, count)
     produce(pair.producer(), behind, 7)
     env_file = settings_file(pair, tmp_path, TASKS="2")
     alone = await command("verify", env_file, "--json", "--wait", "0", "--spark", "no")

@@ -59,7 +59,7 @@ from tests.support.settings import REQUIRED
 
 Answer = TypeVar("Answer")
 
-LANES = 4
+LANES = 2
 ENGINE = EngineSettings(
     on_gap=OnGap.STOP,
     lanes=LANES,

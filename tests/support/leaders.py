@@ -20,6 +20,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
 from testbed.cluster import Cluster
+from tests.support.administration import wait_for_leader
 from tests.support.patience import PATIENCE
 
 Replicas = Mapping[Partition, Sequence[int]]
@@ -79,3 +80,10 @@ def _settings(cluster: Cluster) -> ClusterSettings:
 
 async def _as_is(host: str) -> tuple[str, ...]:
     return (host,)
+
+
+async def follower_leads(cluster: Cluster, topic: str) -> None:
+    """Kill broker 1, which leads a topic, and let broker 2 lead it, which was away: what came meanwhile is lost."""
+    await cluster.kill(1)
+    await cluster.broker(2).launch()
+    await asyncio.to_thread(wait_for_leader, cluster, topic, 2)

@@ -1,19 +1,45 @@
-"""The requirements of a suite on its machine."""
+"""The requirements of the suites that need more programs than Python and Java."""
 
 import os
 import shutil
 from collections.abc import Mapping
 
+PACKAGES: Mapping[str, Mapping[str, str]] = {
+    "console": {
+        "promtool": "prometheus",
+        "prometheus": "prometheus",
+        "chromium": "chromium",
+        "chromedriver": "chromium-driver",
+    },
+    "containers": {
+        "dockerd": "docker.io",
+        "docker-compose": "docker-compose",
+        "debootstrap": "debootstrap",
+        "iptables": "iptables",
+        "ip": "iproute2",
+        "nsenter": "util-linux",
+        "podman": "podman",
+        "catatonit": "catatonit",
+    },
+    "networks": {
+        "ip": "iproute2",
+        "nft": "nftables",
+        "kcat": "kcat",
+        "dig": "bind9-dnsutils",
+        "sshd": "openssh-server",
+        "stunnel": "stunnel4",
+        "openssl": "openssl",
+    },
+}
+"""The Debian package of each program of a suite."""
 
-def missing(suite: str, purpose: str | None, packages: Mapping[str, str]) -> str | None:
-    """The missing requirement of ``bin/test --<suite>`` in one line; None if it can run.
+_FOR_ROOT = {"containers": "starts Docker engines of its own", "networks": "makes network namespaces"}
+"""The work of a suite that only root may do."""
 
-    Args:
-        suite: its name.
-        purpose: its work that only root may do; None: any user may run it.
-        packages: the Debian package of each program.
-    """
-    if purpose and os.geteuid() != 0:
-        return f"bin/test --{suite} {purpose}: run it as root"
-    absent = [package for program, package in packages.items() if shutil.which(program) is None]
+
+def missing(suite: str) -> str | None:
+    """The missing requirement of ``bin/test --<suite>`` in one line; None if it can run."""
+    if suite in _FOR_ROOT and os.geteuid() != 0:
+        return f"bin/test --{suite} {_FOR_ROOT[suite]}: run it as root"
+    absent = [package for program, package in PACKAGES[suite].items() if shutil.which(program) is None]
     return f"bin/test --{suite} needs more programs: apt-get install {' '.join(absent)}" if absent else None

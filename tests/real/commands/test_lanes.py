@@ -121,7 +121,7 @@ async def test_lanes_that_copy_are_fenced_and_go_on_with_more_or_fewer_and_nothi
 async def test_four_partitions_that_carry_everything_get_a_lane_each(pair: Pair) -> None:
     topic = pair.topic("hot", 16)
     async with pair.engine() as engine:
-        await engine.establish()
+        await engine.establish(LANES="4")
         hot = [number for number in range(16) if engine.layout.lane_of(topic, number) == 0]
         assert len(hot) == 4
         for number in range(16):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def killed_placing(pair: Pair, topic: str, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    """All partitions of the topic were to go to one lane."""
+    """All partitions of the topic were to go to one of four lanes."""
     async with command(pair) as running:
         with killed_after(monkeypatch, steps), pytest.raises(Killed):
             await place_as_an_older_release(running, {Partition(topic, number): 2 for number in range(PARTITIONS)})
@@ -36,6 +36,7 @@ async def test_a_change_that_a_replicator_of_an_older_release_was_killed_in_is_e
     monkeypatch.setattr(map_growth, "TAIL_BYTES", 0)  # each transaction leaves a segment
     topic = pair.topic("killed", PARTITIONS)
     async with pair.engine() as engine:
+        await engine.establish(LANES="4")
         produce_everywhere(pair, topic)
         await engine.copy_all()
         for count, steps in enumerate((2, 4, 5), 1):  # announced, fenced, segments copied
@@ -52,6 +53,7 @@ async def test_a_command_that_begins_a_change_meanwhile_is_left_to_its_operator(
 ) -> None:
     topic = pair.topic("meanwhile", PARTITIONS)
     async with pair.engine() as engine:
+        await engine.establish(LANES="4")
         produce_everywhere(pair, topic)
         await engine.copy_all()
         await killed_placing(pair, topic, monkeypatch, 2)
