@@ -9,7 +9,7 @@ from aiokafka import codec
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from kio.schema.errors import ErrorCode
 
-from appliance.audit.model.entries import stretch
+from appliance.audit.model.entries import log_range
 from appliance.engine.model.ranges import Range
 from appliance.errors import BatchCorrupt, PeerError
 from appliance.kafka.client.fetch import Fetched, committed_records
@@ -78,7 +78,7 @@ def test_case_956_batches_that_are_large_together_are_read_a_few_at_a_time() -> 
         records, following = committed_records(fetched, 0)
         assert [each.offset for each in records] == [*range(following)]
         assert following < 3
-        assert stretch(fetched.batches(), (), 0).following == following
+        assert log_range(fetched.batches(), (), 0).following == following
         del records
         stream = Stream(0)
         stream.append(batches)
