@@ -58,7 +58,6 @@ async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
 
     Raises:
         SettingsError: the options name no copied topic.
-        ApplianceError: a cluster does not answer, or refuses.
     """
     async with Link.open(settings) as link:
         maps = link.maps()

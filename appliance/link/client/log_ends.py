@@ -70,11 +70,7 @@ async def copy_logs(
 async def copy_losses(
     cluster: Cluster, metadata: Metadata, written: Mapping[Partition, CopyEnd]
 ) -> dict[Partition, Loss]:
-    """The places from which copies have lost records up to these ends; complete copies are left out.
-
-    Raises:
-        ApplianceError: a copy's log is unknown.
-    """
+    """The places from which copies have lost records up to these ends; complete copies are left out."""
     logs = await _copy_logs(EpochEnds(cluster), metadata, written)
     for copy, log in logs.items():
         if doubt := log.doubt(written[copy]):

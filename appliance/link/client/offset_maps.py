@@ -58,9 +58,6 @@ class OffsetMaps:
 
         Reads only segments of the ``wanted`` source partitions, or all, and then looks at their copies: only offsets of
         these translate. Returns the failures of unreadable lanes, each with a name for it.
-
-        Raises:
-            BrokerBusy, BrokerRefused, Unreachable, PeerError: nothing can be read.
         """
         names = self._naming.positions_topic, self._naming.offsets_topic
         metadata = await self._cluster.metadata(list(names))
@@ -81,11 +78,7 @@ class OffsetMaps:
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
 
     async def read(self, wanted: Collection[Partition] | None = None) -> None:
-        """Read all that is committed, as ``refresh``, where nothing may go on without it.
-
-        Raises:
-            ApplianceError: a lane cannot be read now.
-        """
+        """Read all that is committed, as ``refresh``, where nothing may go on without it."""
 
         async def read() -> None:
             raise_first((await self.refresh(wanted)).values())

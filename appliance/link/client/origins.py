@@ -57,7 +57,6 @@ class Origins:
 
         Raises:
             ProducersLost: the topic does not hold what it did, or lacks a lane; the batches must not be copied.
-            Unreachable, BrokerBusy, BrokerRefused: it is not known yet.
         """
         async with self._lock:
             for pause in (*_PAUSES, None):

@@ -14,11 +14,7 @@ from appliance.link.model.position import SourcePlace
 
 
 async def places(source: Cluster, metadata: Metadata, offsets: Mapping[Partition, int]) -> dict[Partition, SourcePlace]:
-    """The places of offsets that the leaders in the metadata have named.
-
-    Raises:
-        ApplianceError: a leader has moved, or does not answer.
-    """
+    """The places of offsets that the leaders in the metadata have named."""
     found, failures = await try_places(source, metadata, offsets)
     raise_first(failures.values())
     return found
