@@ -17,6 +17,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
 from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 
 TOPIC = Topic("positions", uuid.UUID(int=3), False, (1,), epochs=(5,))
 
@@ -46,7 +47,7 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
         return [Fetched(Partition("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
 
     monkeypatch.setattr(positions_log, "fetch", fetch)
-    naming = Naming("replicator-orange", "copy", re.compile(""), re.compile(""))
+    naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(""), re.compile(""))
     found = [each async for each in PositionsLog(Destination(), naming).ranges(TOPIC, state.lanes, [0])]
     assert found == [(0, None, False)]
     assert [(each.position, each.last_epoch, each.leader_epoch) for each in asked] == [(100, 4, 5)]

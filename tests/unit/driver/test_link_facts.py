@@ -14,8 +14,9 @@ from appliance.link.model.claims import Claim
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 
-NAMING = Naming("replicator-orange", "copy", re.compile("orders"), re.compile(""))
+NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile("orders"), re.compile(""))
 MADE = LinkRecord("source", 2, 2, 0, "")
 
 
