@@ -16,6 +16,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 from appliance.link.model.mirror_records import MirrorCheckpoint, encode_checkpoint
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Suffix
 
 COPY = Partition("orders.all", 0)
 
@@ -37,7 +38,7 @@ async def test_case_782_no_place_behind_a_foreign_record_is_skipped_in_silence(m
     topic_id = uuid4()
     monkeypatch.setattr(compacted_log, "read_records", read_records)
     monkeypatch.setattr(compacted_log, "list_offsets", list_offsets)
-    naming = Naming("replicator-b", "copy", re.compile(".*"), re.compile(""))
+    naming = Naming("replicator-b", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
     places = GroupPlaces(SimpleNamespace(metadata=metadata), naming)  # type: ignore[arg-type]
     for _ in range(2):  # the second round passed the record, and what its Fetch had brought with it
         with pytest.raises(PeerError):
