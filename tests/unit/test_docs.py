@@ -62,6 +62,14 @@ def test_the_tour_names_every_suite() -> None:
     assert {suite.flag for suite in SUITES} <= words(r"bin/test (--[a-z]+)", text)
 
 
+def test_the_files_of_ten_changes_exist() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().split("## Ten changes", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| [^|]+ \| (.*`.*) \|$", table, re.MULTILINE)
+    assert len(rows) == 10
+    missing = [path for row in rows for path in re.findall(r"`([^`]+)`", row) if not (ROOT / path).exists()]
+    assert missing == []
+
+
 def test_every_decision_is_in_their_table() -> None:
     decisions = ROOT / "docs" / "decisions"
     listed = words(r"\]\(([\w-]+\.md)\)", (decisions / "README.md").read_text())
