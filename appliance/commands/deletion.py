@@ -49,7 +49,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> P
     """
     registry, there = operation.link.registry, await operation.destination.metadata(None)
     await registry.refresh()
-    if operation.naming.positions_topic in there.topics or not registry.deletion:
+    if operation.naming.positions_topic in there.topics or not registry.ledger.deletion:
         await operation.lanes.read()
         _require_settled(operation)
     giving_up = GivingUp(operation, registry, there, delete_copies)
@@ -70,7 +70,7 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> P
         return replace(foreseen, dry_run=False, copies=outcome)
 
     deleted = sum(each.deleted for each in copies)
-    if registry.deletion and not deleted:
+    if registry.ledger.deletion and not deleted:
         return Plan(constant(foreseen), apply)
     what = f"{len(topics)} topics of its own and {deleted} copies are deleted, {len(copies) - deleted} copies stay"
     return Plan(constant(foreseen), apply, f"delete the link {registry.link}: {what}", foreseen.lines())
@@ -100,7 +100,7 @@ def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
     lanes, naming = operation.lanes, operation.naming
     topics = {topic for topic, _ in lanes.positions} | (lanes.states.keys() if lanes.checkpoints else set())
     sources = {naming.destination(topic): topic for topic in topics - {LINK}}
-    claims = registry.claims.items()
+    claims = registry.ledger.claims.items()
     claimed = sorted({copy[0] for copy, claim in claims if claim.link == registry.link and copy != given_up(copy[0])})
     return [(sources.get(copy, LINK), copy) for copy in claimed if copy != naming.positions_topic]
 

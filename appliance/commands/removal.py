@@ -111,7 +111,7 @@ class GivingUp:
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
         """The future of a copy; another link's stays unchanged, and so does a shared one, with others' records."""
         existing, shared = self.there.topics.get(copy), self.operation.naming.sharing.others_write
-        claim = self.registry.claims.get((copy, existing.id)) if existing else None
+        claim = self.registry.ledger.claims.get((copy, existing.id)) if existing else None
         ours = claim is not None and claim.link == self.registry.link and not (shared or claim.shares)
         ours = ours and self._is_accounted_for(topic, copy)
         promoted = self._was_promoted(topic)
@@ -119,7 +119,7 @@ class GivingUp:
         deleted, letters = self.deletes and ours, copy + DEAD_LETTERS
         letters_topic = self.there.topics.get(letters)
         if (
-            letters_topic is None or (letters, letters_topic.id) in self.registry.claims
+            letters_topic is None or (letters, letters_topic.id) in self.registry.ledger.claims
         ):  # a copy of that name is somebody's own
             return GivenUpCopy(topic, copy, existing is not None, deleted, promoted, records)
         also = deleted and self.operation.choice.deletes_dead_letters

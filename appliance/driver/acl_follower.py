@@ -59,7 +59,7 @@ class AclFollower:
         at_destination = await topic_acls(self.link.destination)
         on_copies = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
         wanted = {copies[topic]: acls.entries for topic, acls in copied.items()}
-        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.link.registry.acls))
+        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.link.registry.ledger.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
         """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""

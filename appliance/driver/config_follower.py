@@ -130,7 +130,7 @@ class ConfigFollower:
         look, sides, changes = ConfigLook(), {}, dict[str, ConfigChange]()
         for name, copy in copies.items():
             if name in at_source and on_copies.get(copy):
-                remembered = self.link.registry.configs(copy)
+                remembered = self.link.registry.ledger.configs(copy)
                 # Nothing is unset that no longer follows, or of a source that does not tell its settings.
                 follow = self.topics.configs_to_follow(dict(remembered)) if at_source[name] else {}
                 ours = frozenset(each for each in remembered if each[0] in follow or (at_source[name] and stays(each)))

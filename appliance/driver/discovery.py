@@ -76,10 +76,10 @@ class TopicDiscovery:
             LinkRefused: the link was deleted.
         """
         await self._registry.refresh()
-        unreadable = self._registry.unreadable.items()
+        unreadable = self._registry.ledger.unreadable.items()
         self.problems.keep("registry", {f"registry {of[0][0] if of else ''}": error for of, error in unreadable})
-        if self._registry.deletion:
-            raise LinkRefused(was_deleted(self.naming.replicator, self._registry.deletion))
+        if self._registry.ledger.deletion:
+            raise LinkRefused(was_deleted(self.naming.replicator, self._registry.ledger.deletion))
         found = await self._discover()
         new = {topic.name for topic in found.missing}
         if found.missing or found.smaller:
@@ -123,7 +123,7 @@ class TopicDiscovery:
             return {replica.destination_topic for replica in obeying(found, states).replicas}
 
         if self._states_failure is not None:
-            found, others = self._without_unclaimed(found), self._registry.of_others(copies)
+            found, others = self._without_unclaimed(found), self._registry.ledger.of_others(copies)
         else:
             others = await self._registry.claim(copies, still=active)
             # A link in the other direction may have been made since the look: of two, the later one sees the other's.
@@ -138,7 +138,7 @@ class TopicDiscovery:
 
     def _without_unclaimed(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """The same without copies that are not claimed yet: a claim needs the states, by which it may be given up."""
-        claims = self._registry.claims
+        claims = self._registry.ledger.claims
         others = [each for each in found.replicas if (each.destination_topic, each.destination_id) not in claims]
         return without(found, dict.fromkeys({each.source_topic for each in others}, str(self._states_failure)))
 

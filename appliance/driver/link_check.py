@@ -29,8 +29,8 @@ class LinkCheck:
     async def require_kept(self) -> None:
         """Check that the link was not deleted; LinkRefused if it was."""
         await self.registry.refresh()
-        if self.registry.deletion:
-            raise LinkRefused(was_deleted(self.naming.replicator, self.registry.deletion))
+        if self.registry.ledger.deletion:
+            raise LinkRefused(was_deleted(self.naming.replicator, self.registry.ledger.deletion))
 
     async def positions(self) -> PositionsTopic:
         """The current positions topic; without partitions when it does not exist."""
@@ -69,9 +69,9 @@ class LinkCheck:
         return LinkFacts(
             topic,
             await cleanup_policy(self.destination, REGISTRY),
-            registry.deletion,
+            registry.ledger.deletion,
             [await cleanup_policy(cluster, PRODUCERS) for cluster in remembering],
-            registry.own(await self.destination.metadata(None)),
+            registry.ledger.own(await self.destination.metadata(None)),
             source.cluster_id,
             source.topics.get(PRODUCERS),
         )

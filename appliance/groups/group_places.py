@@ -69,7 +69,7 @@ class GroupPlaces:
         registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
         if self.naming.sharing.others_write:
             await registry.refresh()
-        links = {self.naming.replicator} | registry.sharing
+        links = {self.naming.replicator} | registry.ledger.sharing
         topics = {link: self.naming.of_link(link).groups_topic for link in links}
         self._logs = {link: self._logs.get(link) or _Log(self.destination, topic) for link, topic in topics.items()}
         for log in self._logs.values():

@@ -140,7 +140,7 @@ class _Links:
         """Read the newest maps; the failures of unreadable ones. If the cluster does not answer, all is as before."""
         await self.registry.refresh()
         here = await self.cluster.metadata(sorted({topic for topic, _ in wanted}))
-        names = self.registry.sharing if self.naming.sharing.tells_origins else {self.naming.replicator}
+        names = self.registry.ledger.sharing if self.naming.sharing.tells_origins else {self.naming.replicator}
         links = {
             name: self.links.get(name) or OffsetMaps(self.cluster, self.naming.of_link(name), settled=self.settled)
             for name in names
@@ -178,9 +178,9 @@ def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _
     It may have identical names unless it claims copies with other names. A copy that it has given up counts until a
     topic of its name has another of these ids.
     """
-    claims, topics_told = registry.claims_of(maps.name), registry.topics_told(maps.name)
+    claims, topics_told = registry.ledger.claims_of(maps.name), registry.ledger.topics_of(maps.name)
     copies = {copy for copy, _ in claims}
-    given_up = registry.given_up_by(maps.name)
+    given_up = registry.ledger.given_up_by(maps.name)
     copies |= {copy for copy, copy_id in given_up if not is_another(copy_id, ids.get(copy, NOWHERE))}
     names = {copy_id: copy for copy, copy_id in claims if copy_id != NOWHERE}
     pairs = {(topic, names.get(position.destination_id)) for (topic, _), position in maps.positions()}

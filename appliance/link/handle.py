@@ -88,8 +88,8 @@ class Link:
         source, destination = await self.source.metadata(None), await self.destination.metadata(None)
         matched, states = discover(source, destination, self.naming), await self.lanes.read()
         await self.registry.refresh()
-        others = self.registry.of_others({each.destination_topic: each.destination_id for each in matched.replicas})
-        return Copies(source, destination, matched, states, others)
+        ids = {each.destination_topic: each.destination_id for each in matched.replicas}
+        return Copies(source, destination, matched, states, self.registry.ledger.of_others(ids))
 
     async def positions(self) -> PositionsTopic:
         """The positions topic with the checkpoints of all its partitions, without its policy.
@@ -111,7 +111,7 @@ class Link:
         """
         topic = await self.positions()
         await self.registry.refresh()
-        if fault := fault_of(topic, self.registry.own(await self.destination.metadata(None)), self.naming):
+        if fault := fault_of(topic, self.registry.ledger.own(await self.destination.metadata(None)), self.naming):
             raise LinkRefused(fault)
         return topic
 

@@ -159,10 +159,11 @@ class DestinationFactsCollector:
         of_lanes = {lane: transaction for (_, lane), transaction in holding.items()}
         heartbeat = await newest_heartbeat(self._cluster, metadata, self._heartbeats)
         states = dict(self._tail.checkpoints[0].states) if owners else {}
-        if deletion := self._registry.deletion:
+        if deletion := self._registry.ledger.deletion:
             states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
         copies = await self._copies(metadata, positions)
-        facts = metadata, topic, dict(self._registry.claims), positions, gaps, owners, of_lanes, heartbeat, states
+        claims = dict(self._registry.ledger.claims)
+        facts = metadata, topic, claims, positions, gaps, owners, of_lanes, heartbeat, states
         return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
 
     async def _copies(self, metadata: Metadata, positions: Mapping[Partition, Position]) -> dict[Partition, CopyLog]:

@@ -196,7 +196,7 @@ class Verification:
         self._lanes = await retry_while_busy(self._newest.checkpoints)
 
     def _adopted(self, replica: Replica) -> Adopted | None:
-        claim = self._registry.claims.get((replica.destination_topic, replica.destination_id))
+        claim = self._registry.ledger.claims.get((replica.destination_topic, replica.destination_id))
         ours = claim.adopted if claim and claim.link == self._registry.link else ()
         return next((each for each in ours if each.partition == replica.partition), None)
 

@@ -92,7 +92,7 @@ class Killable(Begun):
         """The claims, and the content of the lanes but for times, runs and epochs; None of a link that is deleted."""
         registry, now = running.link.registry, running.lanes
         await registry.refresh()
-        claims = sorted((copy[0], claim.link, bool(claim.deleted_by)) for copy, claim in registry.claims.items())
+        claims = sorted((copy[0], claim.link, bool(claim.deleted_by)) for copy, claim in registry.ledger.claims.items())
         try:
             await now.read()
         except LinkRefused:

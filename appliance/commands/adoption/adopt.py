@@ -94,7 +94,7 @@ async def _claim(run: Adoption) -> None:
         raise LinkRefused(belongs_to_another(name, claim, run.operation.naming))
     adopted: dict[Copy, dict[int, Adopted]] = {}
     for copy in copies.items():
-        adopted[copy] = {each.partition: each for each in registry.claims[copy].adopted}
+        adopted[copy] = {each.partition: each for each in registry.ledger.claims[copy].adopted}
     for replica, each in run.beginnings.items():
         if each.logs.copy.end:
             some = adopted[replica.destination_topic, replica.destination_id]

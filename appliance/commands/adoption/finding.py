@@ -124,7 +124,7 @@ class Adoption:
     async def _require_ours(self, copies: Mapping[str, Any]) -> None:
         registry = self.operation.link.registry
         await registry.refresh()
-        for copy, claim in registry.of_others(copies).items():
+        for copy, claim in registry.ledger.of_others(copies).items():
             raise LinkRefused(belongs_to_another(copy, claim, self.operation.naming))
 
     def _is_known(self, replica: Replica) -> bool:

@@ -87,7 +87,7 @@ class FactReader:
         registry = Registry(self.destination, link_of(producer.transactional_id))
         await registry.refresh()
         topics = {(replica.destination_topic, replica.destination_id) for replica in replicas}
-        begun = {topic for topic in topics if registry.has_begun(topic)}
+        begun = {topic for topic in topics if registry.ledger.has_begun(topic)}
         return frozenset(each.copy for each in replicas if (each.destination_topic, each.destination_id) in begun)
 
     async def _begins(self, replicas: Iterable[Replica], positions: Mapping[Partition, Position]) -> Begins:

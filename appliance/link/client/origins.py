@@ -147,6 +147,6 @@ class Origins:
         """
         registry = Registry(self.cluster, link, api_key=self.api_key)
         await registry.refresh()
-        own = any(claim.link == link for claim in registry.claims.values())
+        own = any(claim.link == link for claim in registry.ledger.claims.values())
         positions = (await self.cluster.metadata([f"{link}.positions"])).topics.values()
-        return link not in registry.sharing and (own or any(topic.leaders for topic in positions))
+        return link not in registry.ledger.sharing and (own or any(topic.leaders for topic in positions))

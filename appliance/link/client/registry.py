@@ -11,7 +11,7 @@ shared copy up, it leaves the copy's id in the same transaction: its records sta
 """
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import now_ms
@@ -21,9 +21,7 @@ from appliance.errors import (
     BrokerRefused,
     Fenced,
     LinkRefused,
-    NewerRelease,
     PartitionsUnavailable,
-    PeerError,
     raise_first,
 )
 from appliance.kafka.client.acls import AccessControlEntry
@@ -31,23 +29,19 @@ from appliance.kafka.client.compacted_log import CompactedLog
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.transactions import Producer, init_producer_id
-from appliance.kafka.protocol.metadata import Metadata, Partition
-from appliance.kafka.records.records import Record
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
+from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.claims import (
     Adopted,
     Claim,
     Copy,
-    claim_key,
     configs_of,
-    decode_claim,
     deletion_of,
     encode_claim,
     given_up,
-    holding,
-    told_topics,
     topics_of,
 )
 from appliance.link.model.link_check import was_deleted
@@ -67,12 +61,10 @@ _PAUSE_MAX = 0.5
 
 @dataclass(slots=True)
 class Registry:
-    """The registry, as one link sees it.
+    """The registry, as one link sees it: what it has read is in its ``ledger``.
 
-    ``claims`` are those read so far: of a copy, the link's own if it holds, else the first. With ``shares`` the link
-    lets others write to its copies, and tells them its ``topics``; ``_told`` are the records in which links do that.
-    ``api_key`` is the variable of the key that reads it. ``unreadable`` are the skipped claims, and the newest skipped
-    record that is none.
+    With ``shares`` the link lets others write to its copies, and tells them its ``topics``. ``api_key`` is the variable
+    of the key that reads it.
     """
 
     cluster: Cluster
@@ -81,14 +73,12 @@ class Registry:
     shares: bool = False
     api_key: str = "DESTINATION_API_KEY"
     topics: LinkTopics = ALL_TOPICS
-    claims: dict[Copy, Claim] = field(default_factory=dict)
-    unreadable: dict[tuple[Copy, str] | None, PeerError] = field(default_factory=dict)
-    _holders: dict[Copy, dict[str, Claim]] = field(default_factory=dict)
-    _told: dict[str, Claim] = field(default_factory=dict)
+    ledger: ClaimLedger = field(init=False)
     _log: CompactedLog = field(init=False)
 
     def __post_init__(self) -> None:
-        self._log = CompactedLog(self.cluster, _PARTITION, self._take_all, self._forget)
+        self.ledger = ClaimLedger(self.link, self.shares)
+        self._log = CompactedLog(self.cluster, _PARTITION, self.ledger.take, self.ledger.forget)
 
     @classmethod
     def of(cls, cluster: Cluster, naming: Naming, replication_factor: int = -1) -> "Registry":
@@ -100,58 +90,6 @@ class Registry:
         return await self._log.refresh(
             f"look whose the copies are: grant {self.api_key} Describe and Read on {REGISTRY}"
         )
-
-    def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
-        """The claims of other links that keep this one from copies, by name."""
-        found: dict[str, Claim] = {}
-        for copy in copies.items():
-            others = (claim for claim in self.holders(copy) if claim.link != self.link)
-            kept = [claim for claim in others if claim.damage or not (self.shares and claim.shares)]
-            found |= {copy[0]: kept[0]} if kept else {}
-        return found
-
-    def holders(self, copy: Copy) -> list[Claim]:
-        """The claims that hold on a copy: of one link, or of all that share it."""
-        return holding(self._holders.get(copy, {}).values())
-
-    @property
-    def sharing(self) -> set[str]:
-        """The links that share copies, or would: one may have told its topics before it has a copy."""
-        held = (claim for copy in self._holders for claim in self.holders(copy))
-        written = (claim for held in self._holders.values() for claim in held.values() if claim.written)
-        return {claim.link for claim in held if claim.shares} | {claim.link for claim in written} | self._told.keys()
-
-    def claims_of(self, link: str) -> dict[Copy, Claim]:
-        """The claims of a link that hold; not what it remembers of copies that it gave up."""
-        copies = [copy for copy in self._holders if copy != given_up(copy[0])]
-        return {copy: claim for copy in copies for claim in self.holders(copy) if claim.link == link}
-
-    def given_up_by(self, link: str) -> set[Copy]:
-        """The shared copies that a link has given up: its records are still there."""
-        memories = ((name, held[link]) for (name, _), held in self._holders.items() if link in held)
-        return {(name, topic_id) for name, memory in memories for topic_id in memory.written}
-
-    def has_begun(self, copy: Copy) -> bool:
-        """True of a copy that this link may have written to before it claimed it last, if at all."""
-        held = [self._holders.get(key, {}).get(self.link) for key in (copy, given_up(copy[0]))]
-        return any(copy[1] in claim.written | claim.begun for claim in held if claim)
-
-    def topics_told(self, link: str) -> frozenset[LinkTopics]:
-        """The topics that a link with shared copies may copy, as far as it tells them."""
-        damaged = [held[link] for held in self._holders.values() if link in held and held[link].damage]
-        return told_topics(self._told.get(link), [*self.claims_of(link).values(), *damaged])
-
-    @property
-    def deletion(self) -> Claim | None:
-        """The record that this link was deleted; None if it was not."""
-        claim = self.claims.get(deletion_of(self.link))
-        return claim if claim is not None and claim.deleted_by else None
-
-    def own(self, there: Metadata) -> list[Copy]:
-        """The existing copies of this link."""
-        topics = {(topic.name, topic.id) for topic in there.topics.values()}
-        own = {copy for copy, claim in self.claims.items() if claim.link == self.link}
-        return sorted(topics & own - {deletion_of(self.link)})
 
     async def claim(
         self, copies: Mapping[str, uuid.UUID], *, take_over: bool = False, still: Still | None = None
@@ -168,20 +106,22 @@ class Registry:
         claimant = Claimant(self.link, self.shares, self.topics)
 
         def told() -> Changes:
-            return claimant.tells(self._told.get(self.link), self._holders, now_ms(), renews=still is not None)
+            return claimant.tells(
+                self.ledger.topics.get(self.link), self.ledger.holders, now_ms(), renews=still is not None
+            )
 
         async def wanted() -> Changes:
-            if self.deletion:
-                raise LinkRefused(was_deleted(self.link, self.deletion))
+            if self.ledger.deletion:
+                raise LinkRefused(was_deleted(self.link, self.ledger.deletion))
             chosen = copies if still is None else await still()
             these = [(name, copies[name]) for name in chosen if name in copies]
-            return told() | claimant.claims(these, self._holders, now_ms(), take_over=take_over)
+            return told() | claimant.claims(these, self.ledger.holders, now_ms(), take_over=take_over)
 
-        if take_over or told() or not all(claimant.is_settled(self.holders(copy)) for copy in copies.items()):
+        if take_over or told() or not all(claimant.is_settled(self.ledger.holding(copy)) for copy in copies.items()):
             await self._make()
             await self._write(wanted)
             await self._take_back(copies)
-        return self.of_others(copies)
+        return self.ledger.of_others(copies)
 
     async def give_up(self, copies: Collection[str], deletion: Claim | None = None) -> None:
         """Take the link's claims back on copies of these names; with ``deletion`` all, and say that it was deleted.
@@ -191,10 +131,10 @@ class Registry:
         """
 
         async def wanted() -> Changes:
-            changes = withdrawals(self.link, None if deletion else copies, self._holders, now_ms())
-            if deletion and self.link in self._told:
+            changes = withdrawals(self.link, None if deletion else copies, self.ledger.holders, now_ms())
+            if deletion and self.link in self.ledger.topics:
                 changes[topics_of(self.link), self.link] = None
-            if deletion and not self.deletion:
+            if deletion and not self.ledger.deletion:
                 changes[deletion_of(self.link), self.link] = deletion
             return changes
 
@@ -208,7 +148,7 @@ class Registry:
         key = deletion_of(self.link), self.link
 
         async def wanted() -> Changes:
-            return {key: None} if self.deletion else {}
+            return {key: None} if self.ledger.deletion else {}
 
         if await wanted():
             await self._write(wanted)
@@ -224,27 +164,18 @@ class Registry:
     async def note_begun(self) -> None:
         """Record that this link may have written to each copy that it claims: its positions are lost."""
         await self.refresh()
-        copies = {copy for copy in self.claims if copy not in (given_up(copy[0]), deletion_of(self.link))}
+        copies = {copy for copy in self.ledger.claims if copy not in (given_up(copy[0]), deletion_of(self.link))}
         await self._note(lambda copy, claim: replace(claim, begun=frozenset({copy[1]})) if copy in copies else claim)
 
     async def _note(self, noted: Callable[[Copy, Claim], Claim]) -> None:
         """Write those of this link's claims that are others once ``noted``."""
 
         async def changed() -> Changes:
-            own = {copy: claim for copy, claim in self.claims.items() if claim.link == self.link}
+            own = {copy: claim for copy, claim in self.ledger.claims.items() if claim.link == self.link}
             return {(copy, self.link): new for copy, claim in own.items() if (new := noted(copy, claim)) != claim}
 
         if await changed():
             await self._write(changed)
-
-    @property
-    def acls(self) -> dict[str, frozenset[AccessControlEntry]]:
-        """The ACLs that this link made, or was about to make, by the copy's name: a recreated topic keeps its ACLs."""
-        made: dict[str, frozenset[AccessControlEntry]] = {}
-        for (name, _), holders in self._holders.items():
-            if self.link in holders:
-                made[name] = made.get(name, frozenset()) | holders[self.link].acls
-        return made
 
     async def note_acls(
         self,
@@ -261,11 +192,6 @@ class Registry:
 
         await self._note(noted)
 
-    def configs(self, copy: str) -> Configs:
-        """The settings that this link has set on the copy of this name, or was about to set."""
-        record = self._holders.get(configs_of(copy), {}).get(self.link)
-        return record.configs if record else frozenset()
-
     async def note_configs(self, configs: Mapping[str, Configs]) -> None:
         """Record the settings of copies that are this link's, by their names, before it sets them."""
 
@@ -273,7 +199,7 @@ class Registry:
             return {
                 (configs_of(name), self.link): Claim(self.link, now_ms(), configs=settings) if settings else None
                 for name, settings in configs.items()
-                if settings != self.configs(name)
+                if settings != self.ledger.configs(name)
             }
 
         if await changed():
@@ -284,8 +210,9 @@ class Registry:
         """Withdraw claims on copies that another link claimed first."""
 
         async def void() -> Changes:
-            lost = [copy for copy in copies.items() if copy in self.claims and self.claims[copy].link != self.link]
-            return {(copy, self.link): None for copy in lost if self.link in self._holders[copy]}
+            claims, holders = self.ledger.claims, self.ledger.holders
+            lost = [copy for copy in copies.items() if copy in claims and claims[copy].link != self.link]
+            return {(copy, self.link): None for copy in lost if self.link in holders[copy]}
 
         if await void():
             await self._write(void)
@@ -325,53 +252,10 @@ class Registry:
     async def _see(self, changes: Changes) -> None:
         """Read up to our own records: this finds all earlier claims, by any link."""
         await self.refresh()
-        if not all(self._shows(copy, link, claim) for (copy, link), claim in changes.items()):
+        if not all(self.ledger.shows(copy, link, claim) for (copy, link), claim in changes.items()):
             raise BrokerBusy(f"{REGISTRY} does not show what was written to it", "UNKNOWN_LEADER_EPOCH")
-
-    def _shows(self, copy: Copy, link: str, claim: Claim | None) -> bool:
-        held = self._told.get(link) if copy == topics_of(link) else self._holders.get(copy, {}).get(link)
-        if claim is None or held is None:
-            return held is claim
-        return replace(held, rank=claim.rank) == claim
 
     async def _take_id(self) -> Producer:
         self.cluster.forget_coordinator(REGISTRY)
         coordinator = await self.cluster.coordinator(REGISTRY)
         return await init_producer_id(coordinator, REGISTRY, _TRANSACTION_TIMEOUT)
-
-    def _forget(self) -> None:
-        self.claims.clear()
-        self._holders.clear()
-        self._told.clear()
-        self.unreadable.clear()
-
-    def _take_all(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self._take(record)
-
-    def _take(self, record: Record) -> None:
-        of = None
-        try:
-            of = copy, link = claim_key(record)
-            claim = decode_claim(record)[2]
-            self.unreadable.pop(of, None)
-        except PeerError as error:
-            if isinstance(error, NewerRelease) or (of and of[1] == self.link):
-                raise
-            self.unreadable[of] = error
-            if of is None:
-                return  # no link has written it
-            claim = Claim(link, 0, shares=True, damage=str(error))  # it may be one, and of any topics
-        holders = self._told if copy == topics_of(link) else self._holders.setdefault(copy, {})
-        if claim is None:
-            holders.pop(link, None)
-        else:
-            holders[link] = claim if claim.rank >= 0 else replace(claim, rank=record.offset)
-        if holders is not self._told:
-            self._choose(copy, holders)
-
-    def _choose(self, copy: Copy, holders: Mapping[str, Claim]) -> None:
-        self.claims.pop(copy, None)
-        if holders:
-            held = holding(holders.values())
-            self.claims[copy] = next((claim for claim in held if claim.link == self.link), held[0])

@@ -37,7 +37,9 @@ class SourceRules:
             return {}
         await self._registry.refresh()
         found = {
-            topic.name: would_travel_in_circles(topic.name, self._registry.holders((topic.name, topic.id)), self.naming)
+            topic.name: would_travel_in_circles(
+                topic.name, self._registry.ledger.holding((topic.name, topic.id)), self.naming
+            )
             for topic in topics
         }
         return {name: reason for name, reason in found.items() if reason}

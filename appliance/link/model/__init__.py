@@ -14,7 +14,7 @@
 - ``segment_log``: the segments of maps in one lane's partition.
 - ``link_check``: the check whether a link may continue with its positions topic (invariant H).
 - ``translation``: the translation of an offset to the other side.
-- ``claims``: the links that copies belong to (invariant I).
+- ``claims``, ``claim_ledger``: the links that copies belong to (invariant I), as records and as one link has read them.
 - ``claim_changes``: the changes of the registry by which a link claims copies.
 - ``link_topics``: the topics that a link copies, as it tells others.
 - ``layout``, ``lane_moves``: the number of lanes, the lane of each source partition, and what a change of these writes.

@@ -60,7 +60,9 @@ async def claims(engine: Engine) -> set[str]:
     registry = Registry(engine.destination, engine.pair.naming.replicator)
     await registry.refresh()
     return {
-        copy[0] for copy, claim in registry.claims.items() if claim.link == registry.link and copy != given_up(copy[0])
+        copy[0]
+        for copy, claim in registry.ledger.claims.items()
+        if claim.link == registry.link and copy != given_up(copy[0])
     }
 
 

@@ -342,8 +342,8 @@ async def remembered(engine: Engine) -> dict[str, set[str]]:
     """The principals of the ACLs that the link remembers, by copy."""
     registry = Registry(engine.destination, engine.pair.naming.replicator)
     await registry.refresh()
-    assert registry.claims, REGISTRY
-    return {copy: {entry.principal for entry in entries} for copy, entries in registry.acls.items()}
+    assert registry.ledger.claims, REGISTRY
+    return {copy: {entry.principal for entry in entries} for copy, entries in registry.ledger.acls.items()}
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -121,8 +121,8 @@ class Sharing:
         """The topics that other links expect of it."""
         registry = Registry(self.destination, "replicator-other")
         await registry.refresh()
-        assert registry.claims_of(self.link).keys() == {*self.copies.items()}
-        return registry.topics_told(self.link)
+        assert registry.ledger.claims_of(self.link).keys() == {*self.copies.items()}
+        return registry.ledger.topics_of(self.link)
 
 
 async def test_case_364_the_topics_of_a_link_are_one_record_however_often_they_change(pair: Pair) -> None:
@@ -162,11 +162,11 @@ async def test_a_shared_copy_is_given_up_and_remembered_in_one_transaction(pair:
         before = end(pair.grape, REGISTRY, 0)
         await registry.give_up(link.copies)
         assert end(pair.grape, REGISTRY, 0) - before == 3 + 3 + 1
-        assert registry.given_up_by(link.link) == {*link.copies.items()}
+        assert registry.ledger.given_up_by(link.link) == {*link.copies.items()}
         await link.look(LinkTopics("orders.*"))
         await registry.refresh()
-        assert registry.given_up_by(link.link) == set()
-        assert registry.claims_of(link.link).keys() == {*link.copies.items()}
+        assert registry.ledger.given_up_by(link.link) == set()
+        assert registry.ledger.claims_of(link.link).keys() == {*link.copies.items()}
 
 
 async def test_a_link_that_is_deleted_takes_its_record_back_with_its_claims(pair: Pair) -> None:

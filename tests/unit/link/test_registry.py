@@ -11,6 +11,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
 from appliance.link.client.registry import Registry
+from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, deletion_of, encode_claim, topics_of
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.link_topics import LinkTopics
@@ -49,10 +50,10 @@ def test_of_two_claims_the_first_holds_and_its_rewriting_does_not_change_that(co
     first, second = Claim("replicator-a", 1), Claim("replicator-b", 2)
     rewritten = Claim("replicator-a", 1, ("segment.bytes",), rank=4)
     log = [(4, first), (7, second), (9, rewritten)]
-    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-a")
+    ledger = ClaimLedger("replicator-a")
     for offset, claim in log[1:] if compacted else log:
-        registry._take(encode_claim(COPY, claim.link, claim, 1)._replace(offset=offset))
-    assert registry.claims[COPY] == rewritten
+        ledger.take([encode_claim(COPY, claim.link, claim, 1)._replace(offset=offset)])
+    assert ledger.claims[COPY] == rewritten
 
 
 class OneBroker(KafkaCluster):
@@ -91,21 +92,21 @@ def test_case_1025_a_claim_that_cannot_be_read_refuses_its_copy_alone_and_that_o
     value: bytes,
 ) -> None:
     # One such record ended every replicator of the destination at its next start.
-    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-a", shares=True)
+    ledger = ClaimLedger("replicator-a", shares=True)
     other = ("orders.other", uuid.UUID(int=3))
-    registry._take(encode_claim(other, "replicator-a", Claim("replicator-a", 1, shares=True), 1))
+    ledger.take([encode_claim(other, "replicator-a", Claim("replicator-a", 1, shares=True), 1)])
     for offset, key in enumerate((b"garbage", value, KEY)):
-        registry._take(Record(offset, 1, body(key, value)))
-    refused = registry.of_others(dict([COPY, other]))
+        ledger.take([Record(offset, 1, body(key, value))])
+    refused = ledger.of_others(dict([COPY, other]))
     assert refused.keys() == {COPY[0]}
     assert "holds something else at offset 2" in refused[COPY[0]].damage
-    assert {of and of[1] for of in registry.unreadable} == {None, LINK}
-    registry._take(encode_claim(COPY, LINK, None, 1))
-    assert not registry.of_others(dict([COPY, other]))
+    assert {of and of[1] for of in ledger.unreadable} == {None, LINK}
+    ledger.take([encode_claim(COPY, LINK, None, 1)])
+    assert not ledger.of_others(dict([COPY, other]))
     with pytest.raises(PeerError):
-        Registry(KafkaCluster.__new__(KafkaCluster), LINK)._take(Record(3, 1, body(KEY, value)))
+        ClaimLedger(LINK).take([Record(3, 1, body(KEY, value))])
     with pytest.raises(NewerRelease):
-        registry._take(Record(4, 1, body(KEY, b'{"version":2}')))
+        ledger.take([Record(4, 1, body(KEY, b'{"version":2}'))])
 
 
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
@@ -121,12 +122,12 @@ def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
 
 def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_for_a_claim() -> None:
     deletion = Claim(LINK, 1_700_000_000_000, deleted_by="me@host", why="moved")
-    registry = Registry(KafkaCluster.__new__(KafkaCluster), LINK)
-    registry._take(encode_claim(deletion_of(LINK), LINK, deletion, 1)._replace(offset=3))
-    assert registry.deletion == replace(deletion, rank=3)
+    ledger = ClaimLedger(LINK)
+    ledger.take([encode_claim(deletion_of(LINK), LINK, deletion, 1)._replace(offset=3)])
+    assert ledger.deletion == replace(deletion, rank=3)
     positions, other = Topic("replicator-orange.positions", NOWHERE, False, (0,)), Topic(*COPY, False, (0,))
-    registry._take(encode_claim(COPY, LINK, CLAIM, 1)._replace(offset=4))
-    assert registry.own(Metadata("", 0, {}, {topic.name: topic for topic in (positions, other)})) == [COPY]
+    ledger.take([encode_claim(COPY, LINK, CLAIM, 1)._replace(offset=4)])
+    assert ledger.own(Metadata("", 0, {}, {topic.name: topic for topic in (positions, other)})) == [COPY]
     assert was_deleted(LINK, deletion).startswith(
         "replicator-orange was deleted by me@host at 2023-11-14 22:13:20 UTC (moved), and copies nothing any more"
     )
@@ -134,13 +135,13 @@ def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_f
 
 def test_a_link_that_has_told_its_topics_may_write_them_before_it_has_a_copy() -> None:
     record = Claim(LINK, 1, shares=True, topics=LinkTopics("orders.*"))
-    registry = Registry(KafkaCluster.__new__(KafkaCluster), "replicator-lime")
-    registry._take(encode_claim(topics_of(LINK), LINK, record, 1)._replace(offset=3))
-    assert registry.sharing == {LINK}
-    assert registry.topics_told(LINK) == {LinkTopics("orders.*")}
-    assert registry.claims == registry.claims_of(LINK) == {}  # it is the claim of no copy
-    registry._take(encode_claim(topics_of(LINK), LINK, None, 1)._replace(offset=4))
-    assert registry.sharing == set()
+    ledger = ClaimLedger("replicator-lime")
+    ledger.take([encode_claim(topics_of(LINK), LINK, record, 1)._replace(offset=3)])
+    assert ledger.sharing == {LINK}
+    assert ledger.topics_of(LINK) == {LinkTopics("orders.*")}
+    assert ledger.claims == ledger.claims_of(LINK) == {}  # it is the claim of no copy
+    ledger.take([encode_claim(topics_of(LINK), LINK, None, 1)._replace(offset=4)])
+    assert ledger.sharing == set()
 
 
 async def test_case_933_a_writer_whose_producer_id_another_has_replaced_begins_again(
