@@ -23,8 +23,7 @@ async def set_paused(operation: Operation, event: CopyEvent) -> Plan[Report]:
         return Report(link, False, done.records, done.kept)
 
     foreseen = constant(Report(link, True, planned.records, planned.kept))
-    names = ", ".join(record.subject for record in planned.records)
-    return Plan(foreseen, apply, f"{event.value} {names}" if names else "")
+    return Plan(foreseen, apply, f"{event.value} {planned.names}" if planned.records else "")
 
 
 PAUSE = Command(

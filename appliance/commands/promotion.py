@@ -65,7 +65,7 @@ async def failover(operation: Operation) -> Plan[Report]:
         return await _promoted(operation, subjects, replace(planned, records=()), last, groups)
 
     behind = number(total(_losses(operation, logs)))
-    question = f"fail over {_names(planned)}; records behind: {behind}" if planned.records else ""
+    question = f"fail over {planned.names}; records behind: {behind}" if planned.records else ""
     return Plan(foreseen, apply, question)
 
 
@@ -93,7 +93,7 @@ async def promote(operation: Operation) -> Plan[Report]:
         named = operation.subjects((await _until_copied(operation)).ids) if planned.records else subjects
         return await _promote(operation, named, replace(planned, records=()))
 
-    question = f"promote {_names(planned)} as soon as nothing is behind" if planned.records else ""
+    question = f"promote {planned.names} as soon as nothing is behind" if planned.records else ""
     return Plan(foreseen, apply, question)
 
 
@@ -212,10 +212,6 @@ def _losses(operation: Operation, logs: BothLogs) -> list[PartitionLoss]:
         return operation.choice.takes(topic) and effective(states, topic) not in _NOTHING_TO_LOSE
 
     return losses(operation.lanes.positions, logs, takes, operation.lanes.checkpoints[0].starts)
-
-
-def _names(planned: StateChange) -> str:
-    return ", ".join(record.subject for record in planned.records)
 
 
 def _require_copied(subjects: Subjects, states: States, named: Iterable[str] = ()) -> None:

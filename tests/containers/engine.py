@@ -20,7 +20,7 @@ _KEPT_IN = Path("/var/tmp")
 """A directory on a disk, because Docker's usual storage driver does not work on every file system in memory."""
 _CGROUPS = Path("/sys/fs/cgroup")
 _READY_SECONDS = 60.0
-_SECONDS = 300.0
+_SECONDS = 900.0
 """Timeout of one command, in seconds; a build takes longest."""
 
 

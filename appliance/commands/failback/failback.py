@@ -90,7 +90,7 @@ async def failback(operation: Operation) -> Plan[FailbackReport]:
     foreseen = constant(_foreseen(run, subjects, planned, partitions))
     if not planned.records:
         return Plan(foreseen, apply)
-    question = f"fail back {_names(planned)}, once the producers at the copies are stopped"
+    question = f"fail back {planned.names}, once the producers at the copies are stopped"
     return Plan(foreseen, apply, question, [line for each in partitions for line in each.lines()])
 
 
@@ -109,7 +109,7 @@ async def _share_again(operation: Operation) -> Plan[FailbackReport]:
         await lanes.change(failing, CopyEvent.RETURNED)
         return FailbackReport(operation.naming.replicator, False, tuple(failing), planned.kept)
 
-    question = f"copy {_names(planned)} again; the copies are shared, so nothing is brought back of them"
+    question = f"copy {planned.names} again; the copies are shared, so nothing is brought back of them"
     return Plan(constant(_foreseen(run, subjects, planned)), apply, question if planned.records else "")
 
 
@@ -118,10 +118,6 @@ def _foreseen(
 ) -> FailbackReport:
     would = tuple(record.topic for record in planned.records) or tuple(run.failing(subjects))
     return FailbackReport(run.operation.naming.replicator, True, would, planned.kept, partitions)
-
-
-def _names(planned: StateChange) -> str:
-    return ", ".join(record.subject for record in planned.records)
 
 
 async def _return_groups(operation: Operation, topics: Collection[str]) -> Mapping[str, str] | None:

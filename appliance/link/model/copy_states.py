@@ -136,6 +136,11 @@ class StateChange:
     records: tuple[StateRecord, ...] = ()
     kept: Mapping[str, CopyState] = field(default_factory=dict)
 
+    @property
+    def names(self) -> str:
+        """The changed subjects, for people."""
+        return ", ".join(record.subject for record in self.records)
+
 
 Details = Callable[[str, CopyState], Mapping[str, Any]]
 """Returns the details of a new state, from a topic and its state before."""
