@@ -5,7 +5,6 @@ import logging
 import os
 import random
 import sys
-import time
 from collections.abc import Callable
 from unittest import mock
 
@@ -18,7 +17,7 @@ from tests.simulation.history import Outcome
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
 from tests.simulation.log_misfortunes import LogMisfortunes
-from tests.simulation.loop import SimulatedLoop
+from tests.simulation.loop import SimulatedLoop, time_of_day
 
 EVENTFUL = 2.5
 """Virtual seconds in which things go wrong; the links are made in the first of them."""
@@ -46,7 +45,7 @@ class FanInHistory:
     def run(self) -> Outcome:
         """Play it."""
         random.seed(self.seed)
-        failure, clock = "", lambda: int((_EPOCH + self.loop.time()) * 1e9)
+        failure = ""
         sizes = {"TAIL_BYTES": self.tail_bytes, "SEGMENT_BYTES": _SEGMENT_BYTES}
         logging.disable(logging.CRITICAL)
         gc.disable()
@@ -54,7 +53,7 @@ class FanInHistory:
             with (
                 reached(self.world),
                 mock.patch.multiple(map_growth, **sizes),
-                mock.patch.object(time, "time_ns", clock),
+                time_of_day(self.loop, _EPOCH),
             ):
                 self._play()
         except AssertionError as error:

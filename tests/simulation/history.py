@@ -3,7 +3,6 @@
 import gc
 import logging
 import random
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from tests.simulation.coordinator import undecided
 from tests.simulation.faults import COMPACTION, FAULTS, GROUPS, LIKELY, LINK, RESUMES
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
-from tests.simulation.loop import SimulatedLoop
+from tests.simulation.loop import SimulatedLoop, time_of_day
 from tests.simulation.misfortunes import EVENTFUL, Misfortunes
 from tests.simulation.operator_commands import simulated
 
@@ -69,7 +68,6 @@ class History:
     def run(self) -> Outcome:
         """Play it."""
         random.seed(self.seed)
-        time_ns, time.time_ns = time.time_ns, lambda: int((_EPOCH + self.loop.time()) * 1e9)  # type: ignore[assignment]
         failure = ""
         logging.disable(logging.CRITICAL)
         gc.disable()
@@ -78,12 +76,12 @@ class History:
             with (
                 simulated(self.link.source, self.link.destination, self.fates),
                 mock.patch.multiple(map_growth, **sizes),
+                time_of_day(self.loop, _EPOCH),
             ):
                 self._play()
         except AssertionError as error:
             failure = f"{type(error).__name__}: {error}"
         finally:
-            time.time_ns = time_ns
             logging.disable(logging.NOTSET)
             gc.enable()
             self.loop.close()

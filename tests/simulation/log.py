@@ -1,7 +1,6 @@
 """One partition's log as a broker keeps it: batches of real bytes, transactions, markers, leader epochs."""
 
 import struct
-import time
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from typing import NamedTuple
 import crc32c
 from kio.schema.errors import ErrorCode
 
+from appliance.clock import now_ms
 from appliance.kafka.records.batch import HEADER, TRANSACTIONAL, Batch, Header
 from appliance.kafka.records.committed import Aborted
 from appliance.kafka.records.records import unpack
@@ -135,7 +135,7 @@ class Log:
     def mark(self, producer: int, epoch: int, committed: bool) -> None:
         """End a producer's transaction here."""
         data = bytearray(_MARKERS[committed])
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         header = Header._make(HEADER.unpack_from(data))._replace(
             base_timestamp=now, max_timestamp=now, producer_id=producer, producer_epoch=epoch
         )

@@ -9,8 +9,10 @@ import contextlib
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
+
+from appliance.clock import SOURCE
 
 _CLOSINGS = 3
 
@@ -146,3 +148,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         finally:
             self.life = self.world
             asyncio._set_running_loop(None)
+
+
+@contextlib.contextmanager
+def time_of_day(loop: SimulatedLoop, epoch: float) -> Iterator[None]:
+    """Within the block, the time of day is that of the loop, after ``epoch``."""
+    before, SOURCE.of_day = SOURCE.of_day, lambda: epoch + loop.time()
+    try:
+        yield
+    finally:
+        SOURCE.of_day = before

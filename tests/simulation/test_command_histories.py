@@ -6,11 +6,9 @@ failback the operator aborts transactions that hang, as it waits for these witho
 """
 
 import random
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -35,7 +33,7 @@ from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from appliance.link.model.position import Position
 from tests.simulation import log as logs
 from tests.simulation.log import Log, Record
-from tests.simulation.loop import Life
+from tests.simulation.loop import Life, time_of_day
 from tests.simulation.operator_commands import simulated
 from tests.simulation.test_source_place_cases import Begun
 from tests.support.operating import run_command
@@ -430,10 +428,7 @@ def play(seed: int) -> CommandHistory:
     random.seed(seed)
     history = CommandHistory(seed)
 
-    def now() -> int:
-        return int((1_700_000_000 + history.loop.time()) * 1e9)
-
-    with mock.patch.object(time, "time_ns", now):
+    with time_of_day(history.loop, 1_700_000_000):
         for _ in range(_STEPS):
             history.play()
     history.loop.close()
