@@ -34,6 +34,8 @@ class AtRest:
         if position.stopped and (may_stop or is_truncated or LOST in position.stopped):
             log = self._link.copy_of(partition)
             return LOST in position.stopped or log not in self._link.lost or self._is_whole(log)
+        if is_truncated and not position.stopped:
+            return False  # it has not looked since
         if UNACCOUNTED in position.stopped and partition[0] in self._link.remade:
             return True  # a Produce names a topic, not its id: one transaction may go into the new one unnoticed
         topic = self._destination.topics.get(self._naming.destination(partition[0]))
