@@ -32,7 +32,7 @@ def lane_without_a_name(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: object) -> None:
         return None
 
-    patch.setattr(Lane, "_producer_name", nothing)
+    patch.setattr(Lane, "producer_name", nothing)
 
 
 def commits_not_remembered(patch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,8 @@ from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.committed import Aborted
 from appliance.link.client import writer
 from appliance.link.client.checkpoint_log import peek_checkpoint
-from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import LaneCheckpoint
+from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
@@ -164,7 +164,7 @@ def _missing_position_taken_for_the_start() -> None:
 
 def _registry_ignored() -> None:
     """Against invariant I: every copy is taken for this link's own."""
-    _replace(Registry, of_others=lambda *_: {})
+    _replace(ClaimLedger, of_others=lambda *_: {})
 
 
 def _loss_overlooked() -> None:

@@ -20,6 +20,7 @@ from appliance.errors import ApplianceError, LinkRefused, SettingsError
 from appliance.groups.mirror_formats import MirrorTopics
 from appliance.kafka.client.topics import create_topics
 from appliance.link.client.registry import Registry
+from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
@@ -281,7 +282,7 @@ async def test_case_227_copies_of_a_link_that_an_older_release_has_made_anew_are
         await copied(engine, topic)
         await deleted(pair, delete_copies=True)
     with monkeypatch.context() as patch:
-        patch.setattr(Registry, "deletion", None)
+        patch.setattr(ClaimLedger, "deletion", None)
         async with pair.engine() as engine:
             await engine.copy_all()
     with pytest.raises(SettingsError, match="1 copies are deleted, 0 copies stay: there is no terminal to ask at"):
