@@ -86,12 +86,12 @@ class GroupSync:
     stale: Mapping[str, ApplianceError] = field(default_factory=dict)
     _bounds: Mapping[Partition, tuple[int, int]] = field(default_factory=dict)
     _offsets: Mapping[str, Commits] = field(default_factory=dict)
-    _groups: SourceGroups = field(init=False)
+    source_groups: SourceGroups = field(init=False)
     _committed: dict[str, Commits] = field(default_factory=dict)
     _rounds: int = 0
 
     def __post_init__(self) -> None:
-        self._groups = SourceGroups(self.source, self.naming, self.settings.takes)
+        self.source_groups = SourceGroups(self.source, self.naming, self.settings.takes)
 
     async def look(self) -> Mapping[str, GroupPlan]:
         """Read both sides and plan, but commit nothing. The source must have answered once, here or in a round."""
@@ -113,7 +113,7 @@ class GroupSync:
         failures: dict[str, ApplianceError] = {}
         names = [name for name, each in self.plans.items() if each.lag == 0 and not each.here]
         for some in pieces(((name, 1) for name in names), _AT_ONCE):
-            began, groups = loop_seconds(), {name: self._groups.newest.groups[name] for name in some}
+            began, groups = loop_seconds(), {name: self.source_groups.newest.groups[name] for name in some}
             committed, unreadable = await read_offsets(self.source, groups.values())
             followed = {
                 name: {at: commit for at, commit in commits.items() if at in self._offsets[name]}
@@ -141,9 +141,9 @@ class GroupSync:
 
     async def _read_both(self) -> ListedGroups:
         """Read the source's groups with their offsets, and the destination's groups; returns the latter."""
-        failures = await self._groups.refresh()
+        failures = await self.source_groups.refresh()
         there = await list_groups(self.destination)
-        wanted = {partition for offsets in self._groups.newest.offsets.values() for partition in offsets}
+        wanted = {partition for offsets in self.source_groups.newest.offsets.values() for partition in offsets}
         self.stale = {**failures, **of_brokers(self.destination, there)}
         copies = {self._copy(partition) for partition in wanted}
         metadata = await self.destination.metadata(sorted({topic for topic, _ in copies}))
@@ -160,9 +160,9 @@ class GroupSync:
 
     async def _withdraw(self, places: GroupPlaces) -> None:
         """Withdraw the places of what is synced no more; a group whose coordinator is not there may come back."""
-        copied = self._groups.newest.offsets.items()
+        copied = self.source_groups.newest.offsets.items()
         gone = {*places.own} - {(name, self._copy(partition)) for name, offsets in copied for partition in offsets}
-        unlisted = {name for name, _ in gone if self.settings.takes(name)} - self._groups.newest.groups.keys()
+        unlisted = {name for name, _ in gone if self.settings.takes(name)} - self.source_groups.newest.groups.keys()
         _, unknown = await find_coordinators(self.source, sorted(unlisted)) if unlisted else ({}, {})
         await places.withdraw([key for key in sorted(gone) if key[0] not in unknown])
 
@@ -180,7 +180,7 @@ class GroupSync:
         follows = functools.cache(states)
         followed = {
             name: {partition: commit for partition, commit in offsets.items() if follows(partition[0])}
-            for name, offsets in self._groups.newest.offsets.items()
+            for name, offsets in self.source_groups.newest.offsets.items()
         }
         return {name: offsets for name, offsets in followed.items() if offsets}
 
@@ -211,7 +211,7 @@ class GroupSync:
                 await asyncio.sleep(0)
             committed = self._committed.get(name, {})
             committed = _ours(committed) if self.takes_over else committed
-            source, offsets = self._groups.newest.groups[name], self._offsets[name]
+            source, offsets = self.source_groups.newest.groups[name], self._offsets[name]
             sides = source, offsets, there.groups.get(name), committed
             memory = (functools.partial(places.of, name), places.naming.replicator) if places else ()
             plans[name] = plan(*sides, copy_of, self._translate_by(name), *memory)
@@ -219,7 +219,7 @@ class GroupSync:
 
     def _translate_by(self, group: str) -> Translate:
         """Translates a group's commits, which belong to the topics of that time."""
-        ids = self._groups.ids[group]
+        ids = self.source_groups.ids[group]
 
         def translate(partition: Partition, offset: int) -> Translation:
             bounds = self._bounds.get(copy := self._copy(partition))
@@ -232,7 +232,7 @@ class GroupSync:
 
     async def _commit(self, due: Mapping[str, GroupPlan], there: ListedGroups, read: float) -> Mapping[str, GroupPlan]:
         """Commit while the read is fresh: this process may have been suspended, or waited for a connection."""
-        absent = [self._groups.newest.groups[name] for name in due if name not in there.groups]
+        absent = [self.source_groups.newest.groups[name] for name in due if name not in there.groups]
         new, failures = await coordinated(self.destination, absent) if absent else ([], {})
         groups = {**there.groups, **{group.name: group for group in new}}
         for name in due:

@@ -216,9 +216,10 @@ async def test_what_a_lane_wrote_before_its_epochs_were_used_up_is_still_known(t
 async def names(cluster: KafkaCluster) -> list[bytes]:
     """The keys in the topic of producers, as often as they are there."""
     metadata = await cluster.metadata([PRODUCERS])
-    found, at, last = list[bytes](), 0, (await list_offsets(cluster, metadata, [(PRODUCERS, 0)], Bound.STABLE_END))
-    while at < last[PRODUCERS, 0]:
-        records, at = await read_records(cluster, metadata, (PRODUCERS, 0), at)
+    partition, found, at = Partition(PRODUCERS, 0), list[bytes](), 0
+    last = await list_offsets(cluster, metadata, [partition], Bound.STABLE_END)
+    while at < last[partition]:
+        records, at = await read_records(cluster, metadata, partition, at)
         found += [key_and_value(record.body)[0] or b"" for record in records]
     return found
 

@@ -176,7 +176,7 @@ async def test_copies_come_to_where_the_groups_were_though_the_source_is_gone(pa
         await at.states()
         await at.source.close()
         nowhere = KafkaCluster(cluster_settings(pair.orange, Side.SOURCE), unresolved, pair.tag)
-        at.sync.source = nowhere
+        at.sync.source = at.sync.source_groups.cluster = nowhere
         at.translator.copied[at.topic, 0] = 60
         assert await at.states() == {"g": (GroupState.SYNCED, 0)}
         assert at.at_destination("g") == {0: 150}
