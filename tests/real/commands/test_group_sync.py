@@ -182,7 +182,7 @@ async def test_copies_come_to_where_the_groups_were_though_the_source_is_gone(pa
         assert at.at_destination("g") == {0: 150}
         assert at.sync.failures.keys() == {"the source"}
         fresh = at.another()
-        fresh.source = nowhere
+        fresh.source = fresh.source_groups.cluster = nowhere
         with pytest.raises(Unreachable):
             await fresh.round()
 
