@@ -41,9 +41,9 @@ class EpochEnds:
             if 0 <= epoch < (leads := metadata.leader_epoch(*p)) or (0 <= epoch == leads and p in current)
         }
         asked = {p: key[2] for p, key in keys.items() if key[1] == key[2] or self._known.get(p, ((), 0))[0] != key}
-        found, failures = await epoch_ends(self.cluster, metadata, asked)
-        self._known |= {p: (keys[p], end) for p, end in found.items()}
-        return {p: self._known[p][1] for p in keys if p not in asked or p in found}, failures
+        answers, failures = await epoch_ends(self.cluster, metadata, asked)
+        self._known |= {p: (keys[p], end) for p, end in answers.items()}
+        return {p: self._known[p][1] for p in keys if p not in asked or p in answers}, failures
 
 
 async def log_ends(cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -53,8 +53,8 @@ async def log_ends(cluster: Cluster, metadata: Metadata, partitions: Collection[
     """
     ends, _ = await try_offsets(cluster, metadata, partitions, Bound.END)
     epochs = {p: epoch for p in ends if (epoch := metadata.leader_epoch(*p)) >= 0}
-    found, refused = await epoch_ends(cluster, metadata, epochs)
-    return {p: max(end, found.get(p, -1)) for p, end in ends.items() if p not in refused}
+    epochs_ends, refused = await epoch_ends(cluster, metadata, epochs)
+    return {p: max(end, epochs_ends.get(p, -1)) for p, end in ends.items() if p not in refused}
 
 
 async def copy_logs(
@@ -63,7 +63,7 @@ async def copy_logs(
     """The logs of the copies with these positions, by source partition."""
     names = {topic: naming.destination(topic) for topic, _ in positions}
     copies = {each: Partition(names[each.topic], each.number) for each in positions}
-    logs = await _copy_logs(epochs, metadata, {copies[each]: held.copy_end for each, held in positions.items()})
+    logs = await _copy_logs(epochs, metadata, {copies[each]: position.copy_end for each, position in positions.items()})
     return {each: logs[copy] for each, copy in copies.items()}
 
 
@@ -84,12 +84,12 @@ async def _copy_logs(
     """The log of each copy, given the end of what was written to it; an error of one affects no other."""
     ends, failures = await try_offsets(epochs.cluster, metadata, written, Bound.END)
     asked = {copy: end.leader_epoch for copy in ends if (end := written[copy])}
-    held, unanswered = await epochs.read(metadata, asked)
+    ends_of_epochs, unanswered = await epochs.read(metadata, asked)
     failures |= unanswered
     logs = {}
     for copy, end in written.items():
         topic, epoch, error = metadata.topics.get(copy[0]), metadata.leader_epoch(*copy), failures.get(copy)
-        log = CopyLog(copy, topic.id if topic else None, ends.get(copy), epoch, held.get(copy), error=error)
+        log = CopyLog(copy, topic.id if topic else None, ends.get(copy), epoch, ends_of_epochs.get(copy), error=error)
         try:
             logs[copy] = await with_last_batch(epochs.cluster, metadata, log, end) if end and not error else log
         except ApplianceError as unknown:
@@ -129,7 +129,7 @@ def require_decided(fetched: Fetched, offset: int) -> None:
         raise undecided(fetched.partition, offset + 1)
 
 
-def _is_of(found: Batch, end: CopyEnd) -> bool:
-    header = found.header
+def _is_of(batch: Batch, end: CopyEnd) -> bool:
+    header = batch.header
     writer = header.producer_id, header.producer_epoch
     return header.last_offset == end.offset - 2 and writer == (end.producer_id, end.producer_epoch)

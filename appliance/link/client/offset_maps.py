@@ -139,8 +139,8 @@ class OffsetMaps:
             return not_known(f"topic {partition[0]} was made anew at the source, and its copy holds the one before")
         if unknown := self._unknown(partition):
             return unknown
-        known = self._map(partition)
-        return known.translate(offset) if start is None else known.unread_from(offset, start)
+        offset_map = self._map(partition)
+        return offset_map.translate(offset) if start is None else offset_map.unread_from(offset, start)
 
     def reverse(self, copy: Partition, offset: int) -> Translation:
         """The source offset at which a consumer that has read a copy up to ``offset`` continues."""
@@ -167,16 +167,16 @@ class OffsetMaps:
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
         """The stretches of copies without a map, by source partition; only partitions with any."""
         chosen = [partition for partition, _ in self.positions() if partitions is None or partition in partitions]
-        found = {partition: self._map(partition).holes() for partition in chosen}
-        return {partition: holes for partition, holes in found.items() if holes}
+        by_partition = {partition: self._map(partition).holes() for partition in chosen}
+        return {partition: holes for partition, holes in by_partition.items() if holes}
 
     def _map(self, partition: Partition) -> OffsetMap:
-        position, known = self.position(partition), self._maps.get(partition)
-        if known is None or known.position is not position:
+        position, cached = self.position(partition), self._maps.get(partition)
+        if cached is None or cached.position is not position:
             lane = self._lanes.get(partition, len(self._logs))
             segments = self._logs[lane].segments(partition) if lane < len(self._logs) else ()
-            known = self._maps[partition] = OffsetMap(segments, position)
-        return known
+            cached = self._maps[partition] = OffsetMap(segments, position)
+        return cached
 
     async def _read_lane(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
         """Read a lane's positions, then its segments; its failure ends once it has been read."""
@@ -251,21 +251,21 @@ async def segment_records(cluster: Cluster, partition: Partition) -> dict[Segmen
     if metadata.leader(*partition) < 0:
         return {}
     end = (await list_offsets(cluster, metadata, [partition], Bound.END))[partition]
-    found: dict[SegmentKey, Record] = {}
+    segments: dict[SegmentKey, Record] = {}
 
     def take(records: Iterable[Record]) -> None:
         for record in records:
             with contextlib.suppress(PeerError):  # a damaged record does not hide others
                 key = segment_key(record)
-                found.pop(key, None)
+                segments.pop(key, None)
                 if key_and_value(record.body)[1] is not None:
-                    found[key] = record
+                    segments[key] = record
 
     log = CompactedLog(cluster, partition, take)
     await log.read(metadata)
     if log.progress.read_to < end:
         raise BrokerBusy(f"a transaction is open in {partition}", "CONCURRENT_TRANSACTIONS")
-    return found
+    return segments
 
 
 async def _while_progressing(read: Callable[[], Awaitable[None]], progress: Callable[[], int]) -> None:

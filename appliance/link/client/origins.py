@@ -130,15 +130,15 @@ class Origins:
         Those of links that keep to themselves are added to the names, as far as these batches go.
         """
         unknown = self.producers.unknown(headers)
-        found = await transactional_ids(self.cluster, unknown)
-        found |= {key: self.producers.lanes[key].transactional_id for key in unknown & self.producers.lanes.keys()}
-        lanes = {key: link for key, name in found.items() if (link := link_of(name))}
+        names = await transactional_ids(self.cluster, unknown)
+        names |= {key: self.producers.lanes[key].transactional_id for key in unknown & self.producers.lanes.keys()}
+        lanes = {key: link for key, name in names.items() if (link := link_of(name))}
         alone = {link for link in set(lanes.values()) if FAILBACK in link or await self._keeps_to_itself(link)}
         for key, link in lanes.items():
             epoch = max(header.producer_epoch for header in headers if header.producer_id == key)
             if link in alone:
-                self.producers.add(RegisteredProducer(key, found[key], link, epoch, ((0, False),)))
-        return {key: f"producer id {key} of {found[key]}" for key, link in lanes.items() if link not in alone}
+                self.producers.add(RegisteredProducer(key, names[key], link, epoch, ((0, False),)))
+        return {key: f"producer id {key} of {names[key]}" for key, link in lanes.items() if link not in alone}
 
     async def _keeps_to_itself(self, link: str) -> bool:
         """True of a link that shares no copy in this cluster: its lanes may leave no names, and its copies are copied.

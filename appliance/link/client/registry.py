@@ -179,7 +179,7 @@ class Registry:
 
     async def note_acls(
         self,
-        made: Mapping[str, frozenset[AccessControlEntry]],
+        new: Mapping[str, frozenset[AccessControlEntry]],
         removed: Mapping[str, frozenset[AccessControlEntry]],
     ) -> None:
         """Record the ACLs that this link is about to make, and those that it has removed, by the copy's name."""
@@ -187,7 +187,7 @@ class Registry:
         def noted(copy: Copy, claim: Claim) -> Claim:
             if copy == configs_of(copy[0]):
                 return claim
-            acls = claim.acls - removed.get(copy[0], frozenset()) | made.get(copy[0], frozenset())
+            acls = claim.acls - removed.get(copy[0], frozenset()) | new.get(copy[0], frozenset())
             return replace(claim, acls=acls)
 
         await self._note(noted)
@@ -218,10 +218,10 @@ class Registry:
             await self._write(void)
 
     async def _make(self) -> None:
-        known = await self.cluster.metadata([REGISTRY])
-        if REGISTRY not in known.topics:
-            made = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
-            raise_first(made.failures.values())
+        existing = await self.cluster.metadata([REGISTRY])
+        if REGISTRY not in existing.topics:
+            answer = await ConfigFilter(self.cluster).make([registry_topic(self.replication_factor)])
+            raise_first(answer.failures.values())
         await retry_while_busy(self._refresh_shown, longest_pause=_PAUSE_MAX)
 
     async def _refresh_shown(self) -> None:

@@ -15,9 +15,9 @@ from appliance.link.model.position import SourcePlace
 
 async def places(source: Cluster, metadata: Metadata, offsets: Mapping[Partition, int]) -> dict[Partition, SourcePlace]:
     """The places of offsets that the leaders in the metadata have named."""
-    found, failures = await try_places(source, metadata, offsets)
+    by_partition, failures = await try_places(source, metadata, offsets)
     raise_first(failures.values())
-    return found
+    return by_partition
 
 
 async def try_places(
@@ -29,6 +29,6 @@ async def try_places(
     """
     epochs = {key: epoch for key in offsets if (epoch := metadata.leader_epoch(*key)) > UNKNOWN_EPOCH}
     ends, failures = await epoch_ends(source, metadata, epochs)
-    known = {key: epochs[key] for key, end in ends.items() if end >= offsets[key]}
-    found = {key: SourcePlace(each, known.get(key, UNKNOWN_EPOCH)) for key, each in offsets.items()}
-    return {key: place for key, place in found.items() if key not in failures}, failures
+    epochs_there = {key: epochs[key] for key, end in ends.items() if end >= offsets[key]}
+    by_partition = {key: SourcePlace(each, epochs_there.get(key, UNKNOWN_EPOCH)) for key, each in offsets.items()}
+    return {key: place for key, place in by_partition.items() if key not in failures}, failures

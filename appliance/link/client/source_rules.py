@@ -36,26 +36,26 @@ class SourceRules:
         if self.naming.policy.shows_origin:
             return {}
         await self._registry.refresh()
-        found = {
+        faults = {
             topic.name: would_travel_in_circles(
                 topic.name, self._registry.ledger.holding((topic.name, topic.id)), self.naming
             )
             for topic in topics
         }
-        return {name: reason for name, reason in found.items() if reason}
+        return {name: reason for name, reason in faults.items() if reason}
 
     async def _compacted(self, topics: Iterable[Topic]) -> dict[str, str]:
         """Of one key that several clusters write, each of them and a shared copy would keep another record for ever."""
         names = [topic.name for topic in topics]
         described, failures = await try_describe(self.source, names, (POLICY,))
-        found = {}
+        faults = {}
         for name in names:
             policy = described.get(name, {}).get(POLICY)
             if name in failures:
-                found[name] = str(failures[name])
+                faults[name] = str(failures[name])
             elif policy and _COMPACT in (policy.value or ""):
-                found[name] = (
+                faults[name] = (
                     f"{name} is compacted and others write to its copy: clusters that write one key would differ for "
                     "ever; REPLICA_ONE_WRITER_PER_KEY=yes says that each key is written in one cluster only"
                 )
-        return found
+        return faults

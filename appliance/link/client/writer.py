@@ -65,14 +65,14 @@ class Writer:
     in_transaction: bool = False
     """True from the first write of a transaction, or earlier, until its end."""
 
-    def learn(self, found: Metadata) -> None:
+    def learn(self, metadata: Metadata) -> None:
         """Add the leaders of topics; the offsets of a recreated topic begin at 0 again."""
-        known = self.metadata.topics
-        anew = {name for name, topic in found.topics.items() if name in known and known[name].id != topic.id}
+        before = self.metadata.topics
+        anew = {name for name, topic in metadata.topics.items() if name in before and before[name].id != topic.id}
         for counters in (self.sequences, self.ends, self.epochs):
             for partition in [partition for partition in counters if partition[0] in anew]:
                 del counters[partition]
-        self.metadata = replace(found, topics={**known, **found.topics})
+        self.metadata = replace(metadata, topics={**before, **metadata.topics})
 
     async def write(self, rounds: Sequence[Round], remember: Remember) -> None:
         """Commit one transaction: the copies, and the records to remember.
@@ -122,8 +122,10 @@ class Writer:
         if not self.shared:
             await self._require_decided(first_offsets)
         elif asked := {copy: first_offsets[copy] for copy in first_offsets if copy in first}:
-            found, unknown = await open_since(self.cluster, self.metadata, asked)
-            since = {copy: found.get(copy, {}).get(self.producer.id, offset) for copy, offset in asked.items()}
+            open_transactions, unknown = await open_since(self.cluster, self.metadata, asked)
+            since = {
+                copy: open_transactions.get(copy, {}).get(self.producer.id, offset) for copy, offset in asked.items()
+            }
             late = {copy: undecided(copy, offset) for copy, offset in asked.items() if since[copy] < offset}
             if late or unknown:
                 raise PartitionsUnavailable({**unknown, **late})
@@ -135,11 +137,11 @@ class Writer:
         An open transaction there may be a late batch of an earlier epoch of this producer: this commit would make it
         visible too (KAFKA-14402), while a new epoch aborts it.
         """
-        found = await self.cluster.metadata(sorted({topic for topic, _ in first_offsets}))
-        for name, topic in found.topics.items():
+        metadata = await self.cluster.metadata(sorted({topic for topic, _ in first_offsets}))
+        for name, topic in metadata.topics.items():
             if is_another(topic.id, self.metadata.topics[name].id):
                 raise CopyLost(f"{name} was deleted and made anew")
-        stable_ends = await list_offsets(self.cluster, found, first_offsets, Bound.STABLE_END)
+        stable_ends = await list_offsets(self.cluster, metadata, first_offsets, Bound.STABLE_END)
         below = {copy: first for copy, first in first_offsets.items() if stable_ends[copy] < first}
         if below:
             raise PartitionsUnavailable({copy: undecided(copy, first) for copy, first in below.items()})

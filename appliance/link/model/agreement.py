@@ -54,8 +54,8 @@ class CopyLog:
 
     def awaits_marker(self, written: CopyEnd) -> bool:
         """True if only the marker of the last write is missing, which may be on its way to a new leader."""
-        held = self.end == written.offset - 1 and (self.held_to is None or self.held_to == self.end)
-        return held and not self._grows_on(written) and written.producer_id not in (NOBODY, ANYBODY)
+        is_marker_missing = self.end == written.offset - 1 and (self.held_to is None or self.held_to == self.end)
+        return is_marker_missing and not self._grows_on(written) and written.producer_id not in (NOBODY, ANYBODY)
 
     def doubt(self, written: CopyEnd | None) -> str:
         """The reason that nobody can say now what it holds; empty if its leader can."""
@@ -110,33 +110,33 @@ class Agreement:
     unknown: str = ""
 
 
-def agree(topic: str, held: Position, source: SourceLog | None, copy: CopyLog) -> Agreement:
+def agree(topic: str, position: Position, source: SourceLog | None, copy: CopyLog) -> Agreement:
     """Judge both logs of a partition that was copied up to a known offset; a silent source is None."""
-    if source and is_another(held.source_id, source.topic_id):
+    if source and is_another(position.source_id, source.topic_id):
         return Agreement(unrelated=f"source topic {topic} {MADE_ANEW}")
-    found, name = divergence(held, source) if source else Agreement(), copy.partition.topic
+    source_side, name = divergence(position, source) if source else Agreement(), copy.partition.topic
     fault: dict[str, Any] = {}
     if copy.topic_id is None:
         fault["unrelated"] = f"destination topic {name} is not there any more, or DESTINATION_API_KEY may not see it"
-    elif is_another(held.destination_id, copy.topic_id):
+    elif is_another(position.destination_id, copy.topic_id):
         fault["unrelated"] = f"destination topic {name} {MADE_ANEW}"
-    elif doubt := copy.doubt(held.copy_end):
+    elif doubt := copy.doubt(position.copy_end):
         fault["unknown"] = f"nobody knows what {copy.partition} holds: {doubt}"
-    elif held.copy_end and (loss := copy.loss(held.copy_end)):
-        lost = lost_records(copy.partition, held.copy_end, loss)
-        fault["lost"] = f"{lost}; {found.lost}" if found.lost else lost
-    return replace(found, uncopied=None, **fault) if fault else found
+    elif position.copy_end and (loss := copy.loss(position.copy_end)):
+        lost = lost_records(copy.partition, position.copy_end, loss)
+        fault["lost"] = f"{lost}; {source_side.lost}" if source_side.lost else lost
+    return replace(source_side, uncopied=None, **fault) if fault else source_side
 
 
-def divergence(held: Position, source: SourceLog) -> Agreement:
+def divergence(position: Position, source: SourceLog) -> Agreement:
     """Compare a source's log with what was copied of it."""
-    offset, end, epoch = held.next_offset, source.end, source.leader_epoch
-    if end is None or 0 <= epoch < held.leader_epoch:
+    offset, end, epoch = position.next_offset, source.end, source.leader_epoch
+    if end is None or 0 <= epoch < position.leader_epoch:
         return Agreement()  # the metadata name a former leader
     by_ends = False
     if source.held_to is not None and source.held_to >= 0:
         parted = min(offset, source.held_to)
-    elif epoch == held.leader_epoch >= 0:
+    elif epoch == position.leader_epoch >= 0:
         parted = offset  # an end below it was asked for a moment earlier
     else:
         parted, by_ends = min(offset, end), True

@@ -187,8 +187,8 @@ def start_place(
 
     None: at its first record.
     """
-    known = starts.get(topic)
-    if known is None or known.source_id != source_id or partition >= len(known.places):
+    start = starts.get(topic)
+    if start is None or start.source_id != source_id or partition >= len(start.places):
         return None
-    place = known.places[partition]
+    place = start.places[partition]
     return place if place.offset >= 0 else None

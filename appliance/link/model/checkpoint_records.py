@@ -68,8 +68,8 @@ def encode_position(partition: Partition, position: Position, now: int) -> Recor
     )
     rebuilt = () if position.rebuilt is None else ((_REBUILT, b"%d" % position.rebuilt),)
     trial = ((_TRIAL, _json(position.trial)),) if position.trial else ()
-    held = *tail_headers(position.tail), *rebuilt, *trial
-    return Record(0, now, body(_position_key(partition), value.encode(), held))
+    optional = *tail_headers(position.tail), *rebuilt, *trial
+    return Record(0, now, body(_position_key(partition), value.encode(), optional))
 
 
 @functools.lru_cache(maxsize=65536)
@@ -170,10 +170,10 @@ def decode(record: Record) -> Remembered:
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             return remembered
         partition, position = remembered
-        held = headers(record.body)
-        trial = Trial(*map(whole, json.loads(held[_TRIAL] or b""))) if _TRIAL in held else None
-        rebuilt = count(held.get(_REBUILT))
-        return partition, dataclasses.replace(position, tail=tail_of(held), rebuilt=rebuilt, trial=trial)
+        fields_of_body = headers(record.body)
+        trial = Trial(*map(whole, json.loads(fields_of_body[_TRIAL] or b""))) if _TRIAL in fields_of_body else None
+        rebuilt = count(fields_of_body.get(_REBUILT))
+        return partition, dataclasses.replace(position, tail=tail_of(fields_of_body), rebuilt=rebuilt, trial=trial)
 
 
 def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:

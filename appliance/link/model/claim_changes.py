@@ -40,25 +40,25 @@ class Claimant:
         """
         wanted: Changes = {}
         for copy in copies:
-            held = holders.get(copy, {})
-            if not take_over and self.is_settled(holding(held.values())):
+            by_link = holders.get(copy, {})
+            if not take_over and self.is_settled(holding(by_link.values())):
                 continue
             memory = holders.get(given_up(copy[0]), {}).get(self.link)
             if memory and copy[1] in memory.written:
                 kept, begun = memory.written - {copy[1]}, memory.begun | {copy[1]}
-                left = Claim(self.link, now, acls=memory.acls, written=kept, begun=begun)
-                wanted[given_up(copy[0]), self.link] = _memory(left)
-            if not take_over and held:
-                wanted[copy, self.link] = self._as_now(held.get(self.link) or Claim(self.link, now))
+                remainder = Claim(self.link, now, acls=memory.acls, written=kept, begun=begun)
+                wanted[given_up(copy[0]), self.link] = _memory(remainder)
+            if not take_over and by_link:
+                wanted[copy, self.link] = self._as_now(by_link.get(self.link) or Claim(self.link, now))
                 continue
-            wanted |= {(copy, link): None for link in held}
-            for link in (link for link, claim in held.items() if claim.shares and link != self.link):
+            wanted |= {(copy, link): None for link in by_link}
+            for link in (link for link, claim in by_link.items() if claim.shares and link != self.link):
                 key = given_up(copy[0]), link
                 before = wanted.get(key) or holders.get(key[0], {}).get(link) or Claim(link, now)
-                left = Claim(link, now, acls=before.acls, written=before.written | {copy[1]}, begun=before.begun)
-                wanted[key] = _memory(left)
-            acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in held.values()))
-            begun = held[self.link].begun if self.link in held else frozenset[uuid.UUID]()
+                remainder = Claim(link, now, acls=before.acls, written=before.written | {copy[1]}, begun=before.begun)
+                wanted[key] = _memory(remainder)
+            acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in by_link.values()))
+            begun = by_link[self.link].begun if self.link in by_link else frozenset[uuid.UUID]()
             wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls, begun=begun))
             settings = holders.get(configs_of(copy[0]), {})
             configs = Configs().union(*(claim.configs for claim in settings.values()))
@@ -78,7 +78,7 @@ class Claimant:
         changes: Changes = {}
         if record is None or (renews and (record.topics or ALL_TOPICS) != self.topics):
             changes[key] = Claim(self.link, now, shares=True, topics=self.topics)
-        own = ((copy, held[self.link]) for copy, held in holders.items() if renews and self.link in held)
+        own = ((copy, by_link[self.link]) for copy, by_link in holders.items() if renews and self.link in by_link)
         return changes | {(copy, self.link): self._as_now(claim) for copy, claim in own if _tells_by_itself(claim)}
 
     def _as_now(self, claim: Claim) -> Claim:
@@ -91,23 +91,23 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
     It remembers the ACLs that it has made, the copies that it has begun, and the shared ones in which its records stay;
     these only until it is deleted.
     """
-    own = {copy: held[link] for copy, held in holders.items() if link in held and copy != deletion_of(link)}
+    own = {copy: by_link[link] for copy, by_link in holders.items() if link in by_link and copy != deletion_of(link)}
     acls: dict[str, frozenset[AccessControlEntry]] = {}
     written: dict[str, frozenset[uuid.UUID]] = {}
     begun: dict[str, frozenset[uuid.UUID]] = {}
-    left: dict[Copy, Claim] = {}
+    remainders: dict[Copy, Claim] = {}
     for copy, claim in own.items():
         name, topic_id = copy
         acls[name] = acls.get(name, frozenset()) | claim.acls
         written[name] = written.get(name, frozenset()) | claim.written
         begun[name] = begun.get(name, frozenset()) | claim.begun | claim.written
         if copy != given_up(name) and (names is None or name in names):
-            left[copy] = claim
+            remainders[copy] = claim
             written[name] |= {topic_id} if claim.shares else set()
             begun[name] |= set() if copy == configs_of(name) else {topic_id}
-    changes: Changes = {(copy, link): None for copy in left}
+    changes: Changes = {(copy, link): None for copy in remainders}
     ended = {copy[0] for copy, claim in own.items() if claim.written and names is None}
-    for name in ended | {name for name, _ in left}:
+    for name in ended | {name for name, _ in remainders}:
         kept = frozenset[uuid.UUID]() if names is None else written[name]
         memory = _memory(Claim(link, now, acls=acls[name], written=kept, begun=begun[name] - kept))
         if memory or given_up(name) in own:
@@ -115,13 +115,13 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
     return changes
 
 
-def _memory(left: Claim) -> Claim | None:
+def _memory(claim: Claim) -> Claim | None:
     """The record of the copies of one name that a link gave up; None if nothing of them is to be remembered.
 
     With shared copies it looks to other releases like the claim of one more: so they count the link there, too.
     """
-    shared = bool(left.written)
-    return replace(left, shares=shared, recorded=shared) if left.acls or shared or left.begun else None
+    shared = bool(claim.written)
+    return replace(claim, shares=shared, recorded=shared) if claim.acls or shared or claim.begun else None
 
 
 def _tells_by_itself(claim: Claim) -> bool:

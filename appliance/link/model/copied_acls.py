@@ -56,16 +56,16 @@ def copied_acls(at_source: Iterable[AclBinding], topics: Iterable[str], link: st
     literal: dict[str, set[AccessControlEntry]] = {}
     prefixed: dict[str, set[AccessControlEntry]] = {}
     for binding in at_source:
-        held = literal if binding.pattern is PatternType.LITERAL else prefixed
-        held.setdefault(binding.name, set()).add(binding.entry)
+        bindings = literal if binding.pattern is PatternType.LITERAL else prefixed
+        bindings.setdefault(binding.name, set()).add(binding.entry)
     for_all = literal.get(_ALL_TOPICS, set())
     lengths = sorted({len(prefix) for prefix in prefixed})
-    found = {}
+    copies = {}
     for topic in topics:
         beginnings = (topic[:length] for length in lengths if length <= len(topic))
         covering = for_all | literal.get(topic, set())
-        found[topic] = _for_copy(covering.union(*(prefixed.get(each, set()) for each in beginnings)), link)
-    return found
+        copies[topic] = _for_copy(covering.union(*(prefixed.get(each, set()) for each in beginnings)), link)
+    return copies
 
 
 def _for_copy(entries: Iterable[AccessControlEntry], link: str) -> CopiedAcls:
@@ -99,6 +99,6 @@ def acl_changes(
     ACLs that the link has not made stay. The link's own are removed even if unseen: the broker that lists them may lag.
     """
     none: Entries = frozenset()
-    made = {copy: new for copy, entries in wanted.items() if (new := entries - there.get(copy, none))}
+    added = {copy: new for copy, entries in wanted.items() if (new := entries - there.get(copy, none))}
     removed = {copy: gone for copy, entries in wanted.items() if (gone := made_before.get(copy, none) - entries)}
-    return AclChanges(made, removed)
+    return AclChanges(added, removed)

@@ -27,8 +27,8 @@ Segments = Mapping[SegmentKey, Record]
 
 def moving(checkpoints: Sequence[LaneCheckpoint], layout: Layout) -> dict[Partition, int]:
     """The source partitions whose positions lie in another lane than that of the layout, each with its lane there."""
-    held = ((lane, key) for lane, checkpoint in enumerate(checkpoints) for key in checkpoint.positions)
-    return {key: target for lane, key in held if (target := layout.lane_of(*key)) != lane}
+    places = ((lane, key) for lane, checkpoint in enumerate(checkpoints) for key in checkpoint.positions)
+    return {key: target for lane, key in places if (target := layout.lane_of(*key)) != lane}
 
 
 def next_number(checkpoints: Sequence[LaneCheckpoint], link: LinkRecord) -> int:
@@ -65,9 +65,9 @@ def decided(
                 records[target].append(encode_gap(gap, now))
                 records[lane].append(encode_forgotten_gap(gap, now))
     states = checkpoints[0].states
-    for lane, held in enumerate(checkpoints):
+    for lane, of_lane in enumerate(checkpoints):
         if lane < layout.lanes:
-            changed = [state for topic, state in states.items() if held.states.get(topic) != state]
+            changed = [state for topic, state in states.items() if of_lane.states.get(topic) != state]
             records[lane] += [encode_state(state, state.since) for state in changed]
         records[lane] += [encode_layout(lane, record, now), encode_owner(lane, owner, now)]
     for lane, change in _sql(checkpoints, layout):
@@ -92,8 +92,8 @@ def _sql(checkpoints: Sequence[LaneCheckpoint], layout: Layout) -> Iterator[tupl
             begun[layout.lane_of(*partition)][partition] = position.next_offset
     for lane, offsets in begun.items():
         if lane in without or offsets:
-            held = checkpoints[lane].sql.get((newest.sql.number, newest.run))
-            yield lane, replace(newest, offsets={**offsets, **(held.offsets if held else {})})
+            latest = checkpoints[lane].sql.get((newest.sql.number, newest.run))
+            yield lane, replace(newest, offsets={**offsets, **(latest.offsets if latest else {})})
 
 
 def segments_in(segments: Sequence[Segments], layout: Layout) -> list[Segments]:

@@ -147,20 +147,20 @@ def layout_fault(topic: PositionsTopic) -> str:
             )
         wanted = layout.number if record or lane < layout.lanes else 0
         if topic.link and not checkpoint.allows(wanted):
-            found = record.number if record else 0
+            number = record.number if record else 0
             return (
-                f"{topic.name}-{lane} is of the link's layout {found}, not {wanted}: if that lasts, `appliance lanes "
+                f"{topic.name}-{lane} is of the link's layout {number}, not {wanted}: if that lasts, `appliance lanes "
                 f"--set {layout.lanes}` writes it again"
             )
     return ""
 
 
 def _size_fault(topic: PositionsTopic) -> str:
-    link, found = topic.link, len(topic.checkpoints)
-    if link is None or link.partitions == found:
+    link, size = topic.link, len(topic.checkpoints)
+    if link is None or link.partitions == size:
         return ""
     return (
-        f"{topic.name} has {found} partitions, and had {link.partitions} when the link was made: {ADOPT} goes on with "
+        f"{topic.name} has {size} partitions, and had {link.partitions} when the link was made: {ADOPT} goes on with "
         f"{link.lanes} lanes, and leaves the other partitions empty"
     )
 
@@ -175,15 +175,15 @@ def cluster_fault(link: LinkRecord | None, source_cluster: str) -> str:
     )
 
 
-def producers_fault(link: LinkRecord | None, found: Topic | None, naming: Naming) -> str:
+def producers_fault(link: LinkRecord | None, topic: Topic | None, naming: Naming) -> str:
     """The fault of a source whose topic of producers is not the one that the link knows; empty if none."""
     if not naming.sharing.tells_origins or link is None:
         return ""
-    if found is not None and found.id.hex == link.producers:
+    if topic is not None and topic.id.hex == link.producers:
         return ""
     what = "was made with another naming" if not link.producers else "knew another one"
     return (
-        f"{PRODUCERS} of the source {'is missing' if found is None else 'was made anew'}, and the link {what}: what "
+        f"{PRODUCERS} of the source {'is missing' if topic is None else 'was made anew'}, and the link {what}: what "
         "other links wrote there can no longer be told from what its producers wrote; restart the links into that "
         f"cluster, so that they leave their names again, and then {ADOPT}"
     )

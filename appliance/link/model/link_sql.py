@@ -64,9 +64,9 @@ def newest_change(changes: Iterable[SqlChange]) -> SqlChange | None:
 def link_sql(changes: Iterable[SqlChange], text: str, salt: str) -> LinkSql:
     """The SQL of a run that starts with this text and this digest of a salt."""
     newest = newest_change(changes)
-    held = newest.sql if newest else LinkSql()
-    wanted = LinkSql(held.number, text, salt)
-    return wanted if wanted.is_that_of(held) else LinkSql(held.number + 1, text, salt)
+    current = newest.sql if newest else LinkSql()
+    wanted = LinkSql(current.number, text, salt)
+    return wanted if wanted.is_that_of(current) else LinkSql(current.number + 1, text, salt)
 
 
 def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[int, LinkSql]]:
@@ -89,26 +89,26 @@ def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[in
 
 
 def restated(
-    changes: Iterable[SqlChange], held: Mapping[Partition, Position], after: Mapping[Partition, Position]
+    changes: Iterable[SqlChange], before: Mapping[Partition, Position], after: Mapping[Partition, Position]
 ) -> SqlChange | None:
     """The newest of a lane's changes, with the partitions that begin, or go back, by these positions ``after``.
 
     Their records are copied by it from there on, whatever has copied the same offsets before. None: there are none.
     """
     newest = newest_change(changes)
-    begun = {key: each.next_offset for key, each in after.items() if _begins(held.get(key), each)}
+    begun = {key: each.next_offset for key, each in after.items() if _begins(before.get(key), each)}
     if newest is None or not begun:
         return None
     lower = {key: min(offset, newest.offsets.get(key, offset)) for key, offset in begun.items()}
     return replace(newest, offsets={**newest.offsets, **lower})
 
 
-def _begins(held: Position | None, after: Position) -> bool:
+def _begins(before: Position | None, after: Position) -> bool:
     if after.next_offset == UNKNOWN:
         return False
-    if held is None or held.next_offset == UNKNOWN or is_another(held.source_id, after.source_id):
+    if before is None or before.next_offset == UNKNOWN or is_another(before.source_id, after.source_id):
         return True
-    return after.next_offset < held.next_offset
+    return after.next_offset < before.next_offset
 
 
 def salt_digest(salt: str) -> str:

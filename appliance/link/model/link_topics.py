@@ -34,7 +34,7 @@ def _matches(regex: str, topic: str, *, otherwise: bool) -> bool:
             return re.fullmatch(regex, topic) is not None
         import pyarrow.compute as pc  # large, and seldom needed
 
-        found = pc.match_substring_regex(topic, rf"\A(?:{regex})\z").as_py()
-        return otherwise if "{," in regex or "[[" in regex else found is True  # Python reads these in another way
+        match = pc.match_substring_regex(topic, rf"\A(?:{regex})\z").as_py()
+        return otherwise if "{," in regex or "[[" in regex else match is True  # Python reads these in another way
     except (re.error, ValueError, OverflowError, RecursionError):
         return otherwise

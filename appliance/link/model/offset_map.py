@@ -60,36 +60,36 @@ def _index(stretch: OffsetTail) -> RunIndex:
     return RunIndex(stretch.packed, stretch.source_from, stretch.copy_from)
 
 
-def overlay(known: list[Segment], newer: Segment) -> None:
+def overlay(segments: list[Segment], newer: Segment) -> None:
     """Add a segment to those in the copy's order, which never overlap there; mostly it comes after all others."""
     begin = newer.stretch.copy_from
     if newer.fills:
-        known[:] = _filled(known, newer)
+        segments[:] = _filled(segments, newer)
         return
-    while known and known[-1].stretch.copy_from >= begin and known[-1].stretch.copy_to > begin:
-        known.pop()
-    if known and known[-1].stretch.copy_to > begin:
-        known[-1] = known[-1].cut(begin)
-    known.append(newer)
+    while segments and segments[-1].stretch.copy_from >= begin and segments[-1].stretch.copy_to > begin:
+        segments.pop()
+    if segments and segments[-1].stretch.copy_to > begin:
+        segments[-1] = segments[-1].cut(begin)
+    segments.append(newer)
 
 
-def is_copied(known: Sequence[Segment], first: int, last: int) -> bool | None:
+def is_copied(segments: Sequence[Segment], first: int, last: int) -> bool | None:
     """True of a batch of the copy, by its first and last offset, that the link wrote, False of others'; None: unknown.
 
     All its records are of one writer. The segments are in the copy's order.
     """
-    at = bisect_right(known, first, key=lambda each: each.stretch.copy_from) - 1
-    if at < 0 or known[at].stretch.copy_to <= first:
+    at = bisect_right(segments, first, key=lambda each: each.stretch.copy_from) - 1
+    if at < 0 or segments[at].stretch.copy_to <= first:
         return None
-    found = known[at].index.at_copy(first)
-    return found is not None and found[1] <= last
+    place = segments[at].index.at_copy(first)
+    return place is not None and place[1] <= last
 
 
-def drop(known: list[Segment], begin: int) -> None:
+def drop(segments: list[Segment], begin: int) -> None:
     """Remove the segment that begins at an offset of the copy, if there is one."""
-    at = bisect_left(known, begin, key=lambda each: each.stretch.copy_from)
-    while at < len(known) and known[at].stretch.copy_from == begin:
-        del known[at]
+    at = bisect_left(segments, begin, key=lambda each: each.stretch.copy_from)
+    while at < len(segments) and segments[at].stretch.copy_from == begin:
+        del segments[at]
 
 
 def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:
@@ -151,9 +151,9 @@ class OffsetMap:
             if number is None:
                 return NOT_KNOWN
             limit = min(self._until_newer(number, offset), self._next_source)
-            found = self.segments[number].index.at_source(offset)
-            if found is not None and found[0] < limit:
-                return exact(found[1])
+            place = self.segments[number].index.at_source(offset)
+            if place is not None and place[0] < limit:
+                return exact(place[1])
             offset = limit
         return NOT_KNOWN if self._next_copy == UNKNOWN else exact(self._next_copy)
 
@@ -165,10 +165,10 @@ class OffsetMap:
         map that may hold such a record below makes it unknown.
         """
         above = (each for each in self.segments if each.stretch.copy_to > start and each.stretch.source_to > offset)
-        found = next(filter(None, (each.index.at_source(offset) for each in above)), (-1, self._next_copy))
-        if UNKNOWN in (self._next_source, found[1]):
+        place = next(filter(None, (each.index.at_source(offset) for each in above)), (-1, self._next_copy))
+        if UNKNOWN in (self._next_source, place[1]):
             return NOT_KNOWN
-        ahead, lowest = offset - self._next_source, max(found[1], start)
+        ahead, lowest = offset - self._next_source, max(place[1], start)
         for hole in self.holes():
             below = start < hole.copy_to and hole.copy_from < lowest
             if below and (offset < hole.source_to or hole.source_from > hole.source_to):
@@ -185,23 +185,23 @@ class OffsetMap:
         for segment in self.segments:
             stretch = segment.stretch
             if stretch.copy_from <= offset < stretch.copy_to:
-                found = segment.index.at_copy(offset)
-                if found is not None:
-                    return exact(found[0])
+                place = segment.index.at_copy(offset)
+                if place is not None:
+                    return exact(place[0])
                 offset = stretch.copy_to
         return exact(self._next_source) if offset == self._next_copy else NOT_KNOWN
 
     def holes(self) -> list[Hole]:
         """The unknown stretches of the copy, from its beginning to its end."""
-        found, source, copy = [], UNKNOWN, 0
+        holes, source, copy = [], UNKNOWN, 0
         for segment in self.segments:
             stretch = segment.stretch
             if stretch.copy_from > copy:
-                found.append(Hole(copy, stretch.copy_from, source, stretch.source_from))
+                holes.append(Hole(copy, stretch.copy_from, source, stretch.source_from))
             source, copy = stretch.source_to, max(copy, stretch.copy_to)
         if self._next_copy > copy:
-            found.append(Hole(copy, self._next_copy, source, self._next_source))
-        return found
+            holes.append(Hole(copy, self._next_copy, source, self._next_source))
+        return holes
 
     def _covering(self, offset: int) -> int | None:
         """The newest segment that covers a source offset."""

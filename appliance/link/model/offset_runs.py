@@ -72,13 +72,13 @@ def unpack_groups(packed: bytes) -> Iterator[Group]:
 
 def merged(groups: Iterable[Group]) -> list[Group]:
     """The same runs, with consecutive equal ones in one group."""
-    found: list[Group] = []
+    merged_groups: list[Group] = []
     for group in groups:
-        if found and found[-1][:3] == group[:3]:
-            found[-1] = group._replace(repeat=found[-1].repeat + group.repeat)
+        if merged_groups and merged_groups[-1][:3] == group[:3]:
+            merged_groups[-1] = group._replace(repeat=merged_groups[-1].repeat + group.repeat)
         else:
-            found.append(group)
-    return found
+            merged_groups.append(group)
+    return merged_groups
 
 
 class _Found(NamedTuple):
@@ -103,13 +103,13 @@ class RunIndex:
 
     def at_source(self, offset: int) -> tuple[int, int] | None:
         """The first record at or after a source offset, as source and copy offset; None if there is none."""
-        found = self._find(self._sources, 0, offset)
-        return self._place(found) if found else None
+        run = self._find(self._sources, 0, offset)
+        return self._place(run) if run else None
 
     def at_copy(self, offset: int) -> tuple[int, int] | None:
         """The first record whose copy lies at or after an offset of the copy, likewise."""
-        found = self._find(self._copies, 1, offset)
-        return self._place(found) if found else None
+        run = self._find(self._copies, 1, offset)
+        return self._place(run) if run else None
 
     def _find(self, starts: list[int], side: int, offset: int) -> _Found | None:
         number = bisect_right(starts, offset) - 1
@@ -122,8 +122,8 @@ class RunIndex:
                 return _Found(number, run, record)
         return _Found(number + 1, 0, 0) if number + 1 < len(starts) else None
 
-    def _place(self, found: _Found) -> tuple[int, int]:
-        number, run, record = found
+    def _place(self, position: _Found) -> tuple[int, int]:
+        number, run, record = position
         source_gap, copy_gap, length, _ = self._groups[number]
         source = self._sources[number] + run * (source_gap + length) + record
         return source, self._copies[number] + run * (copy_gap + length) + record

@@ -145,14 +145,14 @@ def _runs(batches: Sequence[Outgoing]) -> Iterable[tuple[int, int]]:
     """The runs of a transaction's batches, each as its first source offset and its length."""
     if len(batches) == 1 and not batches[0].runs:
         return ((batches[0].first_offset, batches[0].records),)
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for batch in batches:
         for source, length in batch.runs or ((batch.first_offset, batch.records),):
-            if found and sum(found[-1]) == source:
-                found[-1] = found[-1][0], found[-1][1] + length
+            if runs and sum(runs[-1]) == source:
+                runs[-1] = runs[-1][0], runs[-1][1] + length
             else:
-                found.append((source, length))
-    return found
+                runs.append((source, length))
+    return runs
 
 
 class MapFilling:

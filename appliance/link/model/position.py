@@ -160,5 +160,5 @@ class Position:
 
 def own_words(reason: str) -> str:
     """The part of a reason to stop that decides, without what it quotes: anybody may write a record."""
-    found = _BEFORE_A_QUOTE.match(reason)
-    return found[0] if found else reason
+    match = _BEFORE_A_QUOTE.match(reason)
+    return match[0] if match else reason

@@ -76,32 +76,32 @@ class Producers:
             ProducersLost: a producer id was handed out twice.
         """
         for record in records:
-            found = self._decoded(record)
-            if found is None:
+            entry = self._decoded(record)
+            if entry is None:
                 continue
-            held = self.lanes.get(found.producer_id, found)
-            if held.transactional_id != found.transactional_id:
+            before = self.lanes.get(entry.producer_id, entry)
+            if before.transactional_id != entry.transactional_id:
                 raise ProducersLost(
-                    f"producer id {found.producer_id} is that of {held.transactional_id} and of "
-                    f"{found.transactional_id}: the cluster has handed it out twice"
+                    f"producer id {entry.producer_id} is that of {before.transactional_id} and of "
+                    f"{entry.transactional_id}: the cluster has handed it out twice"
                 )
-            if found.producer_id in self.others and any(shares for _, shares in found.modes):
+            if entry.producer_id in self.others and any(shares for _, shares in entry.modes):
                 raise ProducersLost(
-                    f"{found.transactional_id} has left its name for producer id {found.producer_id} after its batches"
+                    f"{entry.transactional_id} has left its name for producer id {entry.producer_id} after its batches"
                 )
-            self.add(found)
+            self.add(entry)
 
-    def add(self, found: RegisteredProducer) -> None:
+    def add(self, producer: RegisteredProducer) -> None:
         """Add what was found of a lane."""
-        held = self.lanes.get(found.producer_id)
-        self.others.discard(found.producer_id)
-        self.unreadable.pop(found.producer_id, None)
-        self.lanes[found.producer_id] = held.then(found) if held else found
+        before = self.lanes.get(producer.producer_id)
+        self.others.discard(producer.producer_id)
+        self.unreadable.pop(producer.producer_id, None)
+        self.lanes[producer.producer_id] = before.then(producer) if before else producer
 
     def unknown(self, headers: Iterable[Header]) -> set[int]:
         """The producer ids of transactional batches that may be lanes', as far as is known: a lane names each epoch."""
-        found = [header for header in headers if header.attributes & TRANSACTIONAL]
-        unknown = {header.producer_id for header in found if self._lane(header) is None}
+        transactional = [header for header in headers if header.attributes & TRANSACTIONAL]
+        unknown = {header.producer_id for header in transactional if self._lane(header) is None}
         return unknown - self.others - self.unreadable.keys()
 
     def _decoded(self, record: Record) -> RegisteredProducer | None:

@@ -40,23 +40,23 @@ def reading(topic: str, record: Record) -> Iterator[None]:
 
 def fields(data: bytes | None) -> dict[str, Any]:
     """The fields of an object; as all functions below only within ``reading``."""
-    found = json.loads(data or b"")
-    if not isinstance(found, dict):
+    value = json.loads(data or b"")
+    if not isinstance(value, dict):
         raise TypeError("no object")
-    return found
+    return value
 
 
-def versioned(data: bytes | None, topic: str, offset: int, known: Sequence[int]) -> dict[str, Any]:
-    """The fields of a value with one of the ``known`` versions.
+def versioned(data: bytes | None, topic: str, offset: int, versions: Sequence[int]) -> dict[str, Any]:
+    """The fields of a value with one of the ``versions``.
 
     Raises:
         NewerRelease: it has a later one.
     """
     value = fields(data)
     version = whole(value.pop("version"))
-    if version > max(known):
+    if version > max(versions):
         raise NewerRelease(f"{topic} holds version {version} at offset {offset}: of a newer release")
-    if version not in known:
+    if version not in versions:
         raise ValueError(f"version {version}")
     return value
 

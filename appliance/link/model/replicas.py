@@ -90,35 +90,35 @@ def discover(source: Metadata, destination: Metadata, naming: Naming) -> Discove
     return DiscoveredTopics(tuple(replicas), tuple(missing), tuple(smaller), unfit, excluded)
 
 
-def without(found: DiscoveredTopics, unfit: Mapping[str, str]) -> DiscoveredTopics:
+def without(topics: DiscoveredTopics, unfit: Mapping[str, str]) -> DiscoveredTopics:
     """The same without source topics that are unfit for these reasons."""
-    return replace(_without(found, unfit), unfit={**found.unfit, **unfit})
+    return replace(_without(topics, unfit), unfit={**topics.unfit, **unfit})
 
 
-def _without(found: DiscoveredTopics, topics: Container[str]) -> DiscoveredTopics:
+def _without(discovered: DiscoveredTopics, topics: Container[str]) -> DiscoveredTopics:
     return replace(
-        found,
-        replicas=tuple(replica for replica in found.replicas if replica.source_topic not in topics),
-        missing=tuple(topic for topic in found.missing if topic.name not in topics),
-        smaller=tuple((topic, copy) for topic, copy in found.smaller if topic.name not in topics),
+        discovered,
+        replicas=tuple(replica for replica in discovered.replicas if replica.source_topic not in topics),
+        missing=tuple(topic for topic in discovered.missing if topic.name not in topics),
+        smaller=tuple((topic, copy) for topic, copy in discovered.smaller if topic.name not in topics),
     )
 
 
-def obeying(found: DiscoveredTopics, states: States) -> DiscoveredTopics:
+def obeying(topics: DiscoveredTopics, states: States) -> DiscoveredTopics:
     """The same without the topics whose copies must not be made, grown or written now."""
-    replicas, missing, smaller = found.replicas, found.missing, found.smaller
+    replicas, missing, smaller = topics.replicas, topics.missing, topics.smaller
     names = {*(r.source_topic for r in replicas), *(t.name for t in missing), *(t.name for t, _ in smaller)}
     inactive = {name: state for name in names if (state := effective(states, name)) is not CopyState.ACTIVE}
-    return replace(_without(found, inactive), inactive=inactive)
+    return replace(_without(topics, inactive), inactive=inactive)
 
 
-def waiting(found: DiscoveredTopics, copied: Iterable[Replica], reason: str) -> DiscoveredTopics:
+def waiting(topics: DiscoveredTopics, copied: Iterable[Replica], reason: str) -> DiscoveredTopics:
     """The same while no copy may be made or grown, with the reason: a growing topic's copied partitions continue."""
-    ids = {topic.name: (topic.id, copy.id) for topic, copy in found.smaller}
+    ids = {topic.name: (topic.id, copy.id) for topic, copy in topics.smaller}
     kept = [each for each in copied if ids.get(each.source_topic) == (each.source_id, each.destination_id)]
-    unfit = {topic.name: reason for topic in (*found.missing, *(topic for topic, _ in found.smaller))}
-    replicas = tuple(sorted((*found.replicas, *kept)))
-    return replace(found, replicas=replicas, missing=(), smaller=(), unfit={**found.unfit, **unfit})
+    unfit = {topic.name: reason for topic in (*topics.missing, *(topic for topic, _ in topics.smaller))}
+    replicas = tuple(sorted((*topics.replicas, *kept)))
+    return replace(topics, replicas=replicas, missing=(), smaller=(), unfit={**topics.unfit, **unfit})
 
 
 def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:

@@ -55,7 +55,7 @@ class SegmentLog:
         return of if wanted else None
 
     def _add(self, of: Partition, begin: int, record: Record) -> None:
-        known, damaged = self._segments.setdefault(of, []), self._damaged.pop(of, {})
+        segments, damaged = self._segments.setdefault(of, []), self._damaged.pop(of, {})
         damaged.pop(begin, None)
         try:
             segment = decode_segment(record)[1]
@@ -63,9 +63,9 @@ class SegmentLog:
             damaged[begin] = error
         else:
             if segment is None:
-                drop(known, begin)
+                drop(segments, begin)
             else:
-                overlay(known, segment)
+                overlay(segments, segment)
         if damaged:
             self._damaged[of] = damaged
 

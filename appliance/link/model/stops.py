@@ -115,5 +115,5 @@ class Stop:
         return at or self._offset(r"^\S+ offset (\d+) is", 1)
 
     def _offset(self, pattern: str, more: int = 0) -> str:
-        found = re.search(pattern, self.reason)
-        return str(int(found[1]) + more) if found and len(found[1]) <= _DIGITS_MAX else ""
+        match = re.search(pattern, self.reason)
+        return str(int(match[1]) + more) if match and len(match[1]) <= _DIGITS_MAX else ""

@@ -75,9 +75,9 @@ def mirror_topic(name: str, replication_factor: int) -> NewTopic:
     return NewTopic(name, 1, replication_factor, _SOON_COMPACTED, frozenset({POLICY}))
 
 
-def positions_changes(held: Settings) -> dict[str, str | None]:
+def positions_changes(current: Settings) -> dict[str, str | None]:
     """Changes to a positions topic of an older release, which kept commit markers for a day."""
-    kept = held.get(_MARKERS_KEPT)
+    kept = current.get(_MARKERS_KEPT)
     return {_MARKERS_KEPT: _POSITIONS[_MARKERS_KEPT]} if kept is not None and not kept.own else {}
 
 
@@ -86,7 +86,7 @@ def new_copies(
     set_at_source: Mapping[str, Mapping[str, str]],
     naming: Naming,
     replication_factor: int,
-    known: Collection[str] | None,
+    keys: Collection[str] | None,
     *,
     compacts: bool = True,
 ) -> list[NewTopic]:
@@ -95,7 +95,7 @@ def new_copies(
     They keep everything in place of a compaction, unless the link ``compacts`` new copies.
     """
     return [
-        _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), known), naming, replication_factor, compacts)
+        _new_copy(topic, copied_configs(set_at_source.get(topic.name, {}), keys), naming, replication_factor, compacts)
         for topic in topics
         if topic.leaders
     ]
@@ -113,22 +113,22 @@ def _new_copy(
     return NewTopic(naming.destination(topic.name), len(topic.leaders), replication_factor, settings, needed)
 
 
-def copied_configs(set_at_source: Mapping[str, str], known: Collection[str] | None = None) -> dict[str, str]:
+def copied_configs(set_at_source: Mapping[str, str], keys: Collection[str] | None = None) -> dict[str, str]:
     """The settings of a copy, given those to copy from its source topic, and those that the destination knows.
 
     While the latter are unknown (None), everything is requested, in old and new names.
     """
-    times = _TIMES_KEPT | (_BEFORE_3_6 if known is not None and not _SINCE_3_6.keys() & set(known) else _SINCE_3_6)
-    if known is None:
+    times = _TIMES_KEPT | (_BEFORE_3_6 if keys is not None and not _SINCE_3_6.keys() & set(keys) else _SINCE_3_6)
+    if keys is None:
         times |= _BEFORE_3_6
     wanted = times | _without_our_own(set_at_source)
-    return {key: value for key, value in wanted.items() if known is None or key in known}
+    return {key: value for key, value in wanted.items() if keys is None or key in keys}
 
 
-def unknown(set_at_source: Mapping[str, str], known: Collection[str] | None) -> dict[str, str]:
+def unknown(set_at_source: Mapping[str, str], keys: Collection[str] | None) -> dict[str, str]:
     """Settings of a source topic that its copy lacks, as the destination does not know them; with the reasons."""
     wanted = _without_our_own(set_at_source)
-    return {} if known is None else {key: NOT_KNOWN for key in wanted if key not in known}
+    return {} if keys is None else {key: NOT_KNOWN for key in wanted if key not in keys}
 
 
 def _without_our_own(set_at_source: Mapping[str, str]) -> dict[str, str]:
@@ -172,25 +172,27 @@ def config_change(
     Of settings that the source lacks, only the link's are unset. The operator's stay on the copy, and so does a larger
     max.message.bytes, which operators use to let an oversized record through.
     """
-    held, known = set_on(on_copy), {key for key, setting in on_copy.items() if not setting.read_only}
-    wanted = copied_configs(set_at_source, known)
-    others = {key for key, value in held.items() if key not in wanted and (key, value) not in ours}
+    current, writable = set_on(on_copy), {key for key, setting in on_copy.items() if not setting.read_only}
+    wanted = copied_configs(set_at_source, writable)
+    others = {key for key, value in current.items() if key not in wanted and (key, value) not in ours}
     now = {key: value for key, value in wanted.items() if key == POLICY or key not in waiting}
     now = _uncompacted(now, others) if POLICY in waiting else now
     changes: dict[str, str | None] = {
-        key: value for key, value in now.items() if held.get(key) != value and not _larger(key, held.get(key), value)
+        key: value
+        for key, value in now.items()
+        if current.get(key) != value and not _larger(key, current.get(key), value)
     }
-    changes |= dict.fromkeys(held.keys() - now.keys() - others - {*waiting})
-    left_out = unknown(set_at_source, known) | dict.fromkeys(waiting, NOT_YET)
+    changes |= dict.fromkeys(current.keys() - now.keys() - others - {*waiting})
+    left_out = unknown(set_at_source, writable) | dict.fromkeys(waiting, NOT_YET)
     early = frozenset(key for key, value in changes.items() if _is_early(key, value, on_copy))
-    return ConfigChange(changes, left_out, own_configs(now) | (ours & held.items()), early)
+    return ConfigChange(changes, left_out, own_configs(now) | (ours & current.items()), early)
 
 
 def _is_early(key: str, value: str | None, on_copy: Settings) -> bool:
-    held = (on_copy[key].value if key in on_copy else None) or ""
+    current = (on_copy[key].value if key in on_copy else None) or ""
     if key == POLICY:
-        return _COMPACTED in (value or "") and _COMPACTED not in held
-    return key in _SIZES and (value is None or int(value) < int(held or 0))
+        return _COMPACTED in (value or "") and _COMPACTED not in current
+    return key in _SIZES and (value is None or int(value) < int(current or 0))
 
 
 def _uncompacted(wanted: Mapping[str, str], others: Collection[str] = ()) -> dict[str, str]:
@@ -207,8 +209,8 @@ def stays(setting: tuple[str, str]) -> bool:
     return setting in _FOR_EVER.items()
 
 
-def _larger(key: str, held: str | None, wanted: str) -> bool:
-    return key == LARGEST_BATCH and int(held or 0) > int(wanted)
+def _larger(key: str, current: str | None, wanted: str) -> bool:
+    return key == LARGEST_BATCH and int(current or 0) > int(wanted)
 
 
 def told(left_out: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
