@@ -65,4 +65,4 @@ def running(vpcs: Vpcs) -> Running:
 
 @pytest.fixture(scope="session")
 def link(running: Running) -> Link:
-    return running.lanes
+    return running.link

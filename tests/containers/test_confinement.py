@@ -115,22 +115,22 @@ def test_its_processes_are_bounded_with_room_for_four_times_as_many(service: Ser
 
 
 def test_no_secret_is_where_others_see_it(running: Running, service: Service) -> None:
-    lanes = running.lanes
+    link = running.link
     shown = [
         service.engine.docker("inspect", service.container),
-        service.engine.docker("inspect", lanes.image),
-        service.engine.docker("history", "--no-trunc", lanes.image),
+        service.engine.docker("inspect", link.image),
+        service.engine.docker("history", "--no-trunc", link.image),
         service.log(),
-        *(path.read_text() for path in files_with(lanes)),
+        *(path.read_text() for path in files_with(link)),
     ]
     assert len(shown) > 6
-    assert not [secret for secret in lanes.secrets for text in shown if secret in text]
+    assert not [secret for secret in link.secrets for text in shown if secret in text]
 
 
 def test_no_secret_is_in_any_layer_of_the_image(running: Running) -> None:
     with running.archive.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as layers:
         assert layers.find(b"appliance/driver/daemon.py") > 0
-        assert not [secret for secret in running.lanes.secrets if layers.find(secret.encode()) >= 0]
+        assert not [secret for secret in running.link.secrets if layers.find(secret.encode()) >= 0]
 
 
 @pytest.mark.asyncio(loop_scope="session")

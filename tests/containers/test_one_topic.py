@@ -111,7 +111,7 @@ async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
 async def test_its_kubernetes_deployment_with_the_images_name_replaced_copies_a_topic(
     running: Running, plain: Vpcs, tmp_path: Path
 ) -> None:
-    (tmp_path / "deployment.yml").write_text(documented("Deployment", f"localhost/{running.lanes.image}"))
+    (tmp_path / "deployment.yml").write_text(documented("Deployment", f"localhost/{running.link.image}"))
     async with podman(plain.machines[GRAPE.name].vm, GRAPE.dns) as own:
         own.podman("load", "--input", str(running.archive))
         own.podman("kube", "play", str(tmp_path / "deployment.yml"))
