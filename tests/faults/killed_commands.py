@@ -94,6 +94,7 @@ class Commands:
     directory: Path
     settings: Path = field(init=False)
     _made: int = 0
+    _is_established: bool = False
 
     def __post_init__(self) -> None:
         sides = {"SOURCE": self.behind.source, "DESTINATION": self.behind.destination}
@@ -122,8 +123,9 @@ class Commands:
     async def copy(self) -> None:
         """Copy all that there is, by lanes that begin anew."""
         self.engine.runners.clear()
-        if self.engine.lanes != _LANES:
+        if not self._is_established:
             await self.engine.establish(LANES=str(_LANES))
+            self._is_established = True
         await self.engine.assign()
         await self.engine.copy_all()
 
