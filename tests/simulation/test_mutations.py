@@ -13,7 +13,7 @@ _WITHIN = 2000
 _FIRST = {
     "a retry without a new epoch": 500,
     "a compacted epoch taken for a loss": 50,
-    "a position without an epoch": 85,
+    "a position without an epoch": 138,
     "a layout read back before its markers": 360,
 }
 """The first history to play, where many before it would show nothing; others are found within some tens."""

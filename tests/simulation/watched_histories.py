@@ -271,7 +271,7 @@ def _well(patch: pytest.MonkeyPatch) -> Watched:
     end = link.refuse_copies()
     link.minutes(1.5)
     end()
-    link.fates.disturb(0.05)
+    link.fates.disturb(0.04)
     link.minutes(3)
     link.fates.calm()
     link.source.make("ccc", 1)
