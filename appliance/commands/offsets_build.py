@@ -20,14 +20,11 @@ from appliance.driver.missing_maps import Missing, has_no_tail, missing_maps, of
 from appliance.engine.model.map_growth import SEGMENT_BYTES
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.handle import Link
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.copy_states import effective
-from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Hole, Segment
 from appliance.link.model.offset_tail import MapFilling, OffsetTail
 from appliance.link.model.position import Position
@@ -52,12 +49,11 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
         Fenced: the next run continues where this one ended.
     """
     async with Link.open(settings) as link:
-        source, destination = link.source, link.destination
-        building = _Building(settings, source, destination, tell)
+        building = _Building(settings, link, tell)
         lanes = await building.begin()
         if not only_plan:
             await building.end_unknown_tails(lanes, chosen)
-        missing = [each for each in await missing_maps(source, destination, building.naming) if chosen(each.partition)]
+        missing = [each for each in await missing_maps(link) if chosen(each.partition)]
         for each in missing if only_plan else ():
             tell(f"{each.partition}: copy offsets {each.copy.start} to {each.copy.end} have no map")
         failed = 0
@@ -69,21 +65,20 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
 class _Building:
     """One run of the command."""
 
-    def __init__(self, settings: Settings, source: KafkaCluster, destination: KafkaCluster, tell: Tell) -> None:
-        self.naming = Naming.of(settings)
+    def __init__(self, settings: Settings, link: Link, tell: Tell) -> None:
+        self.naming = link.naming
         self._settings = settings
-        self._source = source
-        self._destination = destination
+        self._link = link
         self._tell = tell
-        self._written = WriterFilter(source, destination, self.naming)
+        self._written = WriterFilter(link.source, link.destination, link.naming)
         self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
         self._layout = 0
 
     async def begin(self) -> dict[int, Mapping[Partition, Position]]:
         """The positions of each lane, once it is clear that the link may continue."""
-        topic = await LinkCheck(self._source, self._destination, self.naming).fit_positions()
+        topic = await LinkCheck(self._link).fit_positions()
         name = self.naming.offsets_topic
-        if name not in (await self._destination.metadata([name])).topics:
+        if name not in (await self._link.destination.metadata([name])).topics:
             raise LinkRefused(f"there is no {name}: start the replicator once, it makes the topic")
         self._owner, self._layout = replace(self._owner, generation=topic.generation - 1), topic.layout.number
         return {lane: checkpoint.positions for lane, checkpoint in enumerate(topic.checkpoints[: topic.lanes])}
@@ -142,7 +137,7 @@ class _Building:
 
     async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
         """The partitions whose maps, now that their lane is fenced, know nothing more than when they were read."""
-        maps = OffsetMaps(self._destination, self.naming)
+        maps = self._link.maps()
         await maps.read({each.partition for each in missing})
         found = maps.holes({each.partition for each in missing})
         changed = {each.partition for each in missing if not each.hole.lies_in(found.get(each.partition, ()))}
@@ -157,9 +152,9 @@ class _Building:
         """
         partition, hole = missing.partition, missing.hole
         copy_of = Partition(self.naming.destination(partition.topic), partition.number)
-        reader = LogReader(self._source, partition, "build", missing.source.start, self._written.at_source)
+        reader = LogReader(self._link.source, partition, "build", missing.source.start, self._written.at_source)
         source = Side(reader, missing.source)
-        reader = LogReader(self._destination, copy_of, "build", missing.copy.start, self._written.in_copy)
+        reader = LogReader(self._link.destination, copy_of, "build", missing.copy.start, self._written.in_copy)
         copy = Side(reader, missing.copy)
         if (missing.source.start, missing.copy.start) != (hole.source_from, hole.copy_from):
             beginning = await begin(source, copy, asked_from=missing.source.end)
@@ -171,13 +166,15 @@ class _Building:
 
     async def _take(self, lane: int) -> Lane:
         timeout = self._settings.engine.transaction_timeout
-        taken = Lane(lane, self._destination, self.naming, self._owner, timeout, self._layout)
+        taken = Lane(lane, self._link.destination, self.naming, self._owner, timeout, self._layout)
         await taken.start()
         return taken
 
     async def _copy_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         copies = {Partition(self.naming.destination(each.topic), each.number): each for each in partitions}
-        return {copies[copy]: end for copy, end in (await offsets_of(self._destination, copies, Bound.END)).items()}
+        return {
+            copies[copy]: end for copy, end in (await offsets_of(self._link.destination, copies, Bound.END)).items()
+        }
 
     def _replica(self, partition: Partition, held: Position) -> Replica:
         topic, number = partition

@@ -22,49 +22,51 @@ async def adopt_positions(settings: Settings, tell: Callable[[str], None], *, on
         LinkRefused: something else prevents the link from continuing.
         Fenced: a replicator of this link has started.
     """
-    async with Link.open(settings) as opened:
-        link = Establishing(settings, opened.source, opened.destination, OPERATOR)
-        topic = await link.check.positions()
-        fault = await link.check.fault(topic)
+    async with Link.open(settings) as link:
+        establishing = Establishing(settings, link, OPERATOR)
+        topic = await establishing.check.positions()
+        fault = await establishing.check.fault(topic)
         if not fault:
             return 0
         tell(fault)
-        lines = [] if only_plan else await _adopt(link, topic, fault)
+        lines = [] if only_plan else await _adopt(establishing, topic, fault)
         for line in lines:
             tell(line)
         return max(len(lines), 1)
 
 
-async def _adopt(link: Establishing, topic: PositionsTopic, fault: str) -> list[str]:
+async def _adopt(establishing: Establishing, topic: PositionsTopic, fault: str) -> list[str]:
     """Adopt the topic with this fault, and forget the positions in the wrong lanes' partitions; a line for each."""
     if ADOPT not in fault:
         raise LinkRefused(fault)
     if any(effective(each.states, LINK) is CopyState.DELETED for each in topic.checkpoints):
-        raise LinkRefused(f"{link.naming.replicator} is being deleted: `appliance link delete` again ends that")
-    await link.topics.make_positions()
-    await link.topics.make_producers(recreate=True)
-    topic = await link.check.existing_positions()
-    forgotten = await _forget_misplaced(link, topic)
-    registry = link.check.registry
-    if link.naming.sharing.others_write:
+        raise LinkRefused(
+            f"{establishing.link.naming.replicator} is being deleted: `appliance link delete` again ends that"
+        )
+    await establishing.topics.make_positions()
+    await establishing.topics.make_producers(recreate=True)
+    topic = await establishing.check.existing_positions()
+    forgotten = await _forget_misplaced(establishing, topic)
+    registry = establishing.link.registry
+    if establishing.link.naming.sharing.others_write:
         await registry.note_begun()
         # No lane may take itself for one that has never written: a position may be lost of what another has copied.
         for index in range(topic.lanes):
-            await link.lane(topic, index).start()
-    record = await link.link_record(topic)
-    await _remember(link, topic, 0, [encode_link(record, record.made)])
+            await establishing.lane(topic, index).start()
+    record = await establishing.link_record(topic)
+    await _remember(establishing, topic, 0, [encode_link(record, record.made)])
     await registry.refresh()
     await registry.withdraw_deletion()
-    if fault := await link.check.fault(await link.check.existing_positions()):
+    if fault := await establishing.check.fault(await establishing.check.existing_positions()):
         raise LinkRefused(fault)
     made = f"{record.partitions} partitions, {record.lanes} lanes, source {record.source_cluster}"
     return [*forgotten, f"{topic.name}: {made}"]
 
 
-async def _forget_misplaced(link: Establishing, topic: PositionsTopic) -> list[str]:
+async def _forget_misplaced(establishing: Establishing, topic: PositionsTopic) -> list[str]:
     misplaced = grouped(topic.misplaced(topic.layout))
     for index, keys in misplaced.items():
-        await _remember(link, topic, index, [encode_forgotten(key, now_ms()) for key in keys])
+        await _remember(establishing, topic, index, [encode_forgotten(key, now_ms()) for key in keys])
     return [
         f"{topic.name}-{index}: forgot the position of {partition}"
         for index, keys in misplaced.items()
@@ -72,10 +74,10 @@ async def _forget_misplaced(link: Establishing, topic: PositionsTopic) -> list[s
     ]
 
 
-async def _remember(link: Establishing, topic: PositionsTopic, index: int, records: Sequence[Record]) -> None:
+async def _remember(establishing: Establishing, topic: PositionsTopic, index: int, records: Sequence[Record]) -> None:
     """Write them into a lane's partition; returns when they are visible there."""
-    lane = link.lane(topic, index)
+    lane = establishing.lane(topic, index)
     await lane.start()
     await lane.remember(records)
     # The broker answers a commit before it writes the markers; a lane that starts reads until it sees its own.
-    await link.lane(topic, index).start()
+    await establishing.lane(topic, index).start()

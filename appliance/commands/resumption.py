@@ -66,7 +66,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
     """
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
     async with Link.open(settings) as link:
-        topic = await LinkCheck(link.source, link.destination, link.naming).fit_positions()
+        topic = await LinkCheck(link).fit_positions()
         copies = await link.copies()
         run = _Run(link, choice, place, topic, settings.engine.transaction_timeout)
         replicas, gone = run.chosen(copies)

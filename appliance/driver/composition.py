@@ -25,6 +25,7 @@ from appliance.groups.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.handle import Link
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import AUDIT, BOUND, HEARTBEATS, MAPS
 from appliance.runtime.background import unless_stopped
@@ -117,17 +118,19 @@ class Composition:
         return replicator, spark, sql
 
     async def _establish(self, statement: Statement | None = None) -> Established:
-        establishing = Establishing(self.settings, self.source, self.destination, self.run_name, statement)
+        link = Link.of(self.settings, self.source, self.destination)
+        establishing = Establishing(self.settings, link, self.run_name, statement)
         return await until_answered(establishing.establish, "destination", self.problems)
 
     def services(self, replicator: Replicator) -> Iterator[Service]:
         """The services beside the copying."""
         settings, clusters, naming = self.settings, (self.source, self.destination), Naming.of(self.settings)
         topics, seconds = settings.topics, settings.engine.discovery_seconds
-        discovery = TopicDiscovery(*clusters, naming, topics, user_of(settings.destination), self.problems)
+        link = Link.of(settings, *clusters)
+        discovery = TopicDiscovery(link, topics, user_of(settings.destination), self.problems)
         yield Search(discovery, seconds, replicator.take, self.ending)
         yield Repeated(BOUND, seconds, functools.partial(self.bound.follow, replicator.assign))
-        yield Repeated(MAPS, None, functools.partial(tell_what_is_missing, *clusters, naming))
+        yield Repeated(MAPS, None, functools.partial(tell_what_is_missing, link))
         if naming.mirror_formats:
             yield Repeated(HEARTBEATS, HEARTBEAT_SECONDS, Heartbeats(*clusters, naming, topics.replication_factor).beat)
         if settings.groups.wanted:

@@ -12,17 +12,13 @@ from appliance.driver.model.round_robin import RoundRobin
 from appliance.driver.task_reports import Ending
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Metadata
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.registry import Registry
 from appliance.link.client.source_rules import SourceRules
 from appliance.link.handle import Link
 from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import was_deleted
-from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, obeying, waiting, without
 from appliance.settings.values import TopicSettings
 
@@ -40,9 +36,7 @@ _STATES_PATIENCE = 2.0
 class TopicDiscovery:
     """Looks at both clusters, and keeps the copies' topics like their sources; ``user`` is ours at the destination."""
 
-    source: KafkaCluster
-    destination: KafkaCluster
-    naming: Naming
+    link: Link
     topics: TopicSettings
     user: str = ""
     problems: ProblemLog = field(default_factory=ProblemLog)
@@ -50,21 +44,17 @@ class TopicDiscovery:
     _configs: ConfigFollower = field(init=False)
     _acls: AclFollower = field(init=False)
     _copies: CopyTopics = field(init=False)
-    _registry: Registry = field(init=False)
     _rules: SourceRules = field(init=False)
-    _lanes: NewestStates = field(init=False)
     _facts: tuple[Metadata, Metadata, States] | None = None
     _states_failure: ApplianceError | None = None
     _found: DiscoveredTopics = field(default_factory=DiscoveredTopics)
     _copied: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
-        link = Link(self.source, self.destination, self.naming, self.topics.replication_factor)
-        self._registry, self._lanes = link.registry, link.lanes
-        self._configs = ConfigFollower(link, self.topics, self.problems)
-        self._acls = AclFollower(link, principal_of(self.user), self.problems)
-        self._copies = CopyTopics(link, self.topics, self._configs)
-        self._rules = SourceRules(self.source, self.naming, self.topics.one_writer)
+        self._configs = ConfigFollower(self.link, self.topics, self.problems)
+        self._acls = AclFollower(self.link, principal_of(self.user), self.problems)
+        self._copies = CopyTopics(self.link, self.topics, self._configs)
+        self._rules = SourceRules(self.link.source, self.link.naming, self.topics.one_writer)
 
     async def look(self) -> DiscoveredTopics:
         """One look: make missing copies, grow our copies that are too small, and repeat the look.
@@ -75,11 +65,11 @@ class TopicDiscovery:
         Raises:
             LinkRefused: the link was deleted.
         """
-        await self._registry.refresh()
-        unreadable = self._registry.ledger.unreadable.items()
+        await self.link.registry.refresh()
+        unreadable = self.link.registry.ledger.unreadable.items()
         self.problems.keep("registry", {f"registry {of[0][0] if of else ''}": error for of, error in unreadable})
-        if self._registry.ledger.deletion:
-            raise LinkRefused(was_deleted(self.naming.replicator, self._registry.ledger.deletion))
+        if self.link.registry.ledger.deletion:
+            raise LinkRefused(was_deleted(self.link.naming.replicator, self.link.registry.ledger.deletion))
         found = await self._discover()
         new = {topic.name for topic in found.missing}
         if found.missing or found.smaller:
@@ -97,19 +87,19 @@ class TopicDiscovery:
             first = [name for name in ids if name in new][:_CONFIGS_A_LOOK]
             await self._configs.follow(list(dict.fromkeys((*self._round_robin.next(ids), *first))), found.replicas)
         left_out = self._configs.left_out.of(ids)
-        await self._registry.note({ids[name]: settings for name, settings in left_out.items()})
+        await self.link.registry.note({ids[name]: settings for name, settings in left_out.items()})
         if self.topics.follows_acls and self._states_failure is None:
             await self._acls.follow({name: copy for name, (copy, _) in ids.items()})
         return replace(found, left_out={name: settings for name, settings in left_out.items() if settings})
 
     async def _discover(self) -> DiscoveredTopics:
-        source, destination = await self.source.metadata(None), await self.destination.metadata(None)
-        before, answer = self._facts, await self._lanes.try_read(_STATES_PATIENCE)
+        source, destination = await self.link.source.metadata(None), await self.link.destination.metadata(None)
+        before, answer = self._facts, await self.link.lanes.try_read(_STATES_PATIENCE)
         self._states_failure = answer if isinstance(answer, ApplianceError) else None
         states = (before[2] if before else {}) if isinstance(answer, ApplianceError) else answer
         if before is None or before[0] is not source or before[1] is not destination or before[2] != states:
             _log_changes(states, before[2] if before else {})
-            self._found = obeying(discover(source, destination, self.naming), states)
+            self._found = obeying(discover(source, destination, self.link.naming), states)
             self._facts = source, destination, states
         found = without(self._found, await self._rules.unfit(source.topics))
         return waiting(found, self._copied, str(self._states_failure)) if self._states_failure else found
@@ -119,13 +109,13 @@ class TopicDiscovery:
         copies = {replica.destination_topic: replica.destination_id for replica in found.replicas}
 
         async def active() -> Collection[str]:
-            states = await self._lanes.read()
+            states = await self.link.lanes.read()
             return {replica.destination_topic for replica in obeying(found, states).replicas}
 
         if self._states_failure is not None:
-            found, others = self._without_unclaimed(found), self._registry.ledger.of_others(copies)
+            found, others = self._without_unclaimed(found), self.link.registry.ledger.of_others(copies)
         else:
-            others = await self._registry.claim(copies, still=active)
+            others = await self.link.registry.claim(copies, still=active)
             # A link in the other direction may have been made since the look: of two, the later one sees the other's.
             at_source = self._facts[0].topics if self._facts else {}
             topics = {replica.source_topic for replica in found.replicas}
@@ -133,12 +123,12 @@ class TopicDiscovery:
         if not others:
             return found
         refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}
-        unfit = {topic: belongs_to_another(copy, others[copy], self.naming) for topic, copy in refused.items()}
+        unfit = {topic: belongs_to_another(copy, others[copy], self.link.naming) for topic, copy in refused.items()}
         return without(found, unfit)
 
     def _without_unclaimed(self, found: DiscoveredTopics) -> DiscoveredTopics:
         """The same without copies that are not claimed yet: a claim needs the states, by which it may be given up."""
-        claims = self._registry.ledger.claims
+        claims = self.link.registry.ledger.claims
         others = [each for each in found.replicas if (each.destination_topic, each.destination_id) not in claims]
         return without(found, dict.fromkeys({each.source_topic for each in others}, str(self._states_failure)))
 

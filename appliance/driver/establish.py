@@ -11,7 +11,7 @@ from functools import partial
 
 from appliance.clock import now_ms
 from appliance.driver.layout_writer import end_unfinished
-from appliance.driver.link_check import LinkCheck
+from appliance.driver.link_check import LinkCheck, settings_of
 from appliance.driver.model.link_facts import Established, Step
 from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy, BrokerRefused, Fenced, LinkRefused, OutcomeUnknown, raise_first
@@ -22,6 +22,7 @@ from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.answer import check
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.source_places import try_places
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import LinkRecord, Owner, StartOffsets
 from appliance.link.model.checkpoint_records import encode_link, encode_starts
 from appliance.link.model.link_check import PositionsTopic
@@ -47,11 +48,10 @@ _PAUSE = 0.05
 
 @dataclass(slots=True)
 class OwnTopics:
-    """Makes the topics of a link with this number of ``lanes``."""
+    """Makes the own topics of a link with this number of ``lanes``."""
 
-    link: LinkCheck
+    link: Link
     lanes: int
-    replication_factor: int
 
     async def make(self) -> None:
         """Make those that are missing."""
@@ -69,7 +69,8 @@ class OwnTopics:
         topic = (await self.link.destination.metadata([name])).topics.get(name)
         if topic is not None and topic.leaders:
             return
-        await _make(self.link.destination, positions_topic(self.link.naming, self.lanes, self.replication_factor))
+        new = positions_topic(self.link.naming, self.lanes, self.link.replication_factor)
+        await _make(self.link.destination, new)
         log.info("positions topic made", extra={"fields": {"topic": name, "lanes": self.lanes}})
 
     async def _make_offsets(self) -> None:
@@ -78,7 +79,7 @@ class OwnTopics:
         positions, offsets = map((await self.link.destination.metadata(names)).topics.get, names)
         if positions is None or offsets is not None:
             return
-        new = offsets_topic(self.link.naming, len(positions.leaders), self.replication_factor)
+        new = offsets_topic(self.link.naming, len(positions.leaders), self.link.replication_factor)
         try:
             await _make(self.link.destination, new)
         except BrokerRefused as error:
@@ -102,7 +103,7 @@ class OwnTopics:
             key = "SOURCE_API_KEY" if cluster is self.link.source else "DESTINATION_API_KEY"
             check(topic.error, f"look for {PRODUCERS}: grant {key} Create, Describe, Read and Write on it")
             return
-        await _make(cluster, producers_topic(self.replication_factor))
+        await _make(cluster, producers_topic(self.link.replication_factor))
         topic = (await cluster.metadata([PRODUCERS])).topics.get(PRODUCERS)
         if changes := producers_changes(topic.in_sync[0] if topic else 0):
             raise_first((await ConfigFilter(cluster).change({PRODUCERS: changes})).failures.values())
@@ -110,7 +111,7 @@ class OwnTopics:
     async def _shorten_kept_markers(self) -> None:
         """Shorten the time that a positions topic of an older release keeps commit markers."""
         name = self.link.naming.positions_topic
-        changes = positions_changes(await self.link.settings_of(name))
+        changes = positions_changes(await settings_of(self.link.destination, name))
         if not changes:
             return
         changed = await ConfigFilter(self.link.destination).change({name: changes})
@@ -124,19 +125,16 @@ class Establishing:
     """Makes or checks a link; ``run`` names the process, ``statement`` is the link's SQL."""
 
     settings: Settings
-    source: Cluster
-    destination: Cluster
+    link: Link
     run: str
     statement: Statement | None = None
-    naming: Naming = field(init=False)
     check: LinkCheck = field(init=False)
     topics: OwnTopics = field(init=False)
 
     def __post_init__(self) -> None:
-        engine, factor = self.settings.engine, self.settings.topics.replication_factor
-        self.naming = Naming.of(self.settings)
-        self.check = LinkCheck(self.source, self.destination, self.naming)
-        self.topics = OwnTopics(self.check, engine.lanes or engine.task_count, factor)
+        engine = self.settings.engine
+        self.check = LinkCheck(self.link)
+        self.topics = OwnTopics(self.link, engine.lanes or engine.task_count)
 
     async def establish(self) -> Established:
         """Make the link if it is new; else check that it is unchanged.
@@ -152,17 +150,19 @@ class Establishing:
         await self.topics.make()
         for _ in range(_TRIES):
             topic = await self.check.existing_positions()
-            step = (await self.check.facts(topic)).next_step(self.naming)
+            step = (await self.check.facts(topic)).next_step(self.link.naming)
             if step is Step.CONTINUE and topic.link:
                 return Established.of(topic, topic.link, self._sql(topic))
             # A simultaneous start that does the same fences this one, or is fenced.
             with contextlib.suppress(Fenced, OutcomeUnknown):
                 if step is Step.END_CHANGE:
-                    await end_unfinished(self.destination, self.naming, self.settings.engine.transaction_timeout)
+                    await end_unfinished(
+                        self.link.destination, self.link.naming, self.settings.engine.transaction_timeout
+                    )
                 else:
                     await self._write_record(topic)
             await asyncio.sleep(_PAUSE * random.random())
-        raise BrokerBusy(f"{self.naming.positions_topic} is being written by another start of this link", "FENCED")
+        raise BrokerBusy(f"{self.link.naming.positions_topic} is being written by another start of this link", "FENCED")
 
     def _sql(self, topic: PositionsTopic) -> LinkSql:
         """The SQL of this run, which each lane writes down before it copies."""
@@ -175,17 +175,18 @@ class Establishing:
         await lane.start()
         if lane.checkpoint.link is not None:
             return  # another start was first
-        link = await self.link_record(topic)
-        start, begins_later = self.settings.topics.start, topic.is_new and self.settings.topics.start != Start.EARLIEST
-        starts = await starts_of(self.source, self.naming, start, link.made) if begins_later else []
-        await lane.remember([*(encode_starts(each, link.made) for each in starts), encode_link(link, link.made)])
-        log.info("link made", extra={"fields": {"lanes": link.lanes, "source": link.source_cluster}})
+        record = await self.link_record(topic)
+        start, now = self.settings.topics.start, record.made
+        begins_later = topic.is_new and start != Start.EARLIEST
+        starts = await starts_of(self.link.source, self.link.naming, start, now) if begins_later else []
+        await lane.remember([*(encode_starts(each, now) for each in starts), encode_link(record, now)])
+        log.info("link made", extra={"fields": {"lanes": record.lanes, "source": record.source_cluster}})
 
     async def link_record(self, topic: PositionsTopic) -> LinkRecord:
         """A record of the link between the clusters as they are now."""
-        source = await self.source.metadata([PRODUCERS] if self.naming.sharing.tells_origins else [])
+        source = await self.link.source.metadata([PRODUCERS] if self.link.naming.sharing.tells_origins else [])
         producers = source.topics.get(PRODUCERS)
-        if self.naming.sharing.tells_origins and producers is None:
+        if self.link.naming.sharing.tells_origins and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
         known_producers = producers.id.hex if producers else ""
         record = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known_producers)
@@ -195,7 +196,7 @@ class Establishing:
         """A lane of the link, for this process."""
         owner = Owner(self.run, "driver", socket.gethostname(), now_ms(), topic.generation)
         timeout, number = self.settings.engine.transaction_timeout, topic.layout.number
-        return Lane(index, self.destination, self.naming, owner, timeout, number)
+        return Lane(index, self.link.destination, self.link.naming, owner, timeout, number)
 
 
 async def starts_of(source: Cluster, naming: Naming, start: Start, now: int) -> Sequence[StartOffsets]:

@@ -1,46 +1,38 @@
 """The check of an existing link: the facts are read here, and judged in ``model/link_facts``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from appliance.driver.model.link_facts import LinkFacts
 from appliance.errors import BrokerBusy, LinkRefused, raise_first
 from appliance.kafka.client.configs import POLICY, Setting, cleanup_policy, try_describe
 from appliance.kafka.client.interface import Cluster
-from appliance.link.client.checkpoint_log import peek_checkpoints
-from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.handle import Link
 from appliance.link.model.link_check import PositionsTopic, never_ran, was_deleted
-from appliance.link.model.naming import PRODUCERS, REGISTRY, Naming
+from appliance.link.model.naming import PRODUCERS, REGISTRY
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LinkCheck:
     """Reads a link's own topics, and changes nothing."""
 
-    source: Cluster
-    destination: Cluster
-    naming: Naming
-    registry: Registry = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.registry = Registry(self.destination, self.naming.replicator)
+    link: Link
 
     async def require_kept(self) -> None:
         """Check that the link was not deleted; LinkRefused if it was."""
-        await self.registry.refresh()
-        if self.registry.ledger.deletion:
-            raise LinkRefused(was_deleted(self.naming.replicator, self.registry.ledger.deletion))
+        registry = self.link.registry
+        await registry.refresh()
+        if registry.ledger.deletion:
+            raise LinkRefused(was_deleted(registry.link, registry.ledger.deletion))
 
     async def positions(self) -> PositionsTopic:
-        """The current positions topic; without partitions when it does not exist."""
-        name = self.naming.positions_topic
-        topic = (await self.destination.metadata([name])).topics.get(name)
-        if topic is None or not topic.leaders:
-            return PositionsTopic(name, "", ())
-        policy = (await self.settings_of(name)).get(POLICY)
-        checkpoints = await peek_checkpoints(self.destination, name, len(topic.leaders))
-        return PositionsTopic(name, (policy and policy.value) or "", checkpoints)
+        """The current positions topic with its policy; without partitions when it does not exist."""
+        topic = await self.link.positions()
+        if not topic.checkpoints:
+            return topic
+        policy = (await settings_of(self.link.destination, topic.name)).get(POLICY)
+        return replace(topic, policy=(policy and policy.value) or "")
 
     async def existing_positions(self) -> PositionsTopic:
         """The positions topic, which exists. A broker that lags may not show it at first."""
@@ -53,32 +45,26 @@ class LinkCheck:
 
         return await retry_while_busy(shown)
 
-    async def settings_of(self, topic: str) -> Mapping[str, Setting]:
-        """The settings of a topic at the destination."""
-        described, failures = await try_describe(self.destination, [topic])
-        raise_first(failures.values())
-        return described[topic]
-
     async def facts(self, topic: PositionsTopic) -> LinkFacts:
         """The facts beside this positions topic."""
-        naming, registry = self.naming, self.registry
-        await registry.refresh()
-        sides = {self.destination: naming.sharing.others_write, self.source: naming.sharing.tells_origins}
+        link, sharing = self.link, self.link.naming.sharing
+        await link.registry.refresh()
+        sides = {link.destination: sharing.others_write, link.source: sharing.tells_origins}
         remembering = [cluster for cluster, wanted in sides.items() if wanted]
-        source = await self.source.metadata([PRODUCERS] if naming.sharing.tells_origins else [])
+        source = await link.source.metadata([PRODUCERS] if sharing.tells_origins else [])
         return LinkFacts(
             topic,
-            await cleanup_policy(self.destination, REGISTRY),
-            registry.ledger.deletion,
+            await cleanup_policy(link.destination, REGISTRY),
+            link.registry.ledger.deletion,
             [await cleanup_policy(cluster, PRODUCERS) for cluster in remembering],
-            registry.ledger.own(await self.destination.metadata(None)),
+            link.registry.ledger.own(await link.destination.metadata(None)),
             source.cluster_id,
             source.topics.get(PRODUCERS),
         )
 
     async def fault(self, topic: PositionsTopic) -> str:
         """The reason that the link must not continue; empty when it may."""
-        return (await self.facts(topic)).fault(self.naming)
+        return (await self.facts(topic)).fault(self.link.naming)
 
     async def fit_positions(self) -> PositionsTopic:
         """The positions topic of an existing link that may continue.
@@ -92,3 +78,10 @@ class LinkCheck:
         if not topic.checkpoints:
             raise LinkRefused(never_ran(topic.name))
         return topic
+
+
+async def settings_of(cluster: Cluster, topic: str) -> Mapping[str, Setting]:
+    """The settings of a topic."""
+    described, failures = await try_describe(cluster, [topic])
+    raise_first(failures.values())
+    return described[topic]

@@ -8,8 +8,7 @@ from appliance.errors import ApplianceError
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.offset_maps import OffsetMaps
-from appliance.link.model.naming import Naming
+from appliance.link.handle import Link
 from appliance.link.model.offset_map import Hole
 from appliance.link.model.position import UNKNOWN, Position
 from appliance.logs.model.span import Span
@@ -28,14 +27,14 @@ class Missing:
     copy: Span
 
 
-async def missing_maps(source: Cluster, destination: Cluster, naming: Naming) -> list[Missing]:
+async def missing_maps(link: Link) -> list[Missing]:
     """The ranges without a map that both logs still hold, so that it can be built."""
-    maps = OffsetMaps(destination, naming)
+    maps, naming = link.maps(), link.naming
     await maps.read()
     holes = maps.holes()
     names = {Partition(naming.destination(topic), number) for topic, number in holes}
-    copies = await offsets_of(destination, names, Bound.START)
-    originals = await offsets_of(source, holes, Bound.START)
+    copies = await offsets_of(link.destination, names, Bound.START)
+    originals = await offsets_of(link.source, holes, Bound.START)
     missing = []
     for partition, some in sorted(holes.items()):
         position, copy = maps.position(partition), (naming.destination(partition[0]), partition[1])
@@ -49,13 +48,13 @@ async def missing_maps(source: Cluster, destination: Cluster, naming: Naming) ->
     return missing
 
 
-async def tell_what_is_missing(source: Cluster, destination: Cluster, naming: Naming) -> None:
+async def tell_what_is_missing(link: Link) -> None:
     """Log once that missing maps of offsets can be built."""
     try:
-        maps = OffsetMaps(destination, naming)
+        maps = link.maps()
         await maps.refresh(())
         without = {partition for partition, position in maps.positions() if has_no_tail(position)}
-        without |= {each.partition for each in await missing_maps(source, destination, naming)}
+        without |= {each.partition for each in await missing_maps(link)}
     except ApplianceError as error:
         log.debug("the maps of offsets could not be looked at", exc_info=error)
         return

@@ -92,24 +92,21 @@ class Link:
         return Copies(source, destination, matched, states, self.registry.ledger.of_others(ids))
 
     async def positions(self) -> PositionsTopic:
-        """The positions topic with the checkpoints of all its partitions, without its policy.
-
-        Raises:
-            LinkRefused: there is none.
-        """
+        """The positions topic with the checkpoints of all its partitions, without its policy; none if there is none."""
         name = self.naming.positions_topic
         topic = (await self.destination.metadata([name])).topics.get(name)
-        if topic is None or not topic.leaders:
-            raise LinkRefused(never_ran(name))
-        return PositionsTopic(name, "", await peek_checkpoints(self.destination, name, len(topic.leaders)))
+        lanes = len(topic.leaders) if topic else 0
+        return PositionsTopic(name, "", await peek_checkpoints(self.destination, name, lanes))
 
     async def checked(self, fault_of: Fault = continuing) -> PositionsTopic:
-        """The same, of a link that may be used.
+        """The positions topic of a link that may be used, as far as the destination knows.
 
         Raises:
             LinkRefused: there is no such link, or it has a fault.
         """
         topic = await self.positions()
+        if not topic.checkpoints:
+            raise LinkRefused(never_ran(topic.name))
         await self.registry.refresh()
         if fault := fault_of(topic, self.registry.ledger.own(await self.destination.metadata(None)), self.naming):
             raise LinkRefused(fault)

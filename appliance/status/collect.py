@@ -14,8 +14,8 @@ from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.link.client.log_ends import EpochEnds, copy_logs
-from appliance.link.client.registry import Registry
 from appliance.link.client.source_rules import SourceRules
+from appliance.link.handle import Link
 from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
@@ -127,13 +127,14 @@ class SourceFactsCollector:
 class DestinationFactsCollector:
     """Collects the link's records at the destination."""
 
-    def __init__(self, cluster: KafkaCluster, naming: Naming) -> None:
+    def __init__(self, link: Link) -> None:
+        cluster, naming = link.destination, link.naming
         self._cluster = cluster
         self._naming = naming
         self._epochs = EpochEnds(cluster)
         self._name = naming.positions_topic
         self._tail = PositionsTail(cluster, naming.positions_topic)
-        self._registry = Registry.of(cluster, naming)
+        self._registry = link.registry
         self._open_transactions = OpenTransactionWatch(cluster)
         self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
 

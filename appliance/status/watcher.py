@@ -11,7 +11,7 @@ from appliance.errors import ApplianceError, TimedOut
 from appliance.groups.group_service import group_sync
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.link.model.naming import Naming
+from appliance.link.handle import Link
 from appliance.link.model.problems import Fault
 from appliance.settings.engine import Bound
 from appliance.settings.values import Settings
@@ -44,7 +44,7 @@ class Watcher:
         """``bound``, ``newest`` and ``audit`` are the running replicator's; None: the settings' own, and a look at the
         groups. ``running`` asks what only the running replicator knows.
         """
-        naming = Naming.of(settings)
+        link = Link.of(settings, source, destination)
         self.snapshot: Snapshot | None = None
         self._composed: Snapshot | None = None
         self._settings = settings
@@ -52,8 +52,8 @@ class Watcher:
         self._audit = audit
         self._source = source
         self._destination = destination
-        self._source_collector = SourceFactsCollector(source, naming, settings.topics.one_writer)
-        self._destination_collector = DestinationFactsCollector(destination, naming)
+        self._source_collector = SourceFactsCollector(source, link.naming, settings.topics.one_writer)
+        self._destination_collector = DestinationFactsCollector(link)
         self._source_observed: Observation[SourceFacts] = Observation()
         self._destination_observed: Observation[DestinationFacts] = Observation()
         self._groups = newest or NewestGroups()

@@ -15,8 +15,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from appliance.clock import utc_now
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.model.naming import Naming
+from appliance.link.handle import Link
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, seconds, with_settings
@@ -79,9 +78,9 @@ async def _verify(settings: Settings, options: VerifyOptions) -> VerificationRep
     header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(options.topics), "began": _now()}
     clock = asyncio.get_running_loop().time
     deadline = clock() + options.wait
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
+    async with Link.open(settings) as link:
         with _progress() as progress:
-            run = verification.Verification(source, destination, Naming.of(settings))
+            run = verification.Verification(link)
             plan = await run.plan(options.topics)
             sql = await run.sql(plan)
             file, tally = ResumeFile(options.resume, header), Tally(plan.jobs, progress)

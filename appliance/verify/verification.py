@@ -3,22 +3,20 @@
 import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from appliance.clock import monotonic
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.registry import Registry
 from appliance.link.client.retry import retry_while_busy
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import LaneCheckpoint, start_place
 from appliance.link.model.claims import Adopted
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import effective
 from appliance.link.model.link_sql import SqlChange
-from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica, discover
 from appliance.logs.model.span import CopyState, counted
 from appliance.logs.reader import WriterFilter, spans
@@ -48,17 +46,9 @@ class Plan:
 class Verification:
     """One run over all copied partitions of the settings, or those of some topics: their plan, and its results."""
 
-    source: KafkaCluster
-    destination: KafkaCluster
-    naming: Naming
+    link: Link
     _sql_changes: Sequence[SqlChange] = ()
     _lanes: Sequence[LaneCheckpoint] = ()
-    _newest: NewestStates = field(init=False)
-    _registry: Registry = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._newest = NewestStates(self.destination, self.naming)
-        self._registry = Registry.of(self.destination, self.naming)
 
     async def ended(self, plan: Plan, results: list[PartitionResult], deadline: float) -> list[PartitionResult]:
         """All results in order; of those of jobs, one that a change of the link's SQL meanwhile may explain is none.
@@ -73,8 +63,8 @@ class Verification:
                 break
         if any(map(is_doubtful, judged)) and await self._refresh_again():
             judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
-        written = WriterFilter(self.source, self.destination, self.naming)
-        results = await with_letters(judged, self._lanes, self.destination, written.in_copy)
+        written = WriterFilter(self.link.source, self.link.destination, self.link.naming)
+        results = await with_letters(judged, self._lanes, self.link.destination, written.in_copy)
         return sorted([*plan.verdicts, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
@@ -83,12 +73,12 @@ class Verification:
         Raises:
             SettingsError: a named topic is not copied, or no existing topic matches the settings.
         """
-        source, destination = await self.source.metadata(None), await self.destination.metadata(None)
+        source, destination = await self.link.source.metadata(None), await self.link.destination.metadata(None)
         await self._refresh()
         self._sql_changes = sql_changes(self._lanes)
-        await retry_while_busy(self._registry.refresh)
+        await retry_while_busy(self.link.registry.refresh)
         wanted = self._wanted(source, topics)
-        pairs = discover(source, destination, self.naming)
+        pairs = discover(source, destination, self.link.naming)
         verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in pairs.missing if topic.name in wanted]
         unfit = {topic: why for topic, why in pairs.unfit.items() if topic in wanted}
         verdicts += [self._without(topic, CopyState.NOT_COMPARED, why) for topic, why in unfit.items()]
@@ -110,7 +100,7 @@ class Verification:
         replicas = [job.replica for job in plan.jobs]
         if not sql_of(self._sql_changes, replicas, {}):
             return {}
-        return sql_of(self._sql_changes, replicas, await brought_back(self.source, self.naming, replicas))
+        return sql_of(self._sql_changes, replicas, await brought_back(self.link.source, self.link.naming, replicas))
 
     def checker(self, sql: Mapping[Partition, PartitionSql], evaluate: Evaluate | None) -> Checker:
         """A checker in this process, of partitions with this SQL.
@@ -121,14 +111,14 @@ class Verification:
         if sql and evaluate is None:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
         copied_by_sql = CopiedBySql(sql, evaluate) if evaluate else None
-        return Checker(self.source, self.destination, self.naming, copied_by_sql)
+        return Checker(self.link.source, self.link.destination, self.link.naming, copied_by_sql)
 
     def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""
-        copied = {topic.name for topic in self.naming.copied(source.topics)}
+        copied = {topic.name for topic in self.link.naming.copied(source.topics)}
         faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
         if not copied and not topics:
-            faults = [f"{self.naming.choice} matches no topic of the source"]
+            faults = [f"{self.link.naming.choice} matches no topic of the source"]
         if faults:
             raise SettingsError(faults)
         states = self._lanes[0].states if self._lanes else {}
@@ -141,14 +131,14 @@ class Verification:
 
     def _without(self, topic: str, state: CopyState, why: str = "") -> PartitionResult:
         """The result of a whole topic without a copy, or whose copy cannot be one."""
-        copy = self.naming.destination(topic)
+        copy = self.link.naming.destination(topic)
         return PartitionResult(topic, copy, None, state, why or f"the destination has no topic {copy}")
 
     async def _surplus(
         self, source: Metadata, destination: Metadata, originals: Mapping[str, str]
     ) -> list[PartitionResult]:
         """Partitions with records that only the copy has; in a shared copy they are others'."""
-        if self.naming.sharing.others_write:
+        if self.link.naming.sharing.others_write:
             return []
         further = [
             Partition(copy, number)
@@ -156,7 +146,7 @@ class Verification:
             for number in range(len(source.topics[topic].leaders), len(destination.topics[copy].leaders))
             if destination.leader(copy, number) >= 0
         ]
-        further_spans = await spans(self.destination, destination, further)
+        further_spans = await spans(self.link.destination, destination, further)
         return [
             PartitionResult(originals[copy], copy, number, CopyState.DIFFERS, "the source topic has no such partition")
             for (copy, number), span in further_spans.items()
@@ -165,12 +155,12 @@ class Verification:
 
     async def _jobs(self, source: Metadata, destination: Metadata, replicas: Collection[Replica]) -> list[Job]:
         # The destination first: its records are all in the source's log when that is queried.
-        copies = await spans(self.destination, destination, [replica.copy for replica in replicas])
-        originals = await spans(self.source, source, [replica.source for replica in replicas])
+        copies = await spans(self.link.destination, destination, [replica.copy for replica in replicas])
+        originals = await spans(self.link.source, source, [replica.source for replica in replicas])
         starts = self._lanes[0].starts if self._lanes else {}
         places = {replica: start_place(*replica.source, replica.source_id, starts) for replica in replicas}
-        compacted = await _compacted(self.source, {replica.source_topic for replica in replicas})
-        compacted |= await _compacted(self.destination, {replica.destination_topic for replica in replicas})
+        compacted = await _compacted(self.link.source, {replica.source_topic for replica in replicas})
+        compacted |= await _compacted(self.link.destination, {replica.destination_topic for replica in replicas})
         return [
             Job(
                 replica,
@@ -193,11 +183,11 @@ class Verification:
         return True
 
     async def _refresh(self) -> None:
-        self._lanes = await retry_while_busy(self._newest.checkpoints)
+        self._lanes = await retry_while_busy(self.link.lanes.checkpoints)
 
     def _adopted(self, replica: Replica) -> Adopted | None:
-        claim = self._registry.ledger.claims.get((replica.destination_topic, replica.destination_id))
-        ours = claim.adopted if claim and claim.link == self._registry.link else ()
+        claim = self.link.registry.ledger.claims.get((replica.destination_topic, replica.destination_id))
+        ours = claim.adopted if claim and claim.link == self.link.naming.replicator else ()
         return next((each for each in ours if each.partition == replica.partition), None)
 
 

@@ -16,6 +16,7 @@ from appliance.commands.adoption.model.plan import Beginning
 from appliance.commands.adoption.model.report import AdoptionReport
 from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
+from appliance.link.handle import Link
 from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
 from appliance.verify.verification import Verification
@@ -110,7 +111,7 @@ def by_partition(report: AdoptionReport) -> dict[tuple[str, int], Beginning]:
 
 
 async def verified(engine: Engine, topic: str) -> list[tuple[CopyState, str]]:
-    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    run = Verification(Link(engine.source, engine.destination, engine.pair.naming))
     found = await results_of(run, [topic], PATIENCE)
     return [(each.state, each.words) for each in found]
 

@@ -104,10 +104,10 @@ class Replicator:
 
     async def _drive(self) -> None:
         """Make the link, and look for topics again and again, which the task copies that runs meanwhile."""
-        establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
+        establishing = Establishing(self._settings, self._link(), self.life.name)
         established = await self._insist(establishing.establish)
         self._layout, self._number, self._starts = established.layout, established.generation, established.starts
-        discovery = TopicDiscovery(self._source, self._destination, self._naming, self._settings.topics)
+        discovery = TopicDiscovery(self._link(), self._settings.topics)
         copied: tuple[Replica, ...] = ()
         copying = asyncio.create_task(self._copy())
         while not self._ending.is_set():
@@ -161,7 +161,7 @@ class Replicator:
     async def _lay_out(self) -> bool:
         """Read the link's new layout, as the driver does; False if this run ends."""
         try:
-            establishing = Establishing(self._settings, self._source, self._destination, self.life.name)
+            establishing = Establishing(self._settings, self._link(), self.life.name)
             found = await self._insist(establishing.establish)
         except ApplianceError as error:
             self._end(error)
@@ -178,11 +178,12 @@ class Replicator:
         self._fates.note(self.life.name, "places", lanes)
         self._fates.loop.start(self.life, self._place(lanes))
 
-    async def _place(self, lanes: Mapping[Partition, int]) -> None:
+    def _link(self) -> handle.Link:
         clusters: Any = self._source, self._destination
-        operation = Operation(
-            self._settings, Choice(yes=True), handle.Link.of(self._settings, *clusters), self._fates.note
-        )
+        return handle.Link.of(self._settings, *clusters)
+
+    async def _place(self, lanes: Mapping[Partition, int]) -> None:
+        operation = Operation(self._settings, Choice(yes=True), self._link(), self._fates.note)
         try:
             self._fates.note("placed:", await place_as_an_older_release(operation, lanes))
         except ApplianceError as error:

@@ -9,6 +9,7 @@ from appliance.commands.resumption import Choice, resume
 from appliance.driver.discovery import TopicDiscovery
 from appliance.kafka.records.batch import stamp_crc
 from appliance.kafka.records.records import Record, body, pack
+from appliance.link import handle
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
@@ -59,7 +60,8 @@ def test_case_60_a_copy_that_was_claimed_and_not_written_to_yet_is_grown() -> No
     clusters.destination.make(naming.positions_topic, 1)
     registry = Registry(clusters.at_destination, naming.replicator)
     assert clusters.run(registry.claim({copy.name: copy.id})) == {}
-    found = clusters.run(TopicDiscovery(clusters.at_source, clusters.at_destination, naming, known.topics).look())
+    link = handle.Link(clusters.at_source, clusters.at_destination, naming)
+    found = clusters.run(TopicDiscovery(link, known.topics).look())
     assert found.unfit == {}
     assert [replica.partition for replica in found.replicas] == [0, 1, 2]
 

@@ -11,6 +11,7 @@ from appliance.driver.discovery import TopicDiscovery
 from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.config_filter import Change, Changed, ConfigFilter
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.checkpoint_records import encode_state
 from appliance.link.model.copy_states import CopyState, StateRecord
@@ -40,7 +41,7 @@ class Looking(Clusters):
 
     def restart(self) -> None:
         """Begin as a new process, which knows only what the clusters hold."""
-        self.discovery = TopicDiscovery(self.at_source, self.at_destination, self.naming, self.topics)
+        self.discovery = TopicDiscovery(Link(self.at_source, self.at_destination, self.naming), self.topics)
 
     def look(self) -> dict[str, str]:
         """Look once; what is copied with which of its partitions, or why not."""

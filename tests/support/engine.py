@@ -28,6 +28,7 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.origins import Origins
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint, Owner, StartOffsets
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import LinkSql
@@ -296,6 +297,10 @@ class Engine:
         else:
             self.faults[subject] = error
 
+    def link(self, settings: Settings) -> Link:
+        """The link of these settings, over the engine's clusters."""
+        return Link.of(settings, self.source, self.destination)
+
     async def prepare(self) -> None:
         """Create the positions topic, discover topics, and start the lanes."""
         await self.establish()
@@ -304,7 +309,7 @@ class Engine:
     async def establish(self, **variables: str) -> None:
         """Create the link, or find the existing one."""
         settings = self.pair.settings(**variables)
-        establishing = Establishing(settings, self.source, self.destination, self.run, self.statement)
+        establishing = Establishing(settings, self.link(settings), self.run, self.statement)
         established = await _known(establishing.establish)
         self.generation, self.starts, self.layout = established.generation, established.starts, established.layout
         self.sql = established.sql
@@ -316,7 +321,7 @@ class Engine:
         naming = self.pair.naming
         configs = {"CONFIGS_EXCLUDE_REGEX": "min.insync.replicas"}
         topics = self.pair.settings(**configs, **variables).topics
-        return TopicDiscovery(self.source, self.destination, naming, topics)
+        return TopicDiscovery(Link(self.source, self.destination, naming, topics.replication_factor), topics)
 
     def held(self, topic: str, partition: int = 0) -> Position | None:
         """The position of a partition in its lane."""
@@ -375,14 +380,16 @@ class Engine:
 
     async def establish_topic_alone(self) -> None:
         """Create the positions topic, and take its first lane, like a start that is killed at this point."""
-        await Establishing(self.pair.settings(), self.source, self.destination, self.run).topics.make_positions()
+        settings = self.pair.settings()
+        await Establishing(settings, self.link(settings), self.run).topics.make_positions()
         owner = Owner(self.run, "driver", "host", 0, 1)
         lane = Lane(0, self.destination, self.pair.naming, owner, self.settings.transaction_timeout)
         await _known(lane.start)
 
     async def prepare_as_an_older_release(self) -> None:
         """Create the positions topic without a link record."""
-        await Establishing(self.pair.settings(), self.source, self.destination, self.run).topics.make_positions()
+        settings = self.pair.settings()
+        await Establishing(settings, self.link(settings), self.run).topics.make_positions()
         await self.assign()
 
     async def until_led(self, topic: str) -> None:

@@ -58,8 +58,7 @@ class Adoption:
     remarks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        operation = self.operation
-        self.establishing = Establishing(operation.settings, operation.source, operation.destination, OPERATOR)
+        self.establishing = Establishing(self.operation.settings, self.operation.link, OPERATOR)
 
     async def find(self) -> None:
         """Find where each partition goes on, once MirrorMaker 2 has stopped and the link may continue.

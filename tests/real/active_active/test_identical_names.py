@@ -26,6 +26,7 @@ from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, key_and_value
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import LinkRecord
 from appliance.link.model.copy_states import CopyState as CopyStates
 from appliance.link.model.link_check import producers_fault
@@ -58,7 +59,7 @@ def require_audited(snapshot: Snapshot) -> None:
 
 async def require_equal(engine: Engine) -> None:
     """Require that the link's own records are equal on both sides."""
-    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    run = Verification(Link(engine.source, engine.destination, engine.pair.naming))
     results = await results_of(run, [], PATIENCE)
     assert {result.state for result in results} == {CopyState.EQUAL}, results
     assert sum(result.records for result in results) == sum(

@@ -15,6 +15,7 @@ from appliance.driver.discovery import TopicDiscovery
 from appliance.groups.shared_offsets import SharedOffsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.claims import Claim
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
@@ -200,7 +201,7 @@ async def test_a_copy_that_was_given_up_keeps_a_group_from_moving_until_it_is_ma
 
 def discovery(engine: Engine, naming: Naming) -> TopicDiscovery:
     """The discovery of a link whose settings were changed."""
-    return TopicDiscovery(engine.source, engine.destination, naming, engine.pair.settings().topics)
+    return TopicDiscovery(Link(engine.source, engine.destination, naming), engine.pair.settings().topics)
 
 
 async def translated(engine: Engine, topic: str, offset: int) -> Translation:

@@ -16,6 +16,7 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.translation import TranslationState
 from appliance.logs.model.span import CopyState, Span
 from appliance.settings.values import TopicNaming
@@ -68,7 +69,7 @@ async def planned(pair: Pair, allowed: Allowed | None = None, **choice: bool) ->
 
 
 async def verified(engine: Engine, topic: str) -> tuple[CopyState, str]:
-    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    run = Verification(Link(engine.source, engine.destination, engine.pair.naming))
     (found,) = await results_of(run, [topic], PATIENCE)
     return found.state, found.words
 

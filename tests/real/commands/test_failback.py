@@ -16,6 +16,7 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.transactions import Producer as TransactionalProducer
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyState
 from appliance.sql.model.statement import Statement
 from appliance.verify.verification import Verification
@@ -116,7 +117,7 @@ async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_
             raise AssertionError("nothing has to be evaluated")
 
         naming = pair.naming
-        verification = Verification(engine.source, engine.destination, naming)
+        verification = Verification(Link(engine.source, engine.destination, naming))
         (verdict,) = await results_of(verification, [topic], 1.0, evaluate)
     assert (str(verdict.state), verdict.records, verdict.detail) == ("equal", 30, "")
 

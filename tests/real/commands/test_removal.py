@@ -24,6 +24,7 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps, segment_records
 from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.claims import given_up
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.naming import DEAD_LETTERS
@@ -281,7 +282,7 @@ async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counte
         maps = OffsetMaps(engine.destination, pair.naming)
         assert not await maps.refresh()
         assert maps.translate(Partition(topic, 0), 3).offset is None
-        verification = Verification(engine.source, engine.destination, pair.naming)
+        verification = Verification(Link(engine.source, engine.destination, pair.naming))
         assert {(each.topic, each.state.well) for each in await results_of(verification, (), 0)} == {(other, True)}
         async with command(pair) as running:
             assert [

@@ -22,6 +22,7 @@ from appliance.kafka.client.groups import ListedGroups
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client import writer
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.translation import TranslationState
 from appliance.settings.values import Settings
@@ -171,7 +172,7 @@ async def test_case_173_what_was_copied_back_translates_exactly_in_both_directio
             await failed_back(pair)
         write_here(pair, topic, 6)
         await copied(engine)
-        assert not await missing_maps(engine.source, engine.destination, pair.naming)
+        assert not await missing_maps(Link(engine.source, engine.destination, pair.naming))
         maps = OffsetMaps(engine.destination, pair.naming)
         await maps.refresh()
         gaps = {offset for gap in await engine.gaps() for offset in range(gap.first, gap.next)}

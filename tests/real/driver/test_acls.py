@@ -19,6 +19,7 @@ from appliance.driver.discovery import TopicDiscovery
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.acls import AclBinding, AclPermission
 from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import REGISTRY
 from appliance.settings.secret import Secret
@@ -58,7 +59,7 @@ def secured(authorizing: tuple[Cluster, Cluster], request: pytest.FixtureRequest
 def following(engine: Engine, *, acls: bool = True) -> TopicDiscovery:
     """The looks of a replicator that has just started."""
     topics = replace(engine.discovery().topics, follows_acls=acls)
-    return TopicDiscovery(engine.source, engine.destination, engine.pair.naming, topics)
+    return TopicDiscovery(Link(engine.source, engine.destination, engine.pair.naming), topics)
 
 
 @contextlib.asynccontextmanager

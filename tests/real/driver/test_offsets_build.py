@@ -14,6 +14,7 @@ from appliance.driver.missing_maps import Missing, tell_what_is_missing
 from appliance.engine.model import map_growth
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.offset_records import encode_dropped
 from appliance.link.model.offset_tail import OffsetTail
@@ -83,7 +84,7 @@ async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_th
         await forget_maps(engine, pair, topic)
         forgotten = await translations(engine, pair, topic)
         assert {found.state for found in forgotten[0][:-1]} == {TranslationState.UNKNOWN}, f"seed {seed}"
-        await tell_what_is_missing(engine.source, engine.destination, pair.naming)
+        await tell_what_is_missing(Link(engine.source, engine.destination, pair.naming))
         assert [record.message for record in caplog.records if "offsets build" in record.message], f"seed {seed}"
         assert await built(pair, topic) == (0, [f"{topic}-0: copy offsets 0 to {len(grown[1]) - 1} have a map now"])
         again = await translations(engine, pair, topic)
@@ -95,7 +96,7 @@ async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_th
         assert more[0][: len(again[0]) - 1] == again[0][:-1]
         assert await built(pair, topic) == (0, [])
         caplog.clear()
-        await tell_what_is_missing(engine.source, engine.destination, pair.naming)
+        await tell_what_is_missing(Link(engine.source, engine.destination, pair.naming))
         assert not [record.message for record in caplog.records if "offsets build" in record.message], f"seed {seed}"
 
 

@@ -87,7 +87,7 @@ async def between(
 def discovery(engine: Engine, replication_factor: int = 1) -> TopicDiscovery:
     naming = engine.pair.naming
     topics = replace(engine.discovery().topics, replication_factor=replication_factor)
-    return TopicDiscovery(engine.source, engine.destination, naming, topics)
+    return TopicDiscovery(Link(engine.source, engine.destination, naming, topics.replication_factor), topics)
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
@@ -194,7 +194,7 @@ async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_s
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
         topics = replace(engine.discovery().topics, configs_exclude_regex="segment[.]bytes")
         switched_off = replace(topics, follows_configs=False)
-        await TopicDiscovery(engine.source, engine.destination, pair.naming, switched_off).look()
+        await TopicDiscovery(Link(engine.source, engine.destination, pair.naming), switched_off).look()
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
         link = Link(engine.source, engine.destination, pair.naming)
         follower = ConfigFollower(link, topics)

@@ -9,6 +9,7 @@ from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import HEADER_SIZE
 from appliance.kafka.records.committed import visible
+from appliance.link.handle import Link
 from appliance.link.model.stops import FOLLOWING
 from appliance.logs.model.span import CopyState
 from appliance.verify.verification import Verification
@@ -61,7 +62,7 @@ async def test_case_950_bombs_are_copied_and_verified_as_they_are_within_the_mem
     async with pair.engine() as engine:
         with at_most(MEMORY):
             await engine.copy_all()
-            found = await results_of(Verification(engine.source, engine.destination, pair.naming), [], PATIENCE)
+            found = await results_of(Verification(Link(engine.source, engine.destination, pair.naming)), [], PATIENCE)
         assert {each.state for each in found} == {CopyState.EQUAL}
         copied = await payloads(engine, pair.copy_of(topic), of_copy=True)
         assert copied == await payloads(engine, topic)
@@ -92,7 +93,7 @@ async def test_case_956_verify_names_a_batch_that_is_too_large_to_compare_and_go
         bombs(pair, topic, 2)
         bombs(pair, copy, 2, codec="gzip", on_copy=True)  # another codec: their records are compared
         with at_most(MEMORY):
-            run = Verification(engine.source, engine.destination, pair.naming)
+            run = Verification(Link(engine.source, engine.destination, pair.naming))
             found = {each.topic: each for each in await results_of(run, [], 0.0)}
     assert found[other].state is CopyState.EQUAL
     assert found[topic].state is CopyState.NOT_COMPARED

@@ -8,6 +8,7 @@ from confluent_kafka.admin import NewTopic
 from appliance.commands.removal import remove_topics
 from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused
+from appliance.link.handle import Link
 from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
@@ -61,7 +62,7 @@ async def test_a_map_copies_two_topics_under_their_names_and_both_fail_over_and_
         there = await engine.destination.metadata(None)
         copies = {name for name in there.topics if link.tag in name and not name.startswith("replicator-")}
         assert copies == {f"the-orders-{link.tag}", f"the-payments-{link.tag}"}
-        run = Verification(engine.source, engine.destination, link.naming)
+        run = Verification(Link(engine.source, engine.destination, link.naming))
         assert {each.state for each in await results_of(run, [], 0)} == {CopyState.EQUAL}
         await promoted(link)
         write_there(link, payments, 20)
@@ -99,7 +100,7 @@ async def test_case_1070_an_exact_copy_is_compared_with_its_own_topic_whatever_o
     exact = replace(pair, kind=TopicNaming.EXACT, only=topic)
     async with exact.engine() as engine:
         await engine.copy_all()
-        run = Verification(engine.source, engine.destination, exact.naming)
+        run = Verification(Link(engine.source, engine.destination, exact.naming))
         assert [each.state for each in await results_of(run, [], 0)] == [CopyState.EQUAL] * 2
 
 

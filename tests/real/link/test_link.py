@@ -19,6 +19,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.layout import Layout
@@ -95,7 +96,7 @@ async def test_a_link_of_the_newest_records_begins_at_that_time_and_verify_knows
         await again.copy_all()
         assert await copied(pair, topic, 2) == [2, 1]
         assert await copied(pair, later, 1) == [3]
-        run = Verification(again.source, again.destination, pair.naming)
+        run = Verification(Link(again.source, again.destination, pair.naming))
         verdicts = {(each.topic, each.partition): each.words for each in await results_of(run, [], 0)}
     assert verdicts == {
         (topic, 0): "equal from source offset 2",
@@ -157,7 +158,8 @@ async def test_case_30_a_first_start_whose_commit_is_in_doubt_finds_out_what_bec
     async with pair.engine() as engine:
         await engine.establish_topic_alone()
         monkeypatch.setattr(BrokerConnection, "call", in_doubt)
-        establishing = Establishing(pair.settings(), engine.source, engine.destination, engine.run)
+        settings = pair.settings()
+        establishing = Establishing(settings, engine.link(settings), engine.run)
         established = await establishing.establish()
         assert established.layout.lanes == LANES
         assert not doubts

@@ -7,6 +7,7 @@ import pytest
 from appliance.engine.model.ranges import Outcome, Range
 from appliance.engine.write.lane import Lane
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.link_sql import LinkSql
 from appliance.logs.model.span import CopyState
@@ -96,7 +97,7 @@ async def test_case_499_sql_that_is_turned_on_during_a_verification_makes_no_dif
     async with pair.engine() as engine:
         await engine.copy_all()
         produce(pair, topic, 5, 20)
-        run = Meanwhile(engine.source, engine.destination, pair.naming)
+        run = Meanwhile(Link(engine.source, engine.destination, pair.naming))
         run.engine, run.topic = engine, topic
         (found,) = await results_of(run, [topic], 5.0)
     assert found.state is CopyState.NOT_COMPARED

@@ -8,6 +8,7 @@ import pytest
 
 from appliance.errors import PartitionStopped, SettingsError
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.handle import Link
 from appliance.logs.model.span import CopyState, Span
 from appliance.logs.reader import LogReader
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
@@ -46,7 +47,7 @@ async def verify(
 ) -> dict[tuple[str, int | None], PartitionResult]:
     """The verdicts, by topic (without the test's tag) and partition."""
     steps: list[tuple[int, int]] = []
-    run = Verification(engine.source, engine.destination, engine.pair.naming)
+    run = Verification(Link(engine.source, engine.destination, engine.pair.naming))
     verdicts = await results_of(run, topics, wait, evaluate, lambda done, total: steps.append((done, total)))
     assert all(done <= total for done, total in steps)
     assert not steps or steps[-1][0] == steps[-1][1]

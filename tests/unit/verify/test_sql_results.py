@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.fetch import Fetched
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.naming import Naming
@@ -109,7 +110,7 @@ async def test_case_919_what_the_link_has_passed_is_looked_at_once_more_after_th
 ) -> None:
     # "the link has not passed it", by lanes that were read when the verification began, hours ago.
     naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile("(?!)"), target="grape")
-    run = Verification(CLUSTER, CLUSTER, naming)
+    run = Verification(Link(CLUSTER, CLUSTER, naming))
     run._lanes = [lane(40)]
 
     async def look(self: Verification) -> None:
@@ -146,7 +147,7 @@ async def test_case_931_results_are_not_lost_where_the_lanes_cannot_be_read_once
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile("(?!)"), target="grape")
-    run = Verification(CLUSTER, CLUSTER, naming)
+    run = Verification(Link(CLUSTER, CLUSTER, naming))
     run._lanes = [lane(40)]
 
     async def look(_: Verification) -> None:
