@@ -92,7 +92,7 @@ SUITES = (
         "outages",
         4,
         3,
-        "brokers that die, move, fall silent or throttle; killed failbacks",
+        "brokers that die, move, fall silent or throttle",
         *THREE_FILES_AT_ONCE,
     ),
     _suite(

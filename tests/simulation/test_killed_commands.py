@@ -52,7 +52,7 @@ class Killable(Begun):
         self.go_on(3)
         self.ended_at(partial(lanes, count=3, balance=False, sample=0.0), 0, False, "")
 
-    def ended_at(self, work: Work, write: int, carried_out: bool, topic: str) -> int:
+    def ended_at(self, work: Work, write: int, carried_out: bool, topic: str, keeps: bool = False) -> int:
         """Kill a command at its write of this number, 0 for never; the number of its writes."""
         life, count = Life("operator"), 0
 
@@ -64,7 +64,7 @@ class Killable(Begun):
             life.alive = count != write
 
         async def run() -> None:
-            choice = operation.Choice(topic, yes=True, wait=3.0, allow_loss=True)
+            choice = operation.Choice(topic, yes=True, wait=3.0, allow_loss=True, keep_diverged=keeps)
             async with operation.operation(self.settings, choice, lambda _: None) as running:
                 await run_command(running, work)
 
@@ -84,7 +84,7 @@ class Killable(Begun):
             (side, name): [record for log in topic.logs for _, record in logs.seen(log)]
             for side, brokers in (("source", self.source), ("destination", self.destination))
             for name, topic in brokers.topics.items()
-            if name.startswith("aaa")
+            if name.startswith("aaa") or name.endswith(".diverged")
         }
         return self.command(self._lanes), records, sorted(self.destination.topics)
 
@@ -115,17 +115,25 @@ def _promoted(link: Killable) -> None:
     link.write_copy(4)
 
 
+def _diverged(link: Killable) -> None:
+    """The source has three records that never came over."""
+    link.process.kill()
+    link.write_singly(3)
+    _promoted(link)
+
+
 def _paused(link: Killable) -> None:
     link.ended_at(partial(set_paused, event=CopyEvent.PAUSE), 0, False, "aaa")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A command on some topics, after ``before``."""
+    """A command on some topics, after ``before``; with ``keeps`` a failback keeps what never came over."""
 
     work: Work
     before: Callable[[Killable], object] = lambda _: None
     topic: str = "aaa"
+    keeps: bool = False
 
 
 COMMANDS = {
@@ -135,6 +143,8 @@ COMMANDS = {
     "failover": Row(failover),
     "promote": Row(promote),
     "failback": Row(failback, _promoted),
+    "failback of a diverged source": Row(failback, _diverged),
+    "failback --keep-diverged": Row(failback, _diverged, keeps=True),
     "reset": Row(partial(reset, place=Place.parse("--to", "4"), number=None), _paused),
     "lanes": Row(partial(lanes, count=2, balance=False, sample=0.0), topic=""),
     "rm-topic": Row(remove_topics),
@@ -147,9 +157,9 @@ def _after(row: Row, write: int, carried_out: bool) -> tuple[tuple[object, ...],
     """The outcome after a kill at a write, if any, and the same command again; and the number of writes."""
     link = Killable()
     row.before(link)
-    writes = link.ended_at(row.work, write, carried_out, row.topic)
+    writes = link.ended_at(row.work, write, carried_out, row.topic, row.keeps)
     if write:
-        link.ended_at(row.work, 0, carried_out, row.topic)
+        link.ended_at(row.work, 0, carried_out, row.topic, row.keeps)
     outcome = link.outcome()
     link.loop.close()
     return outcome, writes

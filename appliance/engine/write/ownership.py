@@ -123,11 +123,8 @@ class OwnedLane:
         """
         topic, _ = self.positions
         metadata = await self.cluster.metadata([topic, self.naming.offsets_topic, PRODUCERS])
-        shared, keeps_times = (
-            self.naming.sharing.others_write,
-            self.naming.sharing.others_write or self.naming.keeps_times,
-        )
-        timeout = self.transaction_timeout
+        shared, timeout = self.naming.sharing.others_write, self.transaction_timeout
+        keeps_times = shared or self.naming.keeps_times
         self._writer = Writer(self.cluster, producer, self.positions, metadata, timeout, shared, keeps_times)
         mark, now = Mark(self.index, producer.id, producer.epoch), now_ms()
         self.named = self.owner.run != OPERATOR
