@@ -177,9 +177,9 @@ async def test_a_link_that_is_deleted_takes_its_record_back_with_its_claims(pair
         topic_id = (await engine.destination.metadata([copy])).topics[copy].id
         sharing = Registry(engine.destination, link, shares=True, topics=pair.naming.topics)
         assert await sharing.claim({copy: topic_id}) == {}
-        assert link in sharing.sharing
+        assert link in sharing.ledger.sharing
         await Registry(engine.destination, link).give_up((), Claim(link, 1, deleted_by="me"))
         await sharing.refresh()
-        assert sharing.deletion is not None
-        assert link not in sharing.sharing
-        assert sharing.topics_told(link) == set()
+        assert sharing.ledger.deletion is not None
+        assert link not in sharing.ledger.sharing
+        assert sharing.ledger.topics_of(link) == set()
