@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.suites import DEFAULT, DIRECTORIES, EACH_SUBMISSION, SUITES, Suite
 
 CHECKOUT = Path(__file__).parent.parent
-CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
+CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["mypy", "--config-file", "tests/mypy.ini"])
 TAKE_A_VALUE = ("-k", "-m", "-n", "-p", "-c", "-o", "-r", "-W")
 """Options of pytest whose value is a separate argument, and so not a FILE."""
 

@@ -168,7 +168,7 @@ class Confluent:
         return self.access.say(sys.executable, "-m", program, configuration, *arguments, given=given)
 
 
-CLIENTS = {"kcat": Kcat, "console": Console, "confluent": Confluent}
+CLIENTS: dict[str, type[Kcat | Console | Confluent]] = {"kcat": Kcat, "console": Console, "confluent": Confluent}
 
 
 def in_source_vpc(vpcs: Vpcs, mechanism: str = "PLAIN") -> Access:

@@ -84,8 +84,10 @@ class Network:
 
     async def close(self) -> None:
         """End all processes that were started here."""
-        for one in (*self._ends.values(), self.guest, self.outsider):
-            await one.kill()
+        for end in self._ends.values():
+            await end.kill()
+        for guest in (self.guest, self.outsider):
+            await guest.kill()
 
     async def told_by(self, target: Target, resolve: Resolve) -> dict[int, Target]:
         """The brokers that a broker lists to a client that knows only the broker's name and port."""

@@ -22,10 +22,9 @@ from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduc
 from kio.schema.types import ProducerId
 from kio.static.primitive import i64
 
-from appliance.kafka.client.offsets import Partition
 from appliance.kafka.client.produce import ProduceExchange
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.metadata import Topic as TopicMetadata
 from appliance.kafka.records.batch import restamp
 from appliance.settings.target import Target

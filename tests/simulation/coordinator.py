@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from appliance.kafka.client.offsets import Partition
+from appliance.kafka.protocol.metadata import Partition
 from tests.simulation.log import Log
 
 

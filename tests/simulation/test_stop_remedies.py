@@ -17,6 +17,7 @@ from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
 from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.engine.read.buffer import Buffer
+from appliance.engine.task.runner import TaskRunner
 from appliance.engine.write.lane import Lane
 from appliance.engine.write.lane_runner import LaneRunner
 from appliance.errors import BrokerBusy, ProducersLost, SettingsError
@@ -176,7 +177,7 @@ def not_transformed(link: Stopped) -> None:
 def play(link: Stopped, sql: Any) -> None:
     """Let the link copy by this SQL from now on."""
 
-    class Task(processes.TaskRunner):
+    class Task(TaskRunner):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments, transforming=lambda _: contextlib.nullcontext(sql))
 

@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -196,7 +197,7 @@ async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_p
     async with server(begun=lambda _: begun.set()) as control:
         control.assign([A])
         _, writer = await dialled(control.address, control.token)
-        writer.transport.pause_reading()
+        cast("asyncio.Transport", writer.transport).pause_reading()
         writer.write(encode_message(Hello(0, 0)))
         await begun.wait()
         (task,) = control._tasks.values()

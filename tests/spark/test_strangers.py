@@ -77,7 +77,7 @@ async def copying(
 
     All tests share it, so each shows that the stranger has not ended it.
     """
-    pair = Pair(*clusters, tag=f"{os.getpid()}-strangers-{request.param_index}")
+    pair = Pair(*clusters, tag=f"{os.getpid()}-strangers-{request.param.__name__}")
     topic = pair.topic("strangers")
     produce(pair.producer(), topic, 1)
     both = bench_clusters.Pair(*clusters, tmp_path_factory.mktemp("copying"))

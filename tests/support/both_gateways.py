@@ -36,7 +36,7 @@ class Ready(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take the fields of a ready line."""
         if record.getMessage() == "ready":
-            self.lines.put_nowait(record.fields)
+            self.lines.put_nowait(record.__dict__["fields"])
 
 
 def settings_for(port: int, tunnel_port: int = 0, resolver: Target | None = None, **changes: str) -> Settings:
@@ -114,7 +114,7 @@ async def page(log: pytest.LogCaptureFixture, where: int, path: str) -> str:
     async with asyncio.timeout(PATIENCE):
         while log.messages.count("status listening") <= where:
             await asyncio.sleep(0.02)
-    told = [record.fields["address"] for record in log.records if record.getMessage() == "status listening"]
+    told = [record.__dict__["fields"]["address"] for record in log.records if record.getMessage() == "status listening"]
     reader, writer = await asyncio.open_connection("127.0.0.1", port_in(told[where]))
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     async with asyncio.timeout(PATIENCE):

@@ -5,6 +5,7 @@ import contextlib
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import cast
 
 from dnslib import EDNS0, QTYPE, RR, A, DNSRecord
 
@@ -89,7 +90,7 @@ class _Scripted(asyncio.DatagramProtocol):
         self.tasks: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        self.transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
         self.tasks.add(asyncio.create_task(self._play(data, sender)))

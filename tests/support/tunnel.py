@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -181,6 +182,6 @@ class Ends:
                 yield Link(server, client, resolver, target, endpoint)
 
 
-def logged(records: Sequence[object]) -> str:
+def logged(records: Sequence[logging.LogRecord]) -> str:
     """The log, messages and fields, as one text."""
     return "\n".join(f"{record.getMessage()} {getattr(record, 'fields', '')} {record.exc_text}" for record in records)

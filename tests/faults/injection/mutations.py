@@ -104,7 +104,7 @@ def _read_before_fencing() -> None:
         await asyncio.sleep(_LATE)
         producer = await _insist(lambda: fence(self))
         metadata = await self.cluster.metadata([topic])
-        self._writer = writer.Writer(self.cluster, producer, self.positions, metadata, self._timeout)
+        self._writer = writer.Writer(self.cluster, producer, self.positions, metadata, self.transaction_timeout)
         self.named = False
         return remembered
 

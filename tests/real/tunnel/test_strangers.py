@@ -8,6 +8,7 @@ import ssl
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -51,7 +52,7 @@ def opposite(side):
     return Side.SOURCE if side is Side.DESTINATION else Side.DESTINATION
 
 
-FAULTS = {
+FAULTS: dict[str, dict[str, Any]] = {
     "expired": {"begins": -3 * DAY},
     "not yet valid": {"begins": DAY},
     "self-made authority, right name": {},

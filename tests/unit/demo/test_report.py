@@ -53,9 +53,10 @@ def test_every_difference_is_named_and_makes_the_report_unclean(report, complain
 
 
 def test_the_table_fits_a_narrow_terminal_and_shows_every_count():
-    console = Console(file=io.StringIO(), width=80)
+    written = io.StringIO()
+    console = Console(file=written, width=80)
     console.print(spoiled(lost=11, duplicated=22, reordered=33, altered=44).as_table())
-    lines = console.file.getvalue().splitlines()
+    lines = written.getvalue().splitlines()
     rows = {cells[1].strip(): cells[2].strip() for line in lines if len(cells := line.split("│")) == 4}
     assert rows["records"] == "20,000"
     assert [rows[kind] for kind in Kind] == ["11", "22", "33", "44"]

@@ -36,9 +36,8 @@ class Cluster:
 def composed(source: Cluster, **variables: str) -> tuple[Composition, Jvm]:
     """A replicator whose link is never established."""
     bound, jvm, clusters = Bound(0, lambda: 0), Jvm(), (source, Cluster())
-    anything: Any = (*clusters, jvm)
-    given = asyncio.Event(), bound, NewestGroups(), AuditProgress(""), ProblemLog()
-    return Composition(parse(REQUIRED | variables, Role.REPLICATOR), *anything, *given), jvm
+    doubles: Any = (*clusters, jvm, asyncio.Event(), bound, NewestGroups(), AuditProgress(""), ProblemLog())
+    return Composition(parse(REQUIRED | variables, Role.REPLICATOR), *doubles), jvm
 
 
 async def stopped(run: Composition, since: asyncio.Event) -> None:

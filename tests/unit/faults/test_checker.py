@@ -1,13 +1,13 @@
 """The fault suite's checker finds each kind of violation, and none in a history that has none."""
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
 
 from testbed.comparison import Track
-from tests.faults.checker import Kind, denied, misstatements, passed, violations, violations_so_far
+from tests.faults.checker import Kind, Violation, denied, misstatements, passed, violations, violations_so_far
 from tests.faults.history import History, Partition, Progress
 
 PLACE: Partition = ("orders", 0)
@@ -37,7 +37,7 @@ def history(
     )
 
 
-def kinds(of: History, check: Callable[[History], object] = violations) -> set[Kind]:
+def kinds(of: History, check: Callable[[History], Iterable[Violation]] = violations) -> set[Kind]:
     return {violation.kind for violation in check(of)}
 
 

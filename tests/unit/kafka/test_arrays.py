@@ -56,8 +56,8 @@ def columns(records: Sequence[Record]) -> Columns:
     """The records as arrays; their headers by ``header_bytes``."""
     keys, values, headers = zip(*(fields_of(record.body) for record in records), strict=True)
     offsets, timestamps, _ = zip(*records, strict=True)
-    plain = (pa.array(each, pa.binary()) for each in (keys, values))
-    return Columns(np.array(offsets), np.array(timestamps), *plain, header_bytes(headers_array(headers)))
+    fields = (*(pa.array(each, pa.binary()) for each in (keys, values)), header_bytes(headers_array(headers)))
+    return Columns(np.array(offsets), np.array(timestamps), *fields)
 
 
 @given(st.lists(SIGNED | st.integers(-70, 70), min_size=1))

@@ -5,7 +5,7 @@ import io
 import struct
 import uuid
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given, settings
@@ -48,7 +48,7 @@ NAMES = topic_names(WANTED)
 def parsed(frame: bytes, version: int) -> "v12.FetchRequest | v13.FetchRequest":
     request_type = {12: v12.FetchRequest, 13: v13.FetchRequest}[version]
     content = memoryview(frame)[4:]
-    header, begins = entity_reader(request_type.__header_schema__)(content, 0)
+    header, begins = entity_reader(cast("Any", request_type).__header_schema__)(content, 0)
     assert (header.request_api_key, header.request_api_version, header.correlation_id) == (1, version, 77)
     request, size = entity_reader(request_type)(content, begins)
     assert begins + size == len(content) == struct.unpack(">i", frame[:4])[0]

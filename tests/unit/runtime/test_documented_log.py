@@ -60,7 +60,7 @@ def of_outages(path: Path) -> Iterator[Event]:
     tree = ast.parse(path.read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "OutageLog"]
     lines = {
-        ast.unparse(node.targets[0]): [beginning(line.elts[1]) for line in ast.walk(node.value) if is_line(line)]
+        ast.unparse(node.targets[0]): [beginning(text) for text in texts(node.value)]
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign)
     }
@@ -70,8 +70,11 @@ def of_outages(path: Path) -> Iterator[Event]:
             yield Event("tunnel", "warning", line, frozenset({beginning(kind), "cause"}))
 
 
-def is_line(node: ast.AST) -> bool:
-    return isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Name)
+def texts(node: ast.AST) -> Iterator[ast.expr]:
+    for line in ast.walk(node):
+        match line:
+            case ast.Tuple([ast.Name(), text]):
+                yield text
 
 
 @functools.cache

@@ -124,8 +124,7 @@ def test_case_880_the_metrics_look_for_stuck_partitions_once_however_many_there_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Each partition looked at all: 1.1 s for 1,000 partitions, and a hundred times as long for 10,000.
-    looks, find = list[int](), Snapshot.stuck.fget
-    assert find is not None
+    looks, find = list[int](), vars(Snapshot)["stuck"].fget
     monkeypatch.setattr(Snapshot, "stuck", property(lambda self: (looks.append(1), find(self))[1]))
     status = after(3)
     exposition(status, fresh=True)

@@ -47,7 +47,7 @@ def test_an_alert_uses_metrics_and_labels_that_exist_and_names_a_remedy(alert: A
     assert alert.description
 
 
-NEEDS_A_PERSON = {
+NEEDS_A_PERSON: dict[str, list[str]] = {
     "kafka_replicator_link_state": [state for state in LinkState if not state.well and state is not LinkState.UNKNOWN],
     "kafka_replicator_topic_state": [
         state for state in CopyState if state.is_unfinished and state is not CopyState.DELETED
