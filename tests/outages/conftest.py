@@ -9,7 +9,7 @@ import pytest_asyncio
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
-from tests.support.administration import wait_until_in_sync
+from tests.support.administration import clear, wait_until_in_sync
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -21,11 +21,12 @@ async def three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clust
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def three_brokers(three: Cluster) -> AsyncIterator[Cluster]:
-    """The three brokers, all running and with all their data at the start of each test."""
-    yield three
+async def three_brokers(three: Cluster) -> Cluster:
+    """The three brokers, all running and in sync, and without the topics of the tests before."""
     dead = [broker for broker in map(three.broker, range(3)) if not broker.process.running]
     for broker in dead:
         await broker.launch()
     await three._wait_until_ready(dead)
+    await asyncio.to_thread(clear, three)
     await asyncio.to_thread(wait_until_in_sync, three)
+    return three

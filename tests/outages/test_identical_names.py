@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from appliance.link.model.naming import PRODUCERS, REGISTRY
 from testbed.cluster import Cluster
-from tests.support.administration import make_topic, topics, wait_for_leader
+from tests.support.administration import make_topic
 from tests.support.engine import LANES, Pair
 from tests.support.mesh import Mesh, copy_all
 
@@ -23,17 +23,10 @@ def mesh(pair: Pair, three_brokers: Cluster) -> Mesh:
     """A cluster of one broker and one of three, whose last broker leads nothing but the lanes' names."""
     made = Mesh({"orange": pair.orange, "three": three_brokers}, pair.tag)
     into = next(link.naming for link in made.links if link.grape is three_brokers)
-    partitions = {into.positions_topic: LANES, into.offsets_topic: LANES, REGISTRY: 1}
-    for name in partitions.keys() - topics(three_brokers):
-        count = partitions[name]
-        make_topic(three_brokers, NewTopic(name, count, replica_assignment=[[0]] * count, config=COMPACT))
-    if PRODUCERS in topics(three_brokers):
-        wait_for_leader(three_brokers, PRODUCERS, _LEADER)
-    else:
-        new = NewTopic(
-            PRODUCERS, 1, replica_assignment=[[_LEADER, 1, 0]], config={"min.insync.replicas": "2"} | COMPACT
-        )
-        make_topic(three_brokers, new)
+    for name, partitions in {into.positions_topic: LANES, into.offsets_topic: LANES, REGISTRY: 1}.items():
+        make_topic(three_brokers, NewTopic(name, partitions, replica_assignment=[[0]] * partitions, config=COMPACT))
+    led = NewTopic(PRODUCERS, 1, replica_assignment=[[_LEADER, 1, 0]], config={"min.insync.replicas": "2"} | COMPACT)
+    make_topic(three_brokers, led)
     return made
 
 

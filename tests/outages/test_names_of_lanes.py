@@ -7,7 +7,7 @@ from confluent_kafka.admin import NewTopic
 
 from appliance.link.model.naming import PRODUCERS
 from testbed.cluster import Cluster
-from tests.support.administration import configure, make_topic, topics, wait_for_leader
+from tests.support.administration import make_topic, wait_for_leader
 from tests.support.engine import LANES, Pair
 from tests.support.records import produce
 
@@ -26,9 +26,8 @@ async def test_case_783_names_that_cannot_be_left_now_keep_no_link_that_is_alone
     for name in (naming.positions_topic, naming.offsets_topic):
         make_topic(three_brokers, NewTopic(name, LANES, replica_assignment=[[0]] * LANES, config=COMPACT))
     make_topic(three_brokers, NewTopic(naming.destination(topic), 1, replica_assignment=[[0]]))
-    if PRODUCERS not in topics(three_brokers):
-        make_topic(three_brokers, NewTopic(PRODUCERS, 1, replica_assignment=[[2, 1]], config=COMPACT))
-    configure(three_brokers, PRODUCERS, **{"min.insync.replicas": least})
+    config = {"min.insync.replicas": least} | COMPACT
+    make_topic(three_brokers, NewTopic(PRODUCERS, 1, replica_assignment=[[2, 1]], config=config))
     produce(alone.producer(), topic, 10)
     async with alone.engine() as engine:
         await engine.prepare()

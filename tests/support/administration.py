@@ -67,6 +67,23 @@ def topics(cluster: Cluster) -> set[str]:
     return set(AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics)
 
 
+def clear(cluster: Cluster) -> None:
+    """Delete all topics except Kafka's own, and wait until they are gone."""
+    deadline = time.monotonic() + PATIENCE
+    admin = AdminClient(cluster.client_configuration())
+    names = own_topics(cluster)
+    for deletion in admin.delete_topics(sorted(names)).values() if names else ():
+        deletion.result(PATIENCE)
+    while remaining := own_topics(cluster):
+        assert time.monotonic() < deadline, f"{remaining} are not deleted"
+        time.sleep(0.05)
+
+
+def own_topics(cluster: Cluster) -> set[str]:
+    """The names of the cluster's topics, without Kafka's own."""
+    return {name for name in topics(cluster) if not name.startswith("__")}
+
+
 def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
     """Wait until the node leads a topic's partition 0."""
     admin = AdminClient(cluster.client_configuration())

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from appliance.dns.server import DnsServer
 from appliance.settings.secret import Secret
@@ -22,7 +22,7 @@ from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey, ClusterPlan
 from testbed.process import OwnedProcess
-from tests.support.administration import make_topic
+from tests.support.administration import clear, make_topic, own_topics
 from tests.support.patience import PATIENCE
 from tests.support.processes import family
 
@@ -122,9 +122,7 @@ class Link:
         make_topic(cluster, NewTopic(name, partitions, 1, config=configs))
 
     def topics(self, cluster: Cluster) -> set[str]:
-        """The topics of a cluster, without Kafka's own."""
-        listed = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
-        return {name for name in listed if not name.startswith("__")}
+        return own_topics(cluster)
 
     def produce(self, topic: str, count: int, partition: int = 0, value: bytes = b"") -> None:
         producer = Producer(self.orange.client_configuration())
@@ -135,12 +133,7 @@ class Link:
     def clear(self) -> None:
         """Delete all our topics on both sides, so that the next test begins with a new link."""
         for cluster in (self.orange, self.grape):
-            admin = AdminClient(cluster.client_configuration())
-            names = sorted(self.topics(cluster))
-            for deletion in admin.delete_topics(names).values() if names else ():
-                deletion.result(PATIENCE)
-            while self.topics(cluster):
-                time.sleep(0.05)
+            clear(cluster)
 
 
 ORANGE = ClusterPlan.secure("orange", size=1, first_address="127.0.4.1", api_keys=(ORANGE_KEY,))
