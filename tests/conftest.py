@@ -3,14 +3,14 @@
 Every test has its own topics and its own link, with unique names.
 """
 
+import asyncio
 import itertools
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 from appliance.settings.values import SecurityProtocol
@@ -93,15 +93,22 @@ def plans() -> list[ClusterPlan]:
     return [plain(name, address) for name, address in _ADDRESSES.items()]
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def clusters(
+@pytest.fixture(scope="session")
+def clusters(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Cluster, Cluster]]:
-    """The plain clusters, the same in all workers. Tests that kill brokers, or change what links share, have others."""
+) -> Iterator[tuple[Cluster, Cluster]]:
+    """The plain clusters, the same in all workers. Tests that kill brokers, or change what links share, have others.
+
+    They have an event loop of their own: the session's ends wherever a file's tests need another kind of loop, and the
+    worker that started the clusters would then wait until no other needs them.
+    """
     own = tmp_path_factory.getbasetemp()
     directory = own.parent if hasattr(pytestconfig, "workerinput") else own
-    async with shared_clusters(plans(), directory) as (orange, grape):
+    running = shared_clusters(plans(), directory)
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        orange, grape = runner.run(running.__aenter__())
         yield orange, grape
+        runner.run(running.__aexit__(None, None, None))
 
 
 @pytest.fixture
