@@ -2,6 +2,7 @@
 
 import struct
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -91,6 +92,8 @@ class Log:
         """The offsets of the committed records that compaction took."""
         self.passed_over: set[int] = set()
         """Removed offsets that a Fetch has passed over since."""
+        self.refuses: Callable[[bytes], ErrorCode | None] = lambda _: None
+        """The error by which the broker refuses a batch, if it does."""
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.number}"
@@ -102,6 +105,8 @@ class Log:
 
     def append(self, data: bytes | bytearray, records: list[Record] | None = None) -> tuple[ErrorCode, int]:
         """Take a batch, or say why not; and where it lies."""
+        if (refusal := self.refuses(bytes(data))) is not None:
+            return refusal, -1
         header = Header._make(HEADER.unpack_from(data))
         transactional = bool(header.attributes & TRANSACTIONAL)
         if header.producer_id >= 0:

@@ -12,7 +12,7 @@ from appliance.commands.run.operation import Choice, Operation
 from appliance.driver.discovery import TopicDiscovery
 from appliance.driver.establish import Establishing
 from appliance.engine.control.assignment import Assignment, Notice, Report
-from appliance.engine.task.runner import TaskRunner
+from appliance.engine.task.runner import TaskRunner, Transforming
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, LinkRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link import handle
@@ -63,6 +63,8 @@ class Replicator:
         self.of_topics: dict[str, ApplianceError] = {}
         """The problems of the driver's look for topics, by subject."""
         self.task: asyncio.Task[None]
+        self.transforming: Transforming | None = None
+        """The SQL that its records pass, if there is some."""
         self._number = number
         self._settings = known
         self._naming = Naming.of(known)
@@ -151,7 +153,9 @@ class Replicator:
             engine = self._settings.engine
             if self._is_of_another_layout and not await self._lay_out():
                 return
-            task = TaskRunner(self._source, self._destination, self._naming, engine, owner, self._reported)
+            task = TaskRunner(
+                self._source, self._destination, self._naming, engine, owner, self._reported, self.transforming
+            )
             try:
                 await task.run(self._assigned())
             except ApplianceError as error:

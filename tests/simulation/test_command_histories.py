@@ -35,7 +35,7 @@ from tests.simulation import log as logs
 from tests.simulation.log import Log, Record
 from tests.simulation.loop import Life, time_of_day
 from tests.simulation.operator_commands import simulated
-from tests.simulation.test_source_place_cases import Begun
+from tests.simulation.scenario import Begun
 from tests.support.operating import run_command
 
 _SEEDS = 30

@@ -19,7 +19,7 @@ from appliance.link.model.naming import Naming
 from appliance.settings.values import OnGap, Start
 from tests.simulation.log import Log
 from tests.simulation.process import TRANSACTION_TIMEOUT, settings
-from tests.simulation.test_cases import Clusters
+from tests.simulation.scenario import Clusters
 
 SETTING = "max.message.bytes"
 

@@ -26,7 +26,7 @@ from appliance.link.model.copy_states import CopyEvent
 from tests.simulation import log as logs
 from tests.simulation.loop import Life
 from tests.simulation.operator_commands import simulated
-from tests.simulation.test_source_place_cases import Begun
+from tests.simulation.scenario import Begun
 from tests.support.operating import run_command
 
 _READS = frozenset(

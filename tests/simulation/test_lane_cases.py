@@ -15,7 +15,7 @@ from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.settings.values import OnGap
 from tests.simulation.log import Log
-from tests.simulation.test_cases import Link, copied
+from tests.simulation.scenario import Link, copied
 
 SLOW = 25_000
 """Bytes a second that a slow destination takes."""

@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 from appliance.engine.model import map_growth
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
-from tests.simulation.test_cases import Link, copied
+from tests.simulation.scenario import Link, copied
 
 
 def test_case_80_maps_that_cannot_be_written_keep_no_lane_from_copying(monkeypatch: pytest.MonkeyPatch) -> None:

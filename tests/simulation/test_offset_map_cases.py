@@ -19,7 +19,7 @@ from appliance.link.model.translation import TranslationState
 from tests.simulation.brokers import NODES
 from tests.simulation.log import Log
 from tests.simulation.operator_commands import simulated
-from tests.simulation.test_cases import Link
+from tests.simulation.scenario import Link
 
 LANES = 2
 

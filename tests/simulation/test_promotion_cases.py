@@ -1,7 +1,6 @@
 """What promotions and failbacks say of both logs in awkward moments."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,35 +10,18 @@ from appliance.commands.failback.failback import failback
 from appliance.commands.promotion import failover, promote
 from appliance.commands.run import operation
 from appliance.errors import LinkRefused
-from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import CopyState
-from tests.simulation.test_source_place_cases import Begun
+from tests.simulation.scenario import Begun
 from tests.support.operating import run_command
-
-
-class Marking(Begun):
-    """A link whose destination's coordinator may be kept from writing markers into the copy."""
-
-    def __init__(self) -> None:
-        self.held: list[Callable[[], None]] = []
-        self.holds = False
-        super().__init__()
-
-    def _later(self, reason: str, act: Callable[[], None]) -> None:
-        if self.holds and reason == "marker" and (act.__defaults__ or (Partition("", 0),))[0][0] == "aaa.copy":
-            self.held.append(act)
-        else:
-            super()._later(reason, act)
 
 
 def test_case_761_a_promotion_calls_no_marker_lost_that_is_on_its_way_to_a_new_leader() -> None:
     # The position is seen before the marker; "has lost what it had acknowledged, offsets 12 to 12", and no promotion.
-    link = Marking()
-    copy = link.destination.topics["aaa.copy"].logs[0]
-    link.holds = True
+    link = Begun()
+    link.holds_markers = True
     link.write_singly(1)
     link.go_on(2)
-    link.destination.lead(copy, copy.leader)
+    link.destination.lead(link.copy_log, link.copy_log.leader)
     report = link.command(promote, dry_run=True)
     for act in link.held:
         act()

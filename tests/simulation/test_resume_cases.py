@@ -2,12 +2,10 @@
 
 import contextlib
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import promote
@@ -37,15 +35,11 @@ from tests.simulation.brokers import NODES
 from tests.simulation.groups import Groups
 from tests.simulation.log import seen
 from tests.simulation.process import settings
-from tests.simulation.test_cases import copied
-from tests.simulation.test_stop_remedies import Stopped, gaps, lost, printed, stopped, unaccounted
+from tests.simulation.stopping import Stop, Stopped, lost, refuse, unaccounted
 
 
-def test_case_922_resume_of_a_paused_topic_does_not_accept_a_loss_that_nobody_was_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_case_922_resume_of_a_paused_topic_does_not_accept_a_loss_that_nobody_was_shown(link: Stopped) -> None:
     # The command that only ends a pause took the copy's new end: the choice to copy all again was never offered.
-    link = Stopped(monkeypatch)
     link.command(lambda running: set_paused(running, CopyEvent.PAUSE))
     link.go_on(2)
     lost(link)
@@ -58,9 +52,8 @@ def test_case_922_resume_of_a_paused_topic_does_not_accept_a_loss_that_nobody_wa
 
 
 def test_case_923_a_retry_at_a_new_copy_that_no_lane_has_seen_writes_no_gap_as_it_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+    link: Stopped,
 ) -> None:
-    link = Stopped(monkeypatch)
     link.process.kill()
     link.destination.delete("aaa.copy")
     link.replicas()
@@ -68,41 +61,35 @@ def test_case_923_a_retry_at_a_new_copy_that_no_lane_has_seen_writes_no_gap_as_i
         link.type(f"{PROGRAM} resume --topic aaa --partition 0")
     link.restart()
     link.go_on(20)
-    assert link.type(printed(link)[0].command) == 0  # --from earliest, which copies all again
+    assert link.type(link.remedies[0].command) == 0  # --from earliest, which copies all again
     link.go_on(20)
-    assert copied(link, "aaa.copy") == 10
-    assert gaps(link) == []
+    assert link.copy_count == 10
+    assert link.gaps == []
 
 
-def test_case_923_a_retry_at_a_new_source_that_no_lane_has_seen_writes_its_gap_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    link = Stopped(monkeypatch)
+def test_case_923_a_retry_at_a_new_source_that_no_lane_has_seen_writes_its_gap_once(link: Stopped) -> None:
     link.process.kill()
-    link.source.delete("aaa")
-    link.log = link.source.make("aaa", 1).logs[0]
-    link.write_singly(3)
+    link.recreate(3)
     for _ in range(2):
         with contextlib.suppress(SettingsError):
             link.type(f"{PROGRAM} resume --topic aaa --partition 0")
     link.restart()
     link.go_on(20)
-    assert link.type(printed(link)[0].command) == 0
+    assert link.type(link.remedies[0].command) == 0
     link.go_on(20)
-    assert gaps(link) == [(10, -1)]
+    assert link.gaps == [(10, -1)]
 
 
 @pytest.mark.parametrize("command", ["resume", "reset"])
-def test_case_924_a_former_leader_makes_no_loss_for_a_command(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case_924_a_former_leader_makes_no_loss_for_a_command(command: str, link: Stopped) -> None:
     # ``agree`` says "metadata name a former leader"; ``with_losses`` takes its shorter log for the copy's.
-    link = Stopped(monkeypatch)
-    copy = link.destination.topics["aaa.copy"].logs[0]
+    copy = link.copy_log
     former = link.destination.metadata(None)
     (other,) = {*NODES[:2]} - {copy.leader}
     link.destination.lead(copy, other, unnoticed=True)
     link.write_singly(3)
     link.go_on(3)
-    assert copied(link, "aaa.copy") == 13
+    assert link.copy_count == 13
     assert copy.former is not None
     told = link.destination.metadata
 
@@ -120,64 +107,44 @@ def test_case_924_a_former_leader_makes_no_loss_for_a_command(command: str, monk
     link.go_on(20)
     shown = link.partition()
     assert shown.stopped is None, shown.stopped
-    assert copied(link, "aaa.copy") == 22
+    assert link.copy_count == 22
     assert shown.gaps == ()
 
 
 def test_case_924_a_dry_run_that_finds_a_marker_on_its_way_says_nothing_untrue(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    link: Stopped, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    held: list[Callable[[], None]] = []
-    link = Stopped(monkeypatch)
-    copy = link.destination.topics["aaa.copy"].logs[0]
-    later = link._later
-
-    def hold(reason: str, act: Callable[[], None]) -> None:
-        if reason == "marker" and (act.__defaults__ or (Partition("", 0),))[0][0] == "aaa.copy":
-            held.append(act)
-        else:
-            later(reason, act)
-
-    monkeypatch.setattr(link, "_later", hold)
-    for each in (link.destination, link.destination.coordinator):
-        for name in ("later", "_later"):
-            if hasattr(each, name):
-                monkeypatch.setattr(each, name, hold)
+    link.holds_markers = True
     link.write_singly(1)
     link.go_on(2)
-    assert held
-    link.destination.lead(copy, copy.leader)
+    assert link.held
+    link.destination.lead(link.copy_log, link.copy_log.leader)
     assert link.partition().stopped is None
     link.type(f"{PROGRAM} resume --dry-run")
     assert "aaa-0" not in capsys.readouterr().out
 
 
-def test_case_925_a_loss_after_a_stop_for_unaccounted_records_is_in_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = Stopped(monkeypatch)
+def test_case_925_a_loss_after_a_stop_for_unaccounted_records_is_in_the_ledger(link: Stopped) -> None:
     unaccounted(link)
     link.go_on(20)
     link.process.kill()
     held = link.position()
     assert held.copy_end is not None
-    copy = link.destination.topics["aaa.copy"].logs[0]
-    copy.truncate(4)
-    link.destination.lead(copy, copy.leader)
-    assert copy.end < held.copy_end.offset
-    assert link.type(printed(link)[0].command) == 0
+    link.lose_copy(4)
+    assert link.copy_log.end < held.copy_end.offset
+    assert link.type(link.remedies[0].command) == 0
     link.restart()
     link.go_on(20)
     shown = link.partition()
-    assert shown.stopped is not None or shown.gaps, (copied(link, "aaa.copy"), shown)
+    assert shown.stopped is not None or shown.gaps, (link.copy_count, shown)
 
 
 @pytest.mark.parametrize("kind", [StopKind.UNACCOUNTED, StopKind.AFTER_FAILBACK, StopKind.TRUNCATED, StopKind.REFUSED])
-def test_case_926_a_printed_remedy_works_also_after_the_retention_of_the_source(
-    kind: StopKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = stopped(kind, monkeypatch)
+def test_case_926_a_printed_remedy_works_also_after_the_retention_of_the_source(kind: StopKind, stopped: Stop) -> None:
+    link = stopped(kind)
     link.write_singly(5)
     link.log.delete_before(link.log.end - 1)
-    remedy = next(each for each in printed(link) if re.search(r"--from \d", each.arguments))
+    remedy = next(each for each in link.remedies if re.search(r"--from \d", each.arguments))
     assert link.type(remedy.command) == 0
     if not link.process.runs:
         link.restart()
@@ -185,10 +152,7 @@ def test_case_926_a_printed_remedy_works_also_after_the_retention_of_the_source(
     assert link.partition().stopped is None
 
 
-def test_case_927_a_reset_moves_a_partition_that_is_there_if_its_copy_was_made_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    link = Stopped(monkeypatch)
+def test_case_927_a_reset_moves_a_partition_that_is_there_if_its_copy_was_made_anew(link: Stopped) -> None:
     link.process.kill()
     link.destination.delete("aaa.copy")
     link.replicas()
@@ -198,15 +162,19 @@ def test_case_927_a_reset_moves_a_partition_that_is_there_if_its_copy_was_made_a
     assert link.partition().stopped is None
 
 
-@pytest.mark.parametrize("dry_run", [False, True])
-def test_case_921_a_dry_run_refuses_no_promotion_for_a_coordinator_that_loads_for_a_moment(
-    dry_run: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = Stopped(monkeypatch)
+def with_a_group(link: Stopped) -> None:
+    """Let the groups of the link follow; the source has one."""
     link.settings = settings("orange", OnGap.STOP, Start.EARLIEST, 1, ".*")
     at_source = Groups(link.source, lambda *_: None)
     Groups(link.destination, lambda *_: None)
     at_source.commit("readers", ("aaa", 0), 3)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_case_921_a_dry_run_refuses_no_promotion_for_a_coordinator_that_loads_for_a_moment(
+    dry_run: bool, link: Stopped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_group(link)
     listed, begun = kafka_groups._listed_by, []
 
     async def loading(cluster: Any, node: int) -> Any:
@@ -222,13 +190,9 @@ def test_case_921_a_dry_run_refuses_no_promotion_for_a_coordinator_that_loads_fo
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize("what", ["groups of the destination", "offsets of a group"])
 def test_case_921_a_dry_run_foretells_each_refusal_for_groups_that_are_not_told(
-    dry_run: bool, what: str, monkeypatch: pytest.MonkeyPatch
+    dry_run: bool, what: str, link: Stopped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = Stopped(monkeypatch)
-    link.settings = settings("orange", OnGap.STOP, Start.EARLIEST, 1, ".*")
-    at_source = Groups(link.source, lambda *_: None)
-    Groups(link.destination, lambda *_: None)
-    at_source.commit("readers", ("aaa", 0), 3)
+    with_a_group(link)
     if what == "offsets of a group":
 
         async def unread(_: Any, groups: Any) -> Any:
@@ -247,8 +211,7 @@ def test_case_921_a_dry_run_foretells_each_refusal_for_groups_that_are_not_told(
 
 
 @pytest.mark.parametrize("dies_after", [0, 1])
-def test_a_killed_reset_writes_each_gap_once(dies_after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    link = Stopped(monkeypatch)
+def test_a_killed_reset_writes_each_gap_once(dies_after: int, link: Stopped, monkeypatch: pytest.MonkeyPatch) -> None:
     link.process.kill()
     lost(link)
     link.write_singly(5)
@@ -265,16 +228,14 @@ def test_a_killed_reset_writes_each_gap_once(dies_after: int, monkeypatch: pytes
     monkeypatch.setattr(LinkLanes, "move", moves)
     link.reset("12")
     link.restart()
-    link.go_on(20)
-    assert link.partition().stopped is None
-    assert gaps(link) == [(10, 12)]
+    link.require_well((10, 12))
 
 
 def untrue(link: Stopped) -> list[tuple[int, int]]:
     """The exact translations to what is not there, or is another record."""
     maps = OffsetMaps(link.at_destination, link.naming)
     assert link.run(maps.refresh()) == {}
-    copy = dict(seen(link.destination.topics["aaa.copy"].logs[0]))
+    copy = dict(seen(link.copy_log))
     found = []
     held = maps.position(Partition("aaa", 0))
     assert held is not None
@@ -289,7 +250,7 @@ def untrue(link: Stopped) -> list[tuple[int, int]]:
 
 def shortened(link: Stopped, monkeypatch: pytest.MonkeyPatch, *, is_known: bool) -> None:
     """A copy of three transactions, of which the last two are lost; nobody has seen that."""
-    copy = link.destination.topics["aaa.copy"].logs[0]
+    copy = link.copy_log
     first = copy.end
     for _ in range(2):
         link.write_singly(3)
@@ -297,8 +258,7 @@ def shortened(link: Stopped, monkeypatch: pytest.MonkeyPatch, *, is_known: bool)
     link.process.kill()
     link.go_on(1)
     end = copy.end
-    copy.truncate(first)
-    link.destination.lead(copy, copy.leader)
+    link.lose_copy(first)
     if not is_known:
 
         async def unanswered(*_: object) -> tuple[dict[Any, int], dict[Any, ApplianceError]]:
@@ -341,38 +301,23 @@ def test_no_map_leads_to_records_that_a_copy_has_lost_after_another_stop(
     monkeypatch.setattr(map_growth, "TAIL_BYTES", 1)
     monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 1)
     link = Stopped(monkeypatch)
-    copy = link.destination.topics["aaa.copy"].logs[0]
-    first = copy.end
-    link.write_singly(3)
-    link.go_on(2)
-    link.write_singly(3)
-    link.go_on(2)
-    {"unaccounted": unaccounted, "refused": refused_next}[kind](link)
+    first = link.copy_log.end
+    for _ in range(2):
+        link.write_singly(3)
+        link.go_on(2)
+    unaccounted(link) if kind == "unaccounted" else refuse(link, 17)
     link.go_on(20)
     assert link.partition().stopped is not None
     link.process.kill()
     link.go_on(1)
-    copy.truncate(first)
-    link.destination.lead(copy, copy.leader)
+    link.lose_copy(first)
     link.mended = True
-    assert link.type(printed(link)[0].command) == 0
+    assert link.type(link.remedies[0].command) == 0
     link.go_on(2)
     link.restart()
     link.write_singly(3)
     link.go_on(20)
     assert untrue(link) == []
-
-
-def refused_next(link: Stopped) -> None:
-    copy = link.destination.topics["aaa.copy"].logs[0]
-    append = copy.append
-
-    def appended(data: bytes | bytearray, *rest: Any) -> tuple[ErrorCode, int]:
-        refuses = not link.mended and b"17" in bytes(data)
-        return (ErrorCode.invalid_record, -1) if refuses else append(data, *rest)
-
-    link.monkeypatch.setattr(copy, "append", appended)
-    link.write_singly(3)
 
 
 @pytest.mark.parametrize("copy_too", [False, True])
@@ -385,9 +330,7 @@ def test_a_partition_that_is_gone_goes_on_also_where_no_lane_has_seen_that(
     link.process.start(link.replicas())
     link.go_on(5)
     link.process.kill()
-    link.source.delete("aaa")
-    link.log = link.source.make("aaa", 1).logs[0]
-    link.write_singly(4)
+    link.recreate(4)
     if copy_too:
         link.destination.delete("aaa.copy")
         link.replicas()
@@ -401,20 +344,15 @@ def test_a_partition_that_is_gone_goes_on_also_where_no_lane_has_seen_that(
     assert [[(gap.first, gap.next) for gap in each.gaps or ()] for each in partitions] == [[(10, -1)], [(3, -1)]]
 
 
-def test_a_loss_and_then_retention_leaves_its_gap_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = stopped(StopKind.LOST, monkeypatch)
+def test_a_loss_and_then_retention_leaves_its_gap_and_goes_on(stopped: Stop) -> None:
+    link = stopped(StopKind.LOST)
     link.write_singly(5)
     link.log.delete_before(13)
     link.resume("earliest")
-    link.go_on(20)
-    assert link.partition().stopped is None
-    assert gaps(link) == [(10, 13)]
+    link.require_well((10, 13))
 
 
-def test_a_reset_over_a_truncation_and_a_loss_begins_its_gap_where_the_logs_diverge(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    link = Stopped(monkeypatch)
+def test_a_reset_over_a_truncation_and_a_loss_begins_its_gap_where_the_logs_diverge(link: Stopped) -> None:
     link.process.kill()
     lost(link)
     link.lose(6)
@@ -430,9 +368,8 @@ def test_a_reset_over_a_truncation_and_a_loss_begins_its_gap_where_the_logs_dive
 @pytest.mark.parametrize("start", ["12", "10", "4"])
 @pytest.mark.parametrize("before", [False, True])
 def test_a_reset_of_which_an_outcome_is_unknown_moves_once_and_writes_its_gap_once(
-    start: str, monkeypatch: pytest.MonkeyPatch, *, before: bool
+    start: str, link: Stopped, monkeypatch: pytest.MonkeyPatch, *, before: bool
 ) -> None:
-    link = Stopped(monkeypatch)
     link.process.kill()
     lost(link)
     link.write_singly(5)
@@ -449,8 +386,6 @@ def test_a_reset_of_which_an_outcome_is_unknown_moves_once_and_writes_its_gap_on
     link.reset(start)
     assert len(times) == 2
     link.restart()
-    link.go_on(20)
-    assert link.partition().stopped is None
-    assert gaps(link) == [(min(10, int(start)), int(start))]
-    assert copied(link, "aaa.copy") == link.log.end - int(start)
+    link.require_well((min(10, int(start)), int(start)))
+    assert link.copy_count == link.log.end - int(start)
     assert untrue(link) == []

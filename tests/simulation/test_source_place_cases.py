@@ -1,6 +1,5 @@
 """A source that loses what lies before a place where copying began or was moved to is not spliced on (KIP-320)."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,79 +8,16 @@ from appliance.commands.failback import failback as failback_command
 from appliance.commands.failback.failback import failback
 from appliance.commands.model.position_change import Place
 from appliance.commands.promotion import failover
-from appliance.commands.reset import _Run, reset
-from appliance.commands.resumption import RETRY, Choice, resume
+from appliance.commands.reset import _Run
+from appliance.commands.resumption import RETRY
 from appliance.commands.run import operation
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.copy_states import CopyEvent
-from appliance.link.model.position import Position, SourcePlace
+from appliance.link.model.position import SourcePlace
 from appliance.settings.values import OnGap, Start
-from tests.simulation.log import Log
-from tests.simulation.operator_commands import simulated
 from tests.simulation.process import Replicator, settings
-from tests.simulation.test_cases import Link, copied
-from tests.support.operating import run_command
-
-
-class Begun(Link):
-    """A link that has copied the ten records of a source partition, if its process has started."""
-
-    def __init__(self, on_gap: OnGap = OnGap.STOP, *, starts: bool = True) -> None:
-        super().__init__(on_gap)
-        self.log: Log = self.source.make("aaa", 1).logs[0]
-        self.write_singly(10)
-        if starts:
-            self.process.start(self.replicas())
-            self.go_on(2)
-
-    def resume(self, start: str) -> None:
-        with simulated(self.source, self.destination, self.fates):
-            assert self.run(resume(self.settings, Choice("aaa", 0, start), lambda _: None)) == 1
-
-    def reset(self, to: str) -> None:
-        self.command(lambda running: reset(running, Place.parse("--to", to), None))
-
-    def command(self, command: Callable[[operation.Operation], Awaitable[Any]], dry_run: bool = False) -> Any:
-        async def run() -> Any:
-            choice = operation.Choice("aaa", yes=True, dry_run=dry_run)
-            async with operation.operation(self.settings, choice, print) as running:
-                return await run_command(running, command)
-
-        with simulated(self.source, self.destination, self.fates):
-            return self.run(run())
-
-    def position(self) -> Position:
-        async def read(running: operation.Operation) -> Position:
-            await running.lanes.read()
-            return running.lanes.positions["aaa", 0]
-
-        found: Position = self.command(read)
-        return found
-
-    def write_copy(self, count: int) -> None:
-        """Records of a producer at the copy."""
-        copy = self.destination.topics["aaa.copy"].logs[0]
-        for _ in range(count):
-            self.write(copy)
-        self.destination.changed(copy)
-
-    def write_singly(self, count: int) -> None:
-        for _ in range(count):
-            self.write(self.log)
-
-    def lose(self, offset: int, written: int = 6) -> None:
-        """The source comes back without its newest records, and is written on."""
-        self.log.truncate(offset)
-        self.source.lead(self.log, self.log.leader)
-        self.write_singly(written)
-
-    def require_stopped(self, lost_from: int, position: int) -> None:
-        before = copied(self, "aaa.copy")
-        self.go_on(20)
-        lost = f"from offset {lost_from} on it does not hold what was copied up to {position}"
-        assert f"the source's log was truncated: {lost}" in self.faults()["aaa-0"]
-        assert copied(self, "aaa.copy") == before
+from tests.simulation.scenario import Begun
 
 
 @pytest.mark.parametrize("command", ["resume", "reset", "neither"])
@@ -159,7 +95,7 @@ def test_case_624_a_place_under_a_leader_that_wrote_nothing_is_read_on_from_unde
     link.write(link.log, 3)
     link.go_on(20)
     assert link.faults() == {}
-    assert copied(link, "aaa.copy") == 13
+    assert link.copy_count == 13
 
 
 def test_case_625_a_place_amid_older_epochs_is_read_on_from_if_nothing_was_lost_and_if_they_were_compacted() -> None:
@@ -173,7 +109,7 @@ def test_case_625_a_place_amid_older_epochs_is_read_on_from_if_nothing_was_lost_
     link.source.lead(link.log, link.log.leader)
     link.go_on(20)
     assert link.faults() == {}
-    assert copied(link, "aaa.copy") == 20 + 13
+    assert link.copy_count == 20 + 13
 
 
 def test_case_626_a_second_failback_finds_where_the_source_has_lost_what_the_first_one_returned() -> None:

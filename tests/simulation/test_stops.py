@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.simulation.test_cases import Link, copied
+from tests.simulation.scenario import Link, copied
 
 FOR_LONG = 1000.0
 """Seconds of the simulation, longer than anything may take."""

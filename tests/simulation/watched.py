@@ -19,7 +19,7 @@ from tests.simulation.log import Log
 from tests.simulation.needs import Needs
 from tests.simulation.process import Replicator
 from tests.simulation.scrapes import EVERY, Console, on_virtual_time
-from tests.simulation.test_stop_remedies import Stopped
+from tests.simulation.stopping import Stopped
 
 _PRODUCER = 7
 _FOLLOWS_EVERY = 1.0

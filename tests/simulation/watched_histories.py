@@ -22,7 +22,7 @@ from appliance.settings.values import OnGap
 from appliance.status.model.messages import remedies
 from tests.simulation.brokers import NODES
 from tests.simulation.needs import LINK, Need
-from tests.simulation.test_stop_remedies import STOPS
+from tests.simulation.stopping import STOPS
 from tests.simulation.watched import Watched
 from tests.support.facts import group
 
