@@ -5,8 +5,8 @@ them run, even after a failure; pytest is last, so its summary is the last line.
 other. With a FILE, or with ``-k``: pytest on the chosen tests in any directory, and no other check. All other arguments
 are pytest's.
 
-A suite and a FILE run whole. Without arguments, the tests that are marked ``release`` are left out, as by ``.ci/run``;
-``.ci/run --release`` runs all.
+A suite and a FILE run whole. Without them, the tests that are marked ``release`` are left out, as by ``.ci/run``;
+``bin/test --release`` and ``.ci/run --release`` run all.
 """
 
 import os
@@ -22,13 +22,16 @@ CHECKS = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["mypy", "
 TAKE_A_VALUE = ("-k", "-m", "-n", "-p", "-c", "-o", "-r", "-W")
 """Options of pytest whose value is a separate argument, and so not a FILE."""
 
-USAGE = "bin/test [SUITE...] [FILE...] [OPTION OF PYTEST...]"
+RELEASE = "--release"
+"""The argument with which nothing is left out."""
+
+USAGE = f"bin/test [{RELEASE}] [SUITE...] [FILE...] [OPTION OF PYTEST...]"
 
 
 def steps(arguments: Sequence[str], here: Path) -> list[list[str]]:
     """The modules to run, with their arguments, from the directory ``here``."""
     wanted = [suite for suite in SUITES if suite.flag in arguments]
-    others = [argument for argument in arguments if argument not in {suite.flag for suite in SUITES}]
+    others = [argument for argument in arguments if argument not in {RELEASE, *(suite.flag for suite in SUITES)}]
     files = [_absolute(argument, here) for argument in _files(others, here)]
     options = [argument for argument in others if argument not in set(_files(others, here))]
     if files:
@@ -37,7 +40,7 @@ def steps(arguments: Sequence[str], here: Path) -> list[list[str]]:
         return [run(suite, options) for suite in wanted]
     if "-k" in options:
         return [["pytest", *options, *DIRECTORIES]]
-    return [*CHECKS, run(DEFAULT, [*EACH_SUBMISSION, *options])]
+    return [*CHECKS, run(DEFAULT, [*(() if RELEASE in arguments else EACH_SUBMISSION), *options])]
 
 
 def run(suite: Suite, options: Sequence[str] = ()) -> list[str]:

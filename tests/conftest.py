@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from appliance.settings.values import SecurityProtocol
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan, Node
+from tests.support.administration import delete_topics, topics
 from tests.support.engine import Pair
 from tests.support.shared_clusters import shared_clusters
 from tests.support.ssh import MakeServer, asyncssh_server, inside_ssh
@@ -112,6 +113,12 @@ def clusters(
 
 
 @pytest.fixture
-def pair(clusters: tuple[Cluster, Cluster]) -> Pair:
-    """The clusters, with a unique name for the test's link and topics; no other's name ends with it."""
-    return Pair(*clusters, tag=f"p{os.getpid()}-{next(_numbers)}")
+def pair(clusters: tuple[Cluster, Cluster]) -> Iterator[Pair]:
+    """The clusters, with a unique name for the test's link and topics; no other's name ends with it.
+
+    The topics are deleted at the end, because each test reads the metadata of all topics again and again.
+    """
+    tag = f"p{os.getpid()}-{next(_numbers)}"
+    yield Pair(*clusters, tag=tag)
+    for cluster in clusters:
+        delete_topics(cluster, [name for name in topics(cluster) if tag in name])

@@ -7,12 +7,12 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
 
 from testbed.cluster import Cluster
+from tests.support.administration import administrator
 from tests.support.patience import PATIENCE
 
 
@@ -27,7 +27,7 @@ def acl(
 
 def add_acls(cluster: Cluster, *bindings: AclBinding) -> None:
     """Make ACLs."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     for creation in admin.create_acls(list(bindings)).values():
         creation.result(PATIENCE)
 
@@ -36,7 +36,7 @@ def remove_acls(
     cluster: Cluster, name: str, *, kind: ResourceType = ResourceType.TOPIC, prefixed: bool = False
 ) -> None:
     """Remove all ACLs that a topic, or another resource, has by its own name, or those with it as a prefix."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
     for deletion in admin.delete_acls([_filter(name, pattern, kind)]).values():
         deletion.result(PATIENCE)
@@ -46,7 +46,7 @@ def acls_of(
     cluster: Cluster, name: str | None = None, pattern: ResourcePatternType = ResourcePatternType.LITERAL
 ) -> set[AclBinding]:
     """The ACLs that a topic has by its own name, or by a prefix; without a name those of all topics."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     return set(admin.describe_acls(_filter(name, pattern)).result(PATIENCE))
 
 

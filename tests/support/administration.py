@@ -2,7 +2,8 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Collection, Iterator
 
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (
@@ -34,16 +35,35 @@ COMPACTED = {
 """Settings of a topic that is compacted within a second."""
 
 
+_clients: weakref.WeakKeyDictionary[Cluster, tuple[str, AdminClient]] = weakref.WeakKeyDictionary()
+"""One client for each cluster, because a login costs more than a question; with its addresses of that time."""
+
+
+def administrator(cluster: Cluster) -> AdminClient:
+    """The cluster's client for all tests of this process."""
+    at = cluster.home_bootstrap
+    known = _clients.get(cluster)
+    if known is None or known[0] != at:
+        patient = {"reconnect.backoff.max.ms": 100, "log_level": 0}
+        known = _clients[cluster] = (at, AdminClient({**cluster.client_configuration(), **patient}))
+    return known[1]
+
+
+def forget_administrator(cluster: Cluster) -> None:
+    """Take a new client next time: this one would always send the epoch of a former leader."""
+    _clients.pop(cluster, None)
+
+
 def make_topic(cluster: Cluster, new: NewTopic) -> None:
     """Create a topic, and wait until the metadata name the leader of each partition."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     admin.create_topics([new])[new.topic].result(PATIENCE)
     _until_led(admin, new.topic, new.num_partitions)
 
 
 def grow(cluster: Cluster, topic: str, count: int) -> None:
     """Grow a topic to this number of partitions, and wait until the metadata name the leader of each."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     admin.create_partitions([NewPartitions(topic, count)])[topic].result(PATIENCE)
     _until_led(admin, topic, count)
 
@@ -58,22 +78,32 @@ def _until_led(admin: AdminClient, topic: str, count: int) -> None:
 
 def _led(admin: AdminClient, topic: str) -> int:
     """The number of a topic's partitions that have a leader."""
-    known = admin.list_topics(timeout=PATIENCE).topics.get(topic)
-    return sum(partition.leader >= 0 for partition in known.partitions.values()) if known else 0
+    known = admin.list_topics(topic, timeout=PATIENCE).topics[topic]
+    return sum(partition.leader >= 0 for partition in known.partitions.values())
 
 
 def topics(cluster: Cluster) -> set[str]:
     """The names of the cluster's topics."""
-    return set(AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics)
+    return set(administrator(cluster).list_topics(timeout=PATIENCE).topics)
+
+
+def delete_topics(cluster: Cluster, names: Collection[str]) -> None:
+    """Delete topics; brokers may name them for a moment longer."""
+    for deletion in administrator(cluster).delete_topics(sorted(names)).values() if names else ():
+        deletion.result(PATIENCE)
+
+
+def delete_topic(cluster: Cluster, topic: str) -> None:
+    """Delete a topic, and wait until it is gone."""
+    delete_topics(cluster, [topic])
+    while administrator(cluster).list_topics(topic, timeout=PATIENCE).topics[topic].error is None:
+        time.sleep(0.05)
 
 
 def clear(cluster: Cluster) -> None:
     """Delete all topics except Kafka's own, and wait until they are gone."""
     deadline = time.monotonic() + PATIENCE
-    admin = AdminClient(cluster.client_configuration())
-    names = own_topics(cluster)
-    for deletion in admin.delete_topics(sorted(names)).values() if names else ():
-        deletion.result(PATIENCE)
+    delete_topics(cluster, own_topics(cluster))
     while remaining := own_topics(cluster):
         assert time.monotonic() < deadline, f"{remaining} are not deleted"
         time.sleep(0.05)
@@ -86,7 +116,7 @@ def own_topics(cluster: Cluster) -> set[str]:
 
 def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
     """Wait until the node leads a topic's partition 0."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     deadline = time.monotonic() + PATIENCE
     while admin.list_topics(topic, PATIENCE).topics[topic].partitions[0].leader != node:
         assert time.monotonic() < deadline, f"node {node} does not lead {topic}"
@@ -95,7 +125,7 @@ def wait_for_leader(cluster: Cluster, topic: str, node: int) -> None:
 
 def wait_until_in_sync(cluster: Cluster) -> None:
     """Wait until every replica of every partition is in sync with its leader."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     deadline = time.monotonic() + PATIENCE
     while behind := _out_of_sync(admin):
         assert time.monotonic() < deadline, f"{behind} are not in sync"
@@ -120,14 +150,14 @@ def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
         for key, value in configs.items()
     ]
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     for change in admin.incremental_alter_configs([resource]).values():
         change.result(PATIENCE)
 
 
 def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
     """The settings of the topic itself."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
     entries = described.result(PATIENCE).values()
     return {entry.name: entry.value for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
@@ -135,14 +165,14 @@ def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
 
 def delete_before(cluster: Cluster, topic: str, partition: int, offset: int) -> None:
     """Delete a partition's records before an offset, as retention does."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     for deletion in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
         deletion.result(PATIENCE)
 
 
 def partitions(cluster: Cluster, topic: str) -> int:
     """The number of a topic's partitions."""
-    listed = AdminClient(cluster.client_configuration()).list_topics(topic, timeout=PATIENCE)
+    listed = administrator(cluster).list_topics(topic, timeout=PATIENCE)
     return len(listed.topics[topic].partitions)
 
 
@@ -171,7 +201,7 @@ def _held(cluster: Cluster, bindings: list[AclBinding]) -> Iterator[None]:
     try:
         yield
     finally:
-        admin = AdminClient(cluster.client_configuration())
+        admin = administrator(cluster)
         for deletion in admin.delete_acls([_exactly(binding) for binding in bindings]).values():
             deletion.result(PATIENCE)
 
@@ -188,6 +218,6 @@ def _binding(
 
 
 def _add(cluster: Cluster, bindings: list[AclBinding]) -> None:
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     for creation in admin.create_acls(bindings).values():
         creation.result(PATIENCE)

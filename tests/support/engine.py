@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import functools
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from appliance.driver.discovery import TopicDiscovery
 from appliance.driver.establish import Establishing
@@ -52,7 +51,7 @@ from appliance.settings.values import (
 )
 from appliance.sql.model.statement import Statement
 from testbed.cluster import Cluster
-from tests.support.administration import make_topic
+from tests.support.administration import delete_topic, make_topic
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import Row, end, read_partitions
@@ -95,6 +94,11 @@ def cluster_settings(cluster: Cluster, side: Side, bootstrap: Target | None = No
         SaslMechanism.PLAIN,
         None,
     )
+
+
+@functools.cache
+def _parsed(variables: tuple[tuple[str, str], ...]) -> Settings:
+    return parse(dict(variables), Role.REPLICATOR)
 
 
 @dataclass(slots=True)
@@ -140,7 +144,7 @@ class Pair:
             "MM2_FORMATS": "yes" if self.formats else "no",
             "LANES": str(LANES),
         }
-        return parse(REQUIRED | servers | protocols | names | variables, Role.REPLICATOR)
+        return _parsed(tuple((REQUIRED | servers | protocols | names | variables).items()))
 
     def topic(self, name: str, partitions: int = 1, **configs: str) -> str:
         """Create a source topic."""
@@ -255,14 +259,6 @@ class OtherLink(Pair):
 
     def __post_init__(self) -> None:
         self.link = f"other-{self.tag}"
-
-
-def delete_topic(cluster: Cluster, topic: str) -> None:
-    """Delete a topic, and wait until it is gone."""
-    admin = AdminClient(cluster.client_configuration())
-    admin.delete_topics([topic])[topic].result(PATIENCE)
-    while topic in admin.list_topics(timeout=PATIENCE).topics:
-        time.sleep(0.05)
 
 
 @dataclass(slots=True)

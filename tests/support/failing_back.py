@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from appliance.commands.failback.failback import failback
 from appliance.commands.failback.model.failback_report import FailbackReport
@@ -14,6 +13,7 @@ from appliance.commands.promotion import failover
 from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.link.model.copy_states import CopyState, effective
 from testbed.cluster import Cluster
+from tests.support.administration import administrator
 from tests.support.engine import Engine, Pair
 from tests.support.operating import run_command
 from tests.support.patience import PATIENCE
@@ -105,7 +105,7 @@ def transact_there(pair: Pair, topic: str, count: int, *, commit: bool) -> None:
 
 def delete_records(cluster: Cluster, topic: str, before: int) -> None:
     """Delete the first records of partition 0, as retention does."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     for deleted in admin.delete_records([TopicPartition(topic, 0, before)]).values():
         deleted.result(PATIENCE)
 

@@ -16,9 +16,9 @@ from confluent_kafka import (
     ShareConsumer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 
 from testbed.cluster import Cluster
+from tests.support.administration import administrator
 from tests.support.patience import PATIENCE
 
 CLASSIC, CONSUMER = "classic", "consumer"
@@ -82,7 +82,7 @@ def consume(
 
 def commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> None:
     """Commit offsets from outside of a group, as an operator does."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     wanted = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
     request = [ConsumerGroupTopicPartitions(group, wanted)]
     wait_for_coordinator(cluster, group)
@@ -135,7 +135,7 @@ def wait_for_coordinator(cluster: Cluster, group: str) -> None:
 
 def delete_group(cluster: Cluster, group: str) -> None:
     """Delete a group that has no member."""
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     for deletion in admin.delete_consumer_groups([group]).values():
         deletion.result(PATIENCE)
 

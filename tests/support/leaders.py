@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, PartitionMetadata
+from confluent_kafka.admin import PartitionMetadata
 from kio.schema.alter_partition_reassignments.v0 import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -20,7 +20,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
 from testbed.cluster import Cluster
-from tests.support.administration import wait_for_leader
+from tests.support.administration import administrator, wait_for_leader
 from tests.support.patience import PATIENCE
 
 Replicas = Mapping[Partition, Sequence[int]]
@@ -37,7 +37,7 @@ async def move(cluster: Cluster, replicas: Replicas) -> None:
 
 def described(cluster: Cluster, topics: Sequence[str]) -> dict[Partition, PartitionMetadata]:
     """The cluster's metadata of each partition of these topics."""
-    known = AdminClient(cluster.client_configuration()).list_topics(timeout=PATIENCE).topics
+    known = administrator(cluster).list_topics(timeout=PATIENCE).topics
     return {Partition(topic, number): found for topic in topics for number, found in known[topic].partitions.items()}
 
 
@@ -47,7 +47,7 @@ def _moved(cluster: Cluster, replicas: Replicas) -> bool:
     states = {key: (known[key].leader, known[key].replicas, set(known[key].isrs)) for key in replicas}
     if states == {key: (nodes[0], list(nodes), set(nodes)) for key, nodes in replicas.items()}:
         return True
-    admin = AdminClient(cluster.client_configuration())
+    admin = administrator(cluster)
     with contextlib.suppress(KafkaException):  # not in sync yet, most likely
         admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(*key) for key in replicas]).result(PATIENCE)
     return False

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import time
-import weakref
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
 from appliance.kafka.protocol.metadata import Partition
 from testbed.cluster import Cluster
+from tests.support.administration import administrator, forget_administrator
 from tests.support.patience import PATIENCE
 
 SOON = 10
@@ -58,10 +58,6 @@ async def until_rows(cluster: Cluster, topic: str, count: int, partition: int = 
         return rows
 
 
-_clients: weakref.WeakKeyDictionary[Cluster, tuple[str, AdminClient]] = weakref.WeakKeyDictionary()
-"""One client for each cluster, because a login costs more than a query; with the cluster's addresses of that time."""
-
-
 def _end(cluster: Cluster, topic: str, partition: int, isolation: IsolationLevel) -> int:
     """The end for readers at this isolation level.
 
@@ -70,21 +66,12 @@ def _end(cluster: Cluster, topic: str, partition: int, isolation: IsolationLevel
     """
     place = TopicPartition(topic, partition)
     asked = {place: OffsetSpec.latest()}
-    found = _client(cluster).list_offsets(asked, isolation_level=isolation, request_timeout=PATIENCE)
+    found = administrator(cluster).list_offsets(asked, isolation_level=isolation, request_timeout=PATIENCE)
     try:
         return int(found[place].result(PATIENCE).offset)
     except KafkaException:
-        _clients.pop(cluster, None)  # it would always send the epoch of a former leader
+        forget_administrator(cluster)
         raise
-
-
-def _client(cluster: Cluster) -> AdminClient:
-    at = cluster.home_bootstrap
-    known = _clients.get(cluster)
-    if known is None or known[0] != at:
-        patient = {"reconnect.backoff.max.ms": 100, "log_level": 0}
-        known = _clients[cluster] = (at, AdminClient({**cluster.client_configuration(), **patient}))
-    return known[1]
 
 
 def read_rows(cluster: Cluster, topic: str, partition: int) -> list[Row]:
