@@ -96,6 +96,7 @@ def test_case_811_a_lane_whose_leader_has_moved_is_read_again_with_new_metadata(
 
 
 def test_case_101_an_offset_of_a_topic_that_was_made_anew_is_not_translated_by_the_map_of_the_one_before() -> None:
+    # A group's offset in the deleted topic was translated by its map, to another record.
     link = two_lanes()
     (topic,) = link.source.topics.values()
     maps = OffsetMaps(link.at_destination, link.naming)
@@ -126,6 +127,7 @@ def test_case_680_no_offset_is_translated_to_a_topic_that_took_the_place_of_the_
 
 
 def test_case_102_segments_are_read_of_no_partition_but_those_that_are_wanted() -> None:
+    # The segments of every partition of a lane were read for each group.
     link = two_lanes()
     (topic,) = link.source.topics
     maps = OffsetMaps(link.at_destination, link.naming)

@@ -52,6 +52,7 @@ def test_case_763_a_topic_that_comes_during_a_failover_of_others_ends_no_command
 
 
 def test_case_764_the_dry_run_of_a_promotion_that_was_killed_refuses_what_the_next_run_refuses() -> None:
+    # The dry run said that it would promote.
     link = Begun()
 
     async def until_fenced(running: operation.Operation) -> None:
@@ -73,6 +74,7 @@ def cut_by_a_power_loss(link: Begun, offset: int) -> None:
 
 
 def test_case_765_a_failover_names_what_a_source_lost_under_the_same_leader_epoch() -> None:
+    # Only under another leader epoch was it noticed.
     link = Begun()
     link.command(failover)
     cut_by_a_power_loss(link, 6)

@@ -54,6 +54,7 @@ def test_case_922_resume_of_a_paused_topic_does_not_accept_a_loss_that_nobody_wa
 def test_case_923_a_retry_at_a_new_copy_that_no_lane_has_seen_writes_no_gap_as_it_changes_nothing(
     link: Stopped,
 ) -> None:
+    # It wrote a gap, and changed nothing.
     link.process.kill()
     link.destination.delete("aaa.copy")
     link.replicas()
@@ -68,6 +69,7 @@ def test_case_923_a_retry_at_a_new_copy_that_no_lane_has_seen_writes_no_gap_as_i
 
 
 def test_case_923_a_retry_at_a_new_source_that_no_lane_has_seen_writes_its_gap_once(link: Stopped) -> None:
+    # Each retry wrote the gap again, and changed nothing.
     link.process.kill()
     link.recreate(3)
     for _ in range(2):
@@ -125,6 +127,7 @@ def test_case_924_a_dry_run_that_finds_a_marker_on_its_way_says_nothing_untrue(
 
 
 def test_case_925_a_loss_after_a_stop_for_unaccounted_records_is_in_the_ledger(link: Stopped) -> None:
+    # The stop hid the loss, of which the ledger said nothing.
     unaccounted(link)
     link.go_on(20)
     link.process.kill()

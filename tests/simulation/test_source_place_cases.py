@@ -58,6 +58,7 @@ def test_case_621_a_killed_reset_ends_at_its_place_though_the_source_was_truncat
 
 
 def test_case_622_a_source_that_lost_what_lay_before_the_end_of_a_gap_is_not_spliced_on() -> None:
+    # The position after a gap had no leader epoch.
     link = Begun(OnGap.RECORD)
     link.process.kill()
     link.write_singly(10)
@@ -73,6 +74,7 @@ def test_case_622_a_source_that_lost_what_lay_before_the_end_of_a_gap_is_not_spl
 
 
 def test_case_623_a_source_that_lost_what_lay_before_its_first_copied_record_is_not_spliced_on() -> None:
+    # The start at the latest offset had no leader epoch.
     link = Begun(starts=False)
     link.settings = settings("orange", OnGap.STOP, Start.LATEST, 1)
     link.destination.delete(link.positions.name)
@@ -128,6 +130,7 @@ def test_case_626_a_second_failback_finds_where_the_source_has_lost_what_the_fir
 
 
 def test_case_627_a_source_that_lost_what_a_failback_returned_is_not_spliced_on() -> None:
+    # The position after a failback had no leader epoch.
     link = Begun()
     link.command(failover)
     link.write_copy(20)

@@ -82,6 +82,7 @@ def test_case_841_resume_alone_retries_the_stopped_partitions_of_every_topic(
 
 @pytest.mark.parametrize("topic", [" --topic aaa", ""])
 def test_case_842_where_a_retry_would_stop_again_it_is_refused_with_what_helps(topic: str, stopped: Stop) -> None:
+    # The retry was accepted, and the partition stopped again at the same offset.
     link = stopped(StopKind.DELETED)
     (remedy,) = link.remedies
     for option in (" --dry-run", ""):
@@ -234,6 +235,7 @@ def test_case_883_of_what_the_sql_made_the_refused_record_alone_is_left_out(link
 def test_case_1041_a_lane_forgets_the_trial_that_an_error_has_ended_which_is_not_the_sqls(
     link: Stopped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # It counted as a failure of the SQL on the record.
     tried: list[object] = []
 
     async def make_room(*given: object) -> None:
@@ -326,6 +328,7 @@ def test_case_914_a_reset_of_a_copy_that_has_lost_records_leaves_the_gap_and_the
 
 
 def test_case_915_what_is_left_out_without_a_position_is_in_the_ledger_as_it_was_printed(stopped: Stop) -> None:
+    # No gap was in the ledger.
     link = stopped(StopKind.NO_POSITION)
     _, latest = link.remedies
     assert latest.effect.endswith("it goes to the gap ledger")
@@ -335,6 +338,7 @@ def test_case_915_what_is_left_out_without_a_position_is_in_the_ledger_as_it_was
 
 
 def test_case_916_what_a_copy_that_was_made_anew_has_lost_is_in_the_ledger_as_it_was_printed(link: Stopped) -> None:
+    # No gap was in the ledger.
     link.log.delete_before(5)
     link.destination.delete("aaa.copy")
     link.process.assign(link.replicas())

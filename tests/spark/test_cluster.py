@@ -137,6 +137,7 @@ async def test_the_lanes_of_a_host_that_falls_silent_are_taken_and_it_copies_not
 async def test_case_6_the_lanes_of_an_executor_that_falls_silent_are_taken_by_the_one_in_its_place(
     whole: Copying,
 ) -> None:
+    # They waited until the slice of the job ended.
     executor = whole.cluster.executor(FIRST)
     silent = [executor, *executor.children(recursive=True)]
     for process in silent:

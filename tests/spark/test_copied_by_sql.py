@@ -118,6 +118,7 @@ async def test_records_that_were_copied_by_sql_which_is_refused_now_are_not_comp
 
 
 async def test_case_482_what_a_failback_has_brought_back_is_as_it_is(spark: Spark, tmp_path: Path) -> None:
+    # The SQL was evaluated for it, though a failback copies records as they are.
     back, key = batch(1, b"2", b"0"), body(b"key", b"6", [("h", b"1")])
     back = replace(back, header=back.header._replace(producer_id=7))
     async with copied(spark, tmp_path, [SqlChange(SMALL, "run", 1, 0)], SALT, {ORDERS: BroughtBack([7])}) as sql:

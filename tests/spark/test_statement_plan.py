@@ -200,6 +200,7 @@ def test_the_columns_that_a_replicator_gives_are_enough(session: SparkSession, t
 
 
 def test_case_572_a_cast_to_a_string_with_a_collation_keeps_it(session: SparkSession) -> None:
+    # The column in the cast's place compared bytes: a condition in UTF8_LCASE left records out.
     value, other = (f"CAST({each} AS STRING COLLATE UTF8_LCASE)" for each in ("value", "'VALUE'"))
     statement = Statement(f"SELECT key FROM records WHERE {value} = {other}")
     whole, wanted = records(session, [Row()]), needed(session, statement, salted=False)

@@ -18,6 +18,7 @@ ZSTD = 4
 async def test_case_502_records_that_sql_makes_much_larger_pass_within_the_memory(
     tmp_path: Path,
 ) -> None:
+    # Records that became twelve times as large ended Spark's JVM, again after each restart.
     statement = "SELECT repeat(string(value), int(string(key))) AS value FROM records"
     async with running_sql(tmp_path, statement) as sql:
         for times, count in ((1_500, 2_000), (100_000, 10)):

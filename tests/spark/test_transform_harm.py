@@ -111,6 +111,7 @@ async def ended_or_said(replicator: OwnedProcess, words: str) -> bool:
 async def test_case_962_a_record_on_which_the_sql_computes_for_ever_is_found_by_restarts_and_stopped_alone(
     pair: Pair, tmp_path: Path
 ) -> None:
+    # Each restart met the record again, and the link copied nothing.
     topic = pair.topic("source", 2)
     copy = f"destination-{topic}"
     send(pair, topic, [b"good", ENDLESS, b"after"], 0)
