@@ -3,11 +3,10 @@
 Each promise is tested once for every submission, in its cheapest form. ``--release`` adds the tests that are marked
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
-The checks run first, two at once, and with them a collection of the largest suite: on a clean machine, each of its
-workers would otherwise compile every file. Next are the suites that mostly wait, two at once; then the other steps, one
-after the other; at last the faults, which sleep half of the time, and beside them, at the lowest priority, those that
-only compute. The longest is first. A step's output is kept, and printed when the step ends. The summary shows the
-minutes of each step and its processor minutes; the rest of two cores' time was spent waiting.
+Steps run at once as long as they keep no more than the machine's processors busy, the longest first. Those that only
+compute, such as tests/unit, run one after the other at the lowest priority, in the time that the others leave. First
+the largest suite is collected: on a clean machine, each of its workers would otherwise compile every file. A step's
+output is kept, and printed when the step ends. The summary shows the minutes of each step and its processor minutes.
 
 A busy machine may starve a test that waits for real processes. Therefore failed tests outside tests/unit and
 tests/simulation run once more, alone, when all steps have ended. Tests that pass only then are reported as flaky.
@@ -20,18 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.__main__ import CHECKOUT, CHECKS, environment, run
-from tests.suites import DEFAULT, EACH_SUBMISSION, SUITES, Load, Suite
-
-AT_ONCE = {(Load.ONE,): 2, (Load.WAITS,): 2, (Load.WHOLE,): 1, (Load.SLEEPS, Load.FILLS): 2}
-"""Number of simultaneous steps of some loads, in the order in which they run. Three that wait took as long as two:
-together they do not wait. No suite of the same priority runs beside the faults: on two cores, their lanes would exceed
-the transaction timeout of five seconds, and start again with more to copy."""
+from tests.suites import DEFAULT, EACH_SUBMISSION, PARTS, PROCESSORS, SUITES
 
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
@@ -50,14 +44,21 @@ class Step:
     name: str
     module: Sequence[str]
     failures: Path | None = None
-    load: Load = Load.WHOLE
+    busy: float = PROCESSORS
+    fills: bool = False
 
     @property
     def command(self) -> list[str]:
         """Its command line."""
-        priority = ["nice", "-n", "19"] if self.load is Load.FILLS else []
+        priority = ["nice", "-n", "19"] if self.fills else []
         options = ["--failures-to", str(self.failures)] if self.failures else []
         return [*priority, sys.executable, "-m", *self.module, *options]
+
+    def fits(self, running: Collection["Step"]) -> bool:
+        """True if it may start beside these."""
+        if self.fills:
+            return not any(step.fills for step in running)
+        return self.busy + sum(step.busy for step in running if not step.fills) <= PROCESSORS
 
     def failed(self) -> tuple[str, ...]:
         """The failed tests of this step."""
@@ -101,33 +102,31 @@ def tried_again(failed: Sequence[str]) -> tuple[str, ...]:
 
 def everything(directory: Path, release: bool) -> list[Step]:
     """The checks and all suites, the longest first; the names of failed tests go to ``directory``."""
-    minutes = {suite: suite.minutes if release else suite.ci_minutes for suite in (DEFAULT, *SUITES)}
+    suites = PARTS | {suite.flag: suite for suite in SUITES}
+    minutes = {name: suite.minutes if release else suite.ci_minutes for name, suite in suites.items()}
     options = SLOWEST if release else (*SLOWEST, *EACH_SUBMISSION)
 
-    def step(suite: Suite) -> Step:
-        failures = directory / f"failed{suite.flag}"
-        return Step(suite.flag or "bin/test", run(suite, options), failures, suite.load)
+    def step(name: str) -> Step:
+        suite, failures = suites[name], directory / f"failed-{Path(name).name}"
+        return Step(name, run(suite, options), failures, suite.busy, suite.fills)
 
-    suites = sorted((suite for suite in minutes if minutes[suite]), key=lambda suite: -minutes[suite])
-    checks = [Step(" ".join(check), check, load=Load.ONE) for check in CHECKS]
-    return [*checks, Step("collection", COLLECTION, load=Load.ONE), *map(step, suites)]
+    checks = [Step(" ".join(check), check, fills=True) for check in CHECKS]
+    chosen = sorted((name for name in suites if minutes[name]), key=lambda name: -minutes[name])
+    return [Step("collection", COLLECTION), *checks, *map(step, chosen)]
 
 
 def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
-    """Run all steps; yield each outcome when its step ends."""
-    for loads, at_once in AT_ONCE.items():
-        yield from beside_each_other([step for step in todo if step.load in loads], at_once)
-
-
-def beside_each_other(todo: Sequence[Step], at_once: int) -> Iterator[Outcome]:
-    """Run the steps in their order, ``at_once`` at a time; yield each outcome when its step ends."""
-    with ThreadPoolExecutor(at_once) as pool:
-        running = [pool.submit(perform, step) for step in todo]
-        try:
-            for ended in as_completed(running):
+    """Run all steps, as many at once as fit; yield each outcome when its step ends."""
+    waiting, running = list(todo), dict[Future[Outcome], Step]()
+    with ThreadPoolExecutor(len(waiting)) as pool:
+        while waiting or running:
+            for step in [*waiting]:
+                if step.fits(running.values()):
+                    waiting.remove(step)
+                    running[pool.submit(perform, step)] = step
+            for ended in wait(running, return_when=FIRST_COMPLETED).done:
+                del running[ended]
                 yield ended.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def perform(step: Step) -> Outcome:

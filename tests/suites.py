@@ -1,6 +1,5 @@
 """The test suites: their subjects, directories and durations."""
 
-import enum
 from dataclasses import dataclass
 
 TWO_FILES_AT_ONCE = ("--numprocesses", "2", "--dist", "loadfile")
@@ -13,19 +12,11 @@ SIX_FILES_AT_ONCE = ("--numprocesses", "6", *_IN_ORDER)
 
 TWO_TESTS_AT_ONCE = ("--numprocesses", "2")
 
+PROCESSORS = 2.0
+"""Number of processors that the suites' times were measured on."""
 
 EACH_SUBMISSION = ("-m", "not release")
 """pytest's arguments that leave out the tests for a release."""
-
-
-class Load(enum.Enum):
-    """The part of two processors that a step keeps busy, and so its company in CI."""
-
-    ONE = "computes on one: runs beside another such step"
-    WHOLE = "runs alone"
-    WAITS = "runs beside another such suite"
-    SLEEPS = "runs beside one that fills the time, and no other"
-    FILLS = "only computes: runs beside one that sleeps, at the lowest priority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +25,8 @@ class Suite:
 
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
-    than Python and Java, and some also root: see tests/support/requirements.py.
+    than Python and Java, and some also root: see tests/support/requirements.py. In CI a suite runs beside others if it
+    keeps only a part of the processors ``busy``. One that ``fills`` only computes: it takes the time that others leave.
     """
 
     name: str
@@ -44,7 +36,8 @@ class Suite:
     directories: tuple[str, ...]
     options: tuple[str, ...] = ()
     needs_programs: bool = False
-    load: Load = Load.WHOLE
+    busy: float = PROCESSORS
+    fills: bool = False
 
     @property
     def flag(self) -> str:
@@ -59,9 +52,10 @@ def _suite(
     purpose: str,
     *options: str,
     programs: bool = False,
-    load: Load = Load.WHOLE,
+    busy: float = PROCESSORS,
+    fills: bool = False,
 ) -> Suite:
-    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, load)
+    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, busy, fills)
 
 
 DEFAULT = Suite(
@@ -72,6 +66,11 @@ DEFAULT = Suite(
     ("tests/real", "tests/unit"),
     SIX_FILES_AT_ONCE,
 )
+_REAL = Suite("", "tests/real, in CI", 10, 10, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.6)
+_UNIT = Suite("", "tests/unit, in CI", 5, 5, ("tests/unit",), TWO_FILES_AT_ONCE, fills=True)
+PARTS = {"tests/real": _REAL, "tests/unit": _UNIT}
+"""The default suite's two directories, which CI runs apart: one waits for brokers, and the other computes."""
+
 SUITES = (
     _suite(
         "simulation",
@@ -79,7 +78,7 @@ SUITES = (
         3,
         "random histories of crashes and late answers, without a broker",
         *TWO_TESTS_AT_ONCE,
-        load=Load.FILLS,
+        fills=True,
     ),
     _suite(
         "spark",
@@ -87,6 +86,7 @@ SUITES = (
         7,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *FIVE_FILES_AT_ONCE,
+        busy=1.5,
     ),
     _suite(
         "outages",
@@ -94,6 +94,7 @@ SUITES = (
         3,
         "brokers that die, move, fall silent or throttle",
         *THREE_FILES_AT_ONCE,
+        busy=0.9,
     ),
     _suite(
         "console",
@@ -102,7 +103,7 @@ SUITES = (
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
-        load=Load.WAITS,
+        busy=0.9,
     ),
     _suite(
         "start",
@@ -110,15 +111,14 @@ SUITES = (
         7,
         "bin/demo, the prepare scripts, Python environments, first starts",
         *TWO_FILES_AT_ONCE,
-        load=Load.WAITS,
+        busy=1.0,
     ),
-    _suite("bench", 12, 2, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, load=Load.WAITS),
+    _suite("bench", 12, 2, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, busy=0.8),
     _suite(
         "faults",
         20,
         5,
         "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES",
-        load=Load.SLEEPS,
     ),
     _suite(
         "mirrormaker",
@@ -126,18 +126,18 @@ SUITES = (
         1,
         "MirrorMaker 2 itself: its copies adopted, its settings imported, its Java client",
         *TWO_FILES_AT_ONCE,
-        load=Load.WAITS,
+        busy=0.6,
     ),
-    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", load=Load.WAITS),
+    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", busy=0.8),
     _suite(
         "networks",
         8,
         7,
         "both VPCs as network namespaces, firewalls, other clients; needs root",
         programs=True,
-        load=Load.WAITS,
+        busy=0.6,
     ),
-    _suite("containers", 14, 11, "both VMs with Docker; needs root", programs=True, load=Load.WAITS),
+    _suite("containers", 14, 11, "both VMs with Docker; needs root", programs=True, busy=0.4),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

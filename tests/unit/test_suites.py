@@ -9,17 +9,16 @@ import pytest
 
 from tests.__main__ import CHECKOUT, CHECKS, help_text, steps
 from tests.ci import (
-    AT_ONCE,
     COLLECTION,
     TRIED_AGAIN_MAX,
     Outcome,
     Step,
-    beside_each_other,
     everything,
+    outcomes_of,
     perform,
     tried_again,
 )
-from tests.suites import DEFAULT, EACH_SUBMISSION, SIX_FILES_AT_ONCE, SUITES, Load
+from tests.suites import DEFAULT, EACH_SUBMISSION, PARTS, PROCESSORS, SIX_FILES_AT_ONCE, SUITES
 
 MEETING = """
 import os, signal, sys
@@ -37,6 +36,11 @@ SUITE_FILES = {path.parent for path in (CHECKOUT / "tests").rglob("test_*.py")}
 
 def test_without_arguments_style_and_types_come_before_the_tests_of_units_and_on_real_sockets() -> None:
     assert steps([], CHECKOUT) == [*CHECKS, ["pytest", *OF_EACH_SUBMISSION, "tests/real", "tests/unit"]]
+
+
+def test_for_a_release_nothing_is_left_out() -> None:
+    *_, last = steps(["--release", "-x"], CHECKOUT)
+    assert last == ["pytest", *SIX_FILES_AT_ONCE, "-x", "tests/real", "tests/unit"]
 
 
 def test_options_of_pytest_are_passed_on() -> None:
@@ -91,37 +95,51 @@ def test_tests_with_real_processes_are_tried_again_and_computed_ones_are_not() -
     assert tried_again([real] * (TRIED_AGAIN_MAX + 1)) == ()
 
 
+CI_SUITES = PARTS | {suite.flag: suite for suite in SUITES}
+
+
 def test_the_whole_begins_with_the_checks_and_then_with_the_longest_suites(tmp_path: Path) -> None:
-    found = everything(tmp_path, release=True)
-    first, suites = found[: len(CHECKS) + 1], found[len(CHECKS) + 1 :]
-    assert [step.module for step in first] == [*CHECKS, COLLECTION]
-    minutes = {suite.flag or "bin/test": suite.minutes for suite in (DEFAULT, *SUITES)}
-    taken = [minutes[step.name] for step in suites]
-    assert len(taken) == len(minutes)
+    first, *found = everything(tmp_path, release=True)
+    checks, suites = found[: len(CHECKS)], found[len(CHECKS) :]
+    assert [step.module for step in (first, *checks)] == [COLLECTION, *CHECKS]
+    taken = [CI_SUITES[step.name].minutes for step in suites]
+    assert len(taken) == len(CI_SUITES)
     assert taken == sorted(taken, reverse=True)
     assert len({step.failures for step in found}) == len(taken) + 1
 
 
-def test_every_suite_has_its_company_and_the_faults_have_none(tmp_path: Path) -> None:
-    loads = {step.name: step.load for step in everything(tmp_path, release=True)}
-    assert loads["mypy"] is loads["collection"] is Load.ONE
-    assert loads["--spark"] is loads["bin/test"] is Load.WHOLE
-    assert loads["--faults"] is Load.SLEEPS
-    assert loads["--containers"] is loads["--networks"] is Load.WAITS
-    assert {suite.flag: suite.load for suite in SUITES}.items() <= loads.items()
-    assert {load for loads in AT_ONCE for load in loads} == set(Load)
+def test_the_parts_of_the_default_suite_are_its_directories() -> None:
+    assert [path for suite in PARTS.values() for path in suite.directories] == list(DEFAULT.directories)
 
 
-def test_the_simulation_yields_the_processors_to_every_other_suite(tmp_path: Path) -> None:
-    filling = {step.name: step.command[:3] for step in everything(tmp_path, release=False) if step.load is Load.FILLS}
-    assert filling == {"--simulation": ["nice", "-n", "19"]}
+def test_steps_run_beside_each_other_as_long_as_the_processors_suffice() -> None:
+    half, most = Step("half", [], busy=PROCESSORS / 2), Step("most", [], busy=PROCESSORS * 0.7)
+    assert half.fits([])
+    assert half.fits([half])
+    assert not half.fits([most])
+    assert not most.fits([half])
+
+
+def test_a_step_that_only_computes_yields_to_every_other_and_runs_beside_no_other_such(tmp_path: Path) -> None:
+    filling = [step for step in everything(tmp_path, release=False) if step.fills]
+    assert {" ".join(check) for check in CHECKS} | {"tests/unit", "--simulation"} == {step.name for step in filling}
+    assert {tuple(step.command[:3]) for step in filling} == {("nice", "-n", "19")}
+    whole, first, *_ = Step("whole", []), *filling
+    assert first.fits([whole])
+    assert whole.fits([first])
+    assert not first.fits([first])
+
+
+def test_the_faults_run_beside_no_suite_but_one_that_fills(tmp_path: Path) -> None:
+    # On two cores their lanes would exceed the transaction timeout of five seconds, and start again with more to copy.
+    (faults,) = (step for step in everything(tmp_path, release=False) if step.name == "--faults")
+    assert faults.busy == PROCESSORS
 
 
 def test_tests_for_a_release_alone_are_left_out_for_each_submission(tmp_path: Path) -> None:
     whole, each = ({step.name: step.module for step in everything(tmp_path, release)} for release in (True, False))
-    suites = {suite.flag or "bin/test": suite for suite in (DEFAULT, *SUITES)}
-    assert {name for name in suites if suites[name].ci_minutes} == each.keys() & suites.keys()
-    for name in each.keys() & suites.keys():
+    assert {name for name, suite in CI_SUITES.items() if suite.ci_minutes} == each.keys() & CI_SUITES.keys()
+    for name in each.keys() & CI_SUITES.keys():
         assert [part for part in each[name] if part not in EACH_SUBMISSION] == list(whole[name])
         assert set(EACH_SUBMISSION) <= set(each[name])
 
@@ -130,7 +148,7 @@ def test_steps_can_run_two_at_a_time_and_what_each_prints_stays_together(tmp_pat
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     meeting = {mode: ["timeit", "-n1", "-r1", MEETING.format(pipe=pipe, mode=mode)] for mode in "rw"}
-    outcomes = list(beside_each_other([Step(mode, module) for mode, module in meeting.items()], at_once=2))
+    outcomes = list(outcomes_of([Step(mode, module, busy=1.0) for mode, module in meeting.items()]))
     assert {outcome.name: outcome.printed for outcome in outcomes} == {
         mode: f"{mode} before\n{mode} met\n" for mode in meeting
     }
