@@ -1,33 +1,25 @@
 """A history of a fan-in, decided by one seed: ``python -m tests.simulation.fan_in_history FIRST COUNT [--trace]``."""
 
-import gc
-import logging
 import os
 import random
 import sys
 from collections.abc import Callable
-from unittest import mock
 
-from appliance.engine.model import map_growth
 from tests.simulation.client import Fates
 from tests.simulation.consumers import settle
 from tests.simulation.fan_in import FanIn, reached
 from tests.simulation.fan_in_groups import SharedGroup
-from tests.simulation.history import Outcome
+from tests.simulation.history import SELDOM, STEPS_MAX, TAIL_BYTES, Outcome, failure_of
 from tests.simulation.invariants import Violation
 from tests.simulation.link import Link
 from tests.simulation.log_misfortunes import LogMisfortunes
-from tests.simulation.loop import SimulatedLoop, time_of_day
+from tests.simulation.loop import SimulatedLoop
 
 EVENTFUL = 2.5
 """Virtual seconds in which things go wrong; the links are made in the first of them."""
 
 _CAUGHT_UP_IN = 40.0
-_EPOCH = 1_800_000_000
-_STEPS_MAX = 200_000
-_SELDOM = 15
 _OPERATOR_AFTER = 8.0
-_SEGMENT_BYTES = 24
 
 
 class FanInHistory:
@@ -40,28 +32,11 @@ class FanInHistory:
         self.fates = Fates(self.loop, self.chance)
         self.world = FanIn(self.chance, self.loop, self.fates)
         self.group = SharedGroup(self.world)
-        self.tail_bytes = self.chance.choice((3, 12, 160))
+        self.tail_bytes = self.chance.choice(TAIL_BYTES)
 
     def run(self) -> Outcome:
         """Play it."""
-        random.seed(self.seed)
-        failure = ""
-        sizes = {"TAIL_BYTES": self.tail_bytes, "SEGMENT_BYTES": _SEGMENT_BYTES}
-        logging.disable(logging.CRITICAL)
-        gc.disable()
-        try:
-            with (
-                reached(self.world),
-                mock.patch.multiple(map_growth, **sizes),
-                time_of_day(self.loop, _EPOCH),
-            ):
-                self._play()
-        except AssertionError as error:
-            failure = f"{type(error).__name__}: {error}"
-        finally:
-            logging.disable(logging.NOTSET)
-            gc.enable()
-            self.loop.close()
+        failure = failure_of(self._play, reached(self.world), self.loop, self.seed, self.tail_bytes)
         commits = sum(link.invariants.commits for link in self.world.links)
         return Outcome(self.seed, failure, self.fates.trace, self.loop.steps, commits, self.group.judged)
 
@@ -120,11 +95,11 @@ class FanInHistory:
         start = self.loop.steps
 
         def goes_on() -> bool:
-            if self.loop.steps - start > _STEPS_MAX:
-                raise Violation(f"more than {_STEPS_MAX} steps: something spins")
+            if self.loop.steps - start > STEPS_MAX:
+                raise Violation(f"more than {STEPS_MAX} steps: something spins")
             return self.world.violation is None and wanted()
 
-        self.loop.run_while(goes_on, _SELDOM)
+        self.loop.run_while(goes_on, SELDOM)
         self.world.check()
         self.group.check()
 

@@ -1,5 +1,6 @@
 """One history: all that happens to a link, decided by one seed, on a clock that does not wait."""
 
+import contextlib
 import gc
 import logging
 import random
@@ -23,13 +24,13 @@ _CAUGHT_UP_IN = 300.0
 """Virtual seconds within which everything must be copied once nothing goes wrong any more."""
 
 _EPOCH = 1_800_000_000
-_STEPS_MAX = 200_000
+STEPS_MAX = 200_000
 _TICK = 0.5
-_TAIL_BYTES = (3, 12, 160)
+TAIL_BYTES = (3, 12, 160)
 _SEGMENT_BYTES = 24
 """So few that the maps of offsets have segments within a history, in most of them."""
 
-_SELDOM = 15
+SELDOM = 15
 """It is looked whether all is done at each sixteenth step."""
 
 
@@ -49,6 +50,30 @@ class Outcome:
         return [f"{when:10.4f} {who:8} {' '.join(map(str, what))}" for when, who, *what in self.trace]
 
 
+def failure_of(
+    play: Callable[[], None],
+    reached: contextlib.AbstractContextManager[object],
+    loop: SimulatedLoop,
+    seed: int,
+    tail_bytes: int,
+) -> str:
+    """Play a history whose clusters are ``reached`` meanwhile; what does not hold, if anything."""
+    random.seed(seed)
+    logging.disable(logging.CRITICAL)
+    gc.disable()
+    sizes = {"TAIL_BYTES": tail_bytes, "SEGMENT_BYTES": _SEGMENT_BYTES}
+    try:
+        with reached, mock.patch.multiple(map_growth, **sizes), time_of_day(loop, _EPOCH):
+            play()
+    except AssertionError as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        logging.disable(logging.NOTSET)
+        gc.enable()
+        loop.close()
+    return ""
+
+
 class History:
     """A link and its faults."""
 
@@ -63,28 +88,12 @@ class History:
         kind = (fault in self.faults for fault in (LINK, COMPACTION, GROUPS))
         self.link = Link(chance, self.loop, self.fates, *kind)
         self.misfortunes = Misfortunes(self.link, self.faults)
-        self.tail_bytes = chance.choice(_TAIL_BYTES)
+        self.tail_bytes = chance.choice(TAIL_BYTES)
 
     def run(self) -> Outcome:
         """Play it."""
-        random.seed(self.seed)
-        failure = ""
-        logging.disable(logging.CRITICAL)
-        gc.disable()
-        try:
-            sizes = {"TAIL_BYTES": self.tail_bytes, "SEGMENT_BYTES": _SEGMENT_BYTES}
-            with (
-                simulated(self.link.source, self.link.destination, self.fates),
-                mock.patch.multiple(map_growth, **sizes),
-                time_of_day(self.loop, _EPOCH),
-            ):
-                self._play()
-        except AssertionError as error:
-            failure = f"{type(error).__name__}: {error}"
-        finally:
-            logging.disable(logging.NOTSET)
-            gc.enable()
-            self.loop.close()
+        reached = simulated(self.link.source, self.link.destination, self.fates)
+        failure = failure_of(self._play, reached, self.loop, self.seed, self.tail_bytes)
         return Outcome(
             self.seed,
             failure,
@@ -125,11 +134,11 @@ class History:
         def goes_on() -> bool:
             if self.link.violation is not None:
                 return False
-            if loop.steps - start > _STEPS_MAX:
-                raise Violation(f"more than {_STEPS_MAX} steps: something spins")
+            if loop.steps - start > STEPS_MAX:
+                raise Violation(f"more than {STEPS_MAX} steps: something spins")
             return wanted()
 
-        self.loop.run_while(goes_on, _SELDOM)
+        self.loop.run_while(goes_on, SELDOM)
         if self.link.violation is not None:
             raise self.link.violation
         for process in [*self.link.processes, *self.link.others]:
