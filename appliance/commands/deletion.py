@@ -83,7 +83,7 @@ async def _delete(
     registry, stamp, positions = operation.link.registry, operation.lanes.stamp, operation.naming.positions_topic
     await registry.give_up((), Claim(registry.link, now_ms(), deleted_by=stamp.by, why=stamp.why))
     if operation.naming.sharing.others_write:
-        await withdraw_places(operation.destination, operation.naming)
+        await withdraw_places(operation.link)
     await delete_topics(operation.source, source_topics)
     await delete_topics(operation.destination, {name: topics[name] for name in topics if name != positions})
     await delete_topics(operation.destination, {name: topics[name] for name in topics if name == positions})

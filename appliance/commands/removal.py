@@ -77,7 +77,7 @@ async def _remove(operation: Operation, giving_up: "GivingUp", copies: Mapping[s
             await lanes.forget(index, copies)
     await registry.give_up(copies.values())
     if operation.naming.sharing.others_write:  # the other links' groups are held back no longer
-        await withdraw_places(operation.destination, operation.naming, copies.values())
+        await withdraw_places(operation.link, copies.values())
     return removed
 
 

@@ -18,7 +18,7 @@ from appliance.console.server import ConsoleServer
 from appliance.console.serving import page_tls, serving
 from appliance.console.tunnel import tunnel_fault, tunnel_view
 from appliance.console.watch import LinkWatch
-from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.handle import Link
 from appliance.runtime.background import in_background
 from appliance.runtime.command import Command, with_settings
 from appliance.runtime.local_pages import page_at
@@ -43,11 +43,10 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
     own, directory = settings.control_center, settings.control_center.links
     socket = socket_of(directory, settings.tunnel.link) if directory else None
     async with contextlib.AsyncExitStack() as stack:
-        source = await stack.enter_async_context(source_cluster(settings))
-        destination = await stack.enter_async_context(destination_cluster(settings))
+        link = await stack.enter_async_context(Link.open(settings))
         session = await stack.enter_async_context(aiohttp.ClientSession())
         bound = Bound(settings.engine.max_bytes_per_second, lambda: _present_bound(env_file, process))
-        watcher = Watcher(settings, source, destination, bound)
+        watcher = Watcher(link, settings, bound)
 
         async def collect() -> Snapshot:
             bound.read_again()

@@ -26,7 +26,6 @@ from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.handle import Link
-from appliance.link.model.naming import Naming
 from appliance.link.model.problems import AUDIT, BOUND, HEARTBEATS, MAPS
 from appliance.runtime.background import unless_stopped
 from appliance.settings.engine import Bound
@@ -118,23 +117,24 @@ class Composition:
         return replicator, spark, sql
 
     async def _establish(self, statement: Statement | None = None) -> Established:
-        link = Link.of(self.settings, self.source, self.destination)
-        establishing = Establishing(self.settings, link, self.run_name, statement)
+        establishing = Establishing(self.settings, self._link(), self.run_name, statement)
         return await until_answered(establishing.establish, "destination", self.problems)
+
+    def _link(self) -> Link:
+        return Link.of(self.settings, self.source, self.destination)
 
     def services(self, replicator: Replicator) -> Iterator[Service]:
         """The services beside the copying."""
-        settings, clusters, naming = self.settings, (self.source, self.destination), Naming.of(self.settings)
-        topics, seconds = settings.topics, settings.engine.discovery_seconds
-        link = Link.of(settings, *clusters)
-        discovery = TopicDiscovery(link, topics, user_of(settings.destination), self.problems)
+        settings, link, seconds = self.settings, self._link(), self.settings.engine.discovery_seconds
+        discovery = TopicDiscovery(link, settings.topics, user_of(settings.destination), self.problems)
         yield Search(discovery, seconds, replicator.take, self.ending)
         yield Repeated(BOUND, seconds, functools.partial(self.bound.follow, replicator.assign))
         yield Repeated(MAPS, None, functools.partial(tell_what_is_missing, link))
-        if naming.mirror_formats:
-            yield Repeated(HEARTBEATS, HEARTBEAT_SECONDS, Heartbeats(*clusters, naming, topics.replication_factor).beat)
+        if link.naming.mirror_formats:
+            yield Repeated(HEARTBEATS, HEARTBEAT_SECONDS, Heartbeats(link).beat)
         if settings.groups.wanted:
-            yield GroupService(settings, *clusters, self.newest, self.problems)
+            # With a link of its own: of two that read one registry at once, the slower would show an older state of it.
+            yield GroupService(self._link(), settings, self.newest, self.problems)
 
     def services_in(self, spark: Spark) -> Iterator[Service]:
         """The services that need Spark."""

@@ -16,9 +16,8 @@ from appliance.kafka.client.compacted_log import CompactedLog
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
-from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.mirror_records import MirrorCheckpoint, decode_checkpoint, encode_checkpoint
-from appliance.link.model.naming import Naming
 from appliance.link.model.naming_policies import OwnCopies
 
 
@@ -44,11 +43,8 @@ class _Log:
 class GroupPlaces:
     """The places of a link, and of those that share copies with it, as of the last ``refresh``."""
 
-    destination: Cluster
-    naming: Naming
-    replication_factor: int = -1
+    link: Link
     _logs: dict[str, _Log] = field(default_factory=dict)
-    _registry: Registry | None = None
 
     def of(self, group: str, copy: Partition) -> Places:
         """The places of a group in a partition of a copy, by link, and withdrawn ones."""
@@ -57,33 +53,38 @@ class GroupPlaces:
     @property
     def own(self) -> Collection[tuple[str, Partition]]:
         """The groups and partitions of copies of which this link remembers a place."""
-        return [key for key, each in self._logs[self.naming.replicator].places.items() if each.downstream >= 0]
+        return [key for key, each in self._own_log.places.items() if each.downstream >= 0]
+
+    @property
+    def _own_log(self) -> _Log:
+        return self._logs[self.link.naming.replicator]
 
     async def withdraw(self, gone: Iterable[tuple[str, Partition]]) -> None:
         """Remember of these only the sync's own commits."""
-        places = self._logs[self.naming.replicator].places
+        places = self._own_log.places
         await self.remember([replace(places[key], upstream=-1, downstream=-1) for key in gone])
 
     async def refresh(self) -> None:
         """Read the newest places."""
-        registry = self._registry = self._registry or Registry(self.destination, self.naming.replicator)
-        if self.naming.sharing.others_write:
+        naming, registry, destination = self.link.naming, self.link.registry, self.link.destination
+        links = {naming.replicator}
+        if naming.sharing.others_write:
             await registry.refresh()
-        links = {self.naming.replicator} | registry.ledger.sharing
-        topics = {link: self.naming.of_link(link).groups_topic for link in links}
-        self._logs = {link: self._logs.get(link) or _Log(self.destination, topic) for link, topic in topics.items()}
+            links |= registry.ledger.sharing
+        topics = {name: naming.of_link(name).groups_topic for name in links}
+        self._logs = {name: self._logs.get(name) or _Log(destination, topic) for name, topic in topics.items()}
         for log in self._logs.values():
             await log.refresh()
 
     async def remember(self, places: Iterable[MirrorCheckpoint]) -> None:
         """Write places of this link."""
-        topic, now = self.naming.groups_topic, now_ms()
+        topic, now = self.link.naming.groups_topic, now_ms()
         if records := [encode_checkpoint(each, now) for each in places]:
-            await MirrorTopics(self.destination, (topic,), self.replication_factor).append(topic, records)
+            await MirrorTopics(self.link, (topic,)).append(topic, records)
 
 
-async def withdraw_places(destination: Cluster, naming: Naming, copies: Collection[str] | None = None) -> None:
+async def withdraw_places(link: Link, copies: Collection[str] | None = None) -> None:
     """Withdraw the places of a link in these copies, or in all, which it writes no more."""
-    places = GroupPlaces(destination, replace(naming, sharing=OwnCopies()))
+    places = GroupPlaces(replace(link, naming=replace(link.naming, sharing=OwnCopies())))
     await places.refresh()
     await places.withdraw([key for key in places.own if copies is None or key[1][0] in copies])

@@ -11,11 +11,8 @@ from appliance.groups.mirror_formats import MirrorCheckpoints
 from appliance.groups.model.group_plan import GroupPlan, checkpoints
 from appliance.groups.model.newest_groups import NewestGroups, told
 from appliance.groups.shared_offsets import SharedOffsets
-from appliance.kafka.client.interface import Cluster
-from appliance.link.client.checkpoint_log import NewestStates
-from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyState, effective
-from appliance.link.model.naming import Naming
 from appliance.settings.values import Settings
 
 _GROUPS = "groups "
@@ -28,21 +25,16 @@ _SHORTEST = 0.2
 _FOLLOWED = frozenset(state for state in CopyState if state.follows)
 
 
-def group_sync(
-    settings: Settings, source: Cluster, destination: Cluster, states: Collection[CopyState] = _FOLLOWED
-) -> GroupSync:
+def group_sync(link: Link, settings: Settings, states: Collection[CopyState] = _FOLLOWED) -> GroupSync:
     """The sync of a link's groups, by the maps of its copies, to copies in one of these states."""
-    naming = Naming.of(settings)
-    newest = NewestStates(destination, naming)
 
     async def follows() -> Follows:
-        now = await newest.read()
+        now = await link.lanes.read()
         return lambda topic: effective(now, topic) in states
 
-    own = OffsetMaps(destination, naming)
-    translator = SharedOffsets(source, destination, naming) if naming.sharing.others_write else own
-    places = GroupPlaces(destination, naming, settings.topics.replication_factor)
-    return GroupSync(source, destination, naming, settings.groups, translator, follows, places)
+    translator = SharedOffsets(link) if link.naming.sharing.others_write else link.maps()
+    sides = link.source, link.destination, link.naming
+    return GroupSync(*sides, settings.groups, translator, follows, GroupPlaces(link))
 
 
 class GroupService:
@@ -53,11 +45,9 @@ class GroupService:
 
     name = f"{_GROUPS}of the link"
 
-    def __init__(
-        self, settings: Settings, source: Cluster, destination: Cluster, newest: NewestGroups, problems: ProblemLog
-    ) -> None:
-        self._sync = group_sync(settings, source, destination)
-        self._mirror = MirrorCheckpoints(destination, Naming.of(settings), settings.topics.replication_factor)
+    def __init__(self, link: Link, settings: Settings, newest: NewestGroups, problems: ProblemLog) -> None:
+        self._sync = group_sync(link, settings)
+        self._mirror = MirrorCheckpoints(link)
         self._seconds = settings.groups.sync_seconds
         self._newest, self._problems = newest, problems
         self._began = 0.0
@@ -84,7 +74,7 @@ class GroupService:
     async def _write_checkpoints(self, plans: Iterable[GroupPlan]) -> dict[str, ApplianceError]:
         """Write MirrorMaker 2's checkpoints if the link has its formats; the failure, if any."""
         try:
-            if self._mirror.naming.mirror_formats:
+            if self._mirror.link.naming.mirror_formats:
                 await self._mirror.write(checkpoints(plans))
         except ApplianceError as error:
             return {"MirrorMaker 2's checkpoints": error}

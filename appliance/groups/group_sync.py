@@ -171,7 +171,7 @@ class GroupSync:
         try:
             await work
         except ApplianceError as error:
-            if self.places and self.places.naming.sharing.others_write:
+            if self.places and self.places.link.naming.sharing.others_write:
                 raise
             self.failures = {**self.failures, PLACES: error}
 
@@ -213,7 +213,7 @@ class GroupSync:
             committed = _ours(committed) if self.takes_over else committed
             source, offsets = self.source_groups.newest.groups[name], self._offsets[name]
             sides = source, offsets, there.groups.get(name), committed
-            memory = (functools.partial(places.of, name), places.naming.replicator) if places else ()
+            memory = (functools.partial(places.of, name), places.link.naming.replicator) if places else ()
             plans[name] = plan(*sides, copy_of, self._translate_by(name), *memory)
         return plans
 

@@ -31,6 +31,7 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import Naming
 from appliance.link.model.position import UNKNOWN, Position
@@ -40,11 +41,12 @@ from appliance.link.model.translation import Translation, TranslationState, not_
 class SharedOffsets:
     """Translates the offsets of topics with shared copies, as of the last ``refresh``."""
 
-    def __init__(self, source: Cluster, destination: Cluster, naming: Naming) -> None:
-        self._naming, self._reads_both = naming, naming.sharing.tells_origins
-        self._destination = destination
-        self._at_source = _Links(source, naming, "SOURCE_API_KEY", settled=False)
-        self._at_destination = _Links(destination, naming, "DESTINATION_API_KEY", settled=True)
+    def __init__(self, link: Link) -> None:
+        self._naming, self._reads_both = link.naming, link.naming.sharing.tells_origins
+        self._destination = link.destination
+        at_source = Registry(link.source, link.naming.replicator, api_key="SOURCE_API_KEY")
+        self._at_source = _Links(link.source, link.naming, at_source, settled=False)
+        self._at_destination = _Links(link.destination, link.naming, link.registry, settled=True)
         self._ends: Mapping[Partition, int] = {}
         self._ids: Mapping[str, UUID] = {}
 
@@ -126,15 +128,11 @@ class _Links:
 
     cluster: Cluster
     naming: Naming
-    api_key: str
+    registry: Registry
     settled: bool
     cluster_id: str | None = None
     links: Mapping[str, OffsetMaps] = field(default_factory=dict)
     writing: Mapping[str, "_Writing"] = field(default_factory=dict)
-    registry: Registry = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.registry = Registry(self.cluster, self.naming.replicator, api_key=self.api_key)
 
     async def refresh(self, wanted: Collection[Partition]) -> dict[str, ApplianceError]:
         """Read the newest maps; the failures of unreadable ones. If the cluster does not answer, all is as before."""

@@ -9,7 +9,6 @@ from kio.schema.errors import ErrorCode
 from appliance.clock import now_ms
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
 from appliance.grouping import grouped
-from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
@@ -20,7 +19,6 @@ from appliance.link.model.agreement import CopyLog
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.link_check import PositionsTopic
-from appliance.link.model.naming import Naming
 from appliance.link.model.position import Position
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.open_transactions import OpenTransactionWatch
@@ -32,13 +30,12 @@ _BROKER_SECONDS = 5.0
 class SourceFactsCollector:
     """Collects where the source's logs begin and end."""
 
-    def __init__(self, cluster: KafkaCluster, naming: Naming, one_writer: bool = False) -> None:
-        self._cluster = cluster
-        self._naming = naming
-        self._open_transactions = OpenTransactionWatch(cluster)
-        self._rules = SourceRules(cluster, naming, one_writer)
+    def __init__(self, link: Link, one_writer: bool) -> None:
+        self._cluster, self._naming = link.source, link.naming
+        self._open_transactions = OpenTransactionWatch(link.source)
+        self._rules = SourceRules(link.source, link.naming, one_writer)
         self._into_it: dict[str, PositionsTail] = {}
-        self._epochs = EpochEnds(cluster)
+        self._epochs = EpochEnds(link.source)
 
     async def collect(self, positions: Mapping[Partition, Position]) -> SourceFacts:
         """Collect the facts. ``positions`` are those of the last collection: of completely copied partitions the stable

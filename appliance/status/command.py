@@ -11,7 +11,7 @@ from rich.live import Live
 
 from appliance.clock import now_ms
 from appliance.errors import ApplianceError, Unreachable
-from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.handle import Link
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
@@ -63,12 +63,8 @@ async def run_status(
     Raises:
         ApplianceError: there is no such topic.
     """
-    async with (
-        source_cluster(settings) as source,
-        destination_cluster(settings) as destination,
-        aiohttp.ClientSession() as session,
-    ):
-        watcher = Watcher(settings, source, destination, running=lambda: ask_running(settings, session))
+    async with Link.open(settings) as link, aiohttp.ClientSession() as session:
+        watcher = Watcher(link, settings, running=lambda: ask_running(settings, session))
         code = await unless_stopped(stopping, _status(watcher, topics, as_json, watch))
         if code is not None:
             return code

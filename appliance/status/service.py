@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from appliance.audit.model.progress import AuditProgress
 from appliance.clock import now_ms
 from appliance.groups.model.newest_groups import NewestGroups
-from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.handle import Link
 from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background
 from appliance.runtime.http import TEXT, HttpServer, Page, json_page
@@ -45,8 +45,8 @@ async def status_server(
     async def running() -> Running:
         return Running(dict(problems))
 
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-        watcher = Watcher(settings, source, destination, bound, newest, audit, running)
+    async with Link.open(settings) as link:
+        watcher = Watcher(link, settings, bound, newest, audit, running)
         server = HttpServer(Pages(watcher).page)
         async with in_background(
             log,

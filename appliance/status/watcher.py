@@ -33,9 +33,8 @@ class Watcher:
 
     def __init__(
         self,
+        link: Link,
         settings: Settings,
-        source: KafkaCluster,
-        destination: KafkaCluster,
         bound: Bound | None = None,
         newest: NewestGroups | None = None,
         audit: AuditProgress | None = None,
@@ -44,21 +43,19 @@ class Watcher:
         """``bound``, ``newest`` and ``audit`` are the running replicator's; None: the settings' own, and a look at the
         groups. ``running`` asks what only the running replicator knows.
         """
-        link = Link.of(settings, source, destination)
         self.snapshot: Snapshot | None = None
         self._composed: Snapshot | None = None
         self._settings = settings
         self._bound = bound
         self._audit = audit
-        self._source = source
-        self._destination = destination
-        self._source_collector = SourceFactsCollector(source, link.naming, settings.topics.one_writer)
+        self._link = link
+        self._source_collector = SourceFactsCollector(link, settings.topics.one_writer)
         self._destination_collector = DestinationFactsCollector(link)
         self._source_observed: Observation[SourceFacts] = Observation()
         self._destination_observed: Observation[DestinationFacts] = Observation()
         self._groups = newest or NewestGroups()
         self._running = running
-        self._looking = group_sync(settings, source, destination) if newest is None else None
+        self._looking = group_sync(link, settings) if newest is None else None
 
     async def collect(self) -> Snapshot:
         """Collect from both clusters at once, since a lag is a difference at one moment; keep the snapshot.
@@ -69,7 +66,7 @@ class Watcher:
             self._destination_observed = await self._observe_destination()
         facts = self._destination_observed.facts
         collecting = self._source_collector.collect(facts.positions if facts else {})
-        source = _observe(collecting, self._source, self._source_observed, _SOURCE_SECONDS)
+        source = _observe(collecting, self._link.source, self._source_observed, _SOURCE_SECONDS)
         if self.snapshot is None:
             self._source_observed = await source
         else:
@@ -90,7 +87,7 @@ class Watcher:
 
     async def _observe_destination(self) -> Observation[DestinationFacts]:
         collecting, before = self._destination_collector.collect(), self._destination_observed
-        return await _observe(collecting, self._destination, before, _DESTINATION_SECONDS)
+        return await _observe(collecting, self._link.destination, before, _DESTINATION_SECONDS)
 
     def _of_audit(self, audit: AuditProgress, at: int) -> AuditStatus:
         lag = None if audit.written_to < 0 else max(0, at - audit.written_to) / 1000

@@ -102,8 +102,8 @@ def unread(pair: Pair, offsets: Mapping[Partition, int]) -> list[str]:
 
 async def mirrored(pair: Pair, engine: Engine, offsets: Mapping[Partition, int]) -> list[str]:
     """Write heartbeats, and a checkpoint for each offset of the source; what the client is to say of them."""
-    naming = pair.naming
-    await Heartbeats(engine.source, engine.destination, naming).beat()
+    naming, link = pair.naming, engine.link(pair.settings())
+    await Heartbeats(link).beat()
     expected, written = [], []
     for (topic, partition), offset in offsets.items():
         copy, downstream = (
@@ -113,7 +113,7 @@ async def mirrored(pair: Pair, engine: Engine, offsets: Mapping[Partition, int])
         assert downstream != offset
         written.append(MirrorCheckpoint(GROUP, (copy, partition), offset, downstream, f"at {offset}"))
         expected.append(f"{copy}-{partition} {downstream} at {offset}")
-    writing = MirrorCheckpoints(engine.destination, naming)
+    writing = MirrorCheckpoints(link)
     earlier = [replace(each, upstream=0, downstream=0) for each in written]
     others = [replace(each, group="another", downstream=1) for each in written]
     assert await writing.write(earlier) == len(earlier)
@@ -191,7 +191,7 @@ async def test_a_consumer_goes_on_by_the_checkpoint_of_a_group_that_follows(pair
     async with pair.engine() as engine:
         await engine.copy_all()
         background = Background(problems)
-        background.start([GroupService(settings, engine.source, engine.destination, newest, problems)])
+        background.start([GroupService(engine.link(settings), settings, newest, problems)])
         async with asyncio.timeout(PATIENCE):
             while [seen.state for seen in newest.plans] != [GroupState.SYNCED]:
                 await asyncio.sleep(0.05)

@@ -105,7 +105,7 @@ class Consumers:
 
     async def _sync(self) -> None:
         link = self.link
-        sync = group_service.group_sync(link.settings, link.at_source(), link.at_destination())
+        sync = group_service.group_sync(link.opened(), link.settings)
         while True:
             try:
                 await sync.round()

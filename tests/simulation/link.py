@@ -6,6 +6,7 @@ from typing import Any
 
 from appliance.errors import LinkRefused
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link import handle
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import Replica
 from appliance.settings.values import OnGap, Side, Start
@@ -127,6 +128,11 @@ class Link:
     def at_destination(self) -> SimulatedCluster:
         """The destination, as the process knows it that asks."""
         return SimulatedCluster(self.destination, Side.DESTINATION, self.loop.life, self.fates)
+
+    def opened(self) -> handle.Link:
+        """The link as a command opens it."""
+        clusters: Any = self.at_source(), self.at_destination()
+        return handle.Link.of(self.settings, *clusters)
 
     def refused(self) -> bool:
         """The link was damaged, and the process that started last has said so (invariant H)."""

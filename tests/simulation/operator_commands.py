@@ -211,7 +211,7 @@ class Operator:
 
     async def _status(self, at_rest: bool) -> None:
         link = self._link
-        watcher: Any = Watcher(link.settings, link.at_source(), link.at_destination(), newest=NewestGroups())
+        watcher: Any = Watcher(link.opened(), link.settings, newest=NewestGroups())
         for _ in range(1 if at_rest else link.chance.choice((1, 1, 3))):
             began = link.loop.time()
             found = await watcher.collect()

@@ -11,6 +11,7 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.clock import SOURCE, now_ms
 from appliance.engine.problem_log import ProblemLog
 from appliance.groups.model.newest_groups import NewestGroups
+from appliance.link.handle import Link
 from appliance.settings.engine import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running
@@ -132,6 +133,7 @@ class Console:
         bytes_per_second = self._settings.engine.max_bytes_per_second
         bound = Bound(bytes_per_second, lambda: bytes_per_second)
         known = self.groups, self.audit, running
-        watcher = Watcher(self._settings, at_source, at_destination, bound, *known)
+        link = Link.of(self._settings, at_source, at_destination)
+        watcher = Watcher(link, self._settings, bound, *known)
         self.pages = Pages(watcher)
         await _watch(watcher)

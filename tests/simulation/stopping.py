@@ -19,6 +19,7 @@ from appliance.errors import ProducersLost
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import Batch
 from appliance.link.client.registry import Registry
+from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
@@ -73,7 +74,7 @@ class Stopped(Begun):
 
     def snapshot(self) -> Snapshot:
         clusters: Any = self.at_source, self.at_destination
-        return self.run(Watcher(self.settings, *clusters).collect())
+        return self.run(Watcher(Link.of(self.settings, *clusters), self.settings).collect())
 
     def partition(self) -> PartitionStatus:
         """What the status shows of it."""

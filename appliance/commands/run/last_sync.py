@@ -25,7 +25,7 @@ async def last_sync(operation: Operation, source_answers: bool = True) -> Mappin
         return {}
     if not source_answers:
         return None
-    sync = group_sync(settings, operation.source, operation.destination, {CopyState.FAILING_OVER})
+    sync = group_sync(operation.link, settings, {CopyState.FAILING_OVER})
     if not await settled(sync) or sync.stale:
         return None
     return not_synced(sync.plans.values())
@@ -36,7 +36,7 @@ async def are_told(operation: Operation) -> bool:
     settings, states = operation.settings, {CopyState.ACTIVE, CopyState.FAILING_OVER}
     if not settings.groups.wanted:
         return True
-    sync = group_sync(settings, operation.source, operation.destination, states)
+    sync = group_sync(operation.link, settings, states)
     return await settled(sync, commits=False) and not sync.stale
 
 

@@ -89,7 +89,7 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         two.require_all(topic, 2)
         forth, back = [[engine.held(topic, partition) for partition in range(2)] for engine in engines]
         for engine in engines:
-            require_audited(await Watcher(engine.pair.settings(), engine.source, engine.destination).collect())
+            require_audited(await Watcher(engine.link(engine.pair.settings()), engine.pair.settings()).collect())
             await require_equal(engine)
     for there, here in zip(forth, back, strict=True):
         assert there is not None
@@ -306,7 +306,7 @@ async def test_a_compacted_topic_is_copied_only_if_each_key_has_one_writer(two: 
     async with forth.engine() as engine:
         await engine.establish()
         found = await engine.discovery().look()
-        snapshot = await Watcher(forth.settings(), engine.source, engine.destination).collect()
+        snapshot = await Watcher(engine.link(forth.settings()), forth.settings()).collect()
         one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").look()
     assert {replica.source_topic for replica in found.replicas} == {plain_one}
     assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[compacted]

@@ -50,7 +50,7 @@ async def test_a_group_that_moves_skips_no_record_of_any_cluster(three: Mesh, ro
             }
             for engine in engines:
                 here, there = held[engine.pair.orange.plan.name], held[engine.pair.grape.plan.name]
-                translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
+                translator = SharedOffsets(engine.link(engine.pair.settings()))
                 assert await translator.refresh([Partition(topic, 0)]) == {}
                 for offset in range(end(engine.pair.orange, topic, 0) + 1):
                     read = {value for value, at in here.items() if at < offset}
@@ -80,7 +80,7 @@ async def test_case_357_a_group_is_not_moved_past_records_of_a_link_that_has_not
         two.produce("orange", topic, 5)
         await forth.copy_until(asyncio.create_task(forth.until_copied(topic, 5)))
         await until_decided(engines)
-        translator = SharedOffsets(forth.source, forth.destination, forth.pair.naming)
+        translator = SharedOffsets(forth.link(forth.pair.settings()))
         assert await translator.refresh([Partition(topic, 0), Partition(first, 0)]) == {}
         ids = (await forth.source.metadata([first, topic])).topics
         unknown = translator.translate(Partition(topic, 0), 0, ids[topic].id)
@@ -206,7 +206,7 @@ def discovery(engine: Engine, naming: Naming) -> TopicDiscovery:
 
 async def translated(engine: Engine, topic: str, offset: int) -> Translation:
     """The place of a group that moves with a link, by what the registries say now."""
-    translator = SharedOffsets(engine.source, engine.destination, engine.pair.naming)
+    translator = SharedOffsets(engine.link(engine.pair.settings()))
     assert await translator.refresh([Partition(topic, 0)]) == {}
     source_id = (await engine.source.metadata([topic])).topics[topic].id
     return translator.translate(Partition(topic, 0), offset, source_id)

@@ -228,7 +228,7 @@ async def test_mirror_makers_topics_of_the_link_are_deleted_and_those_of_every_l
     topic, naming = pair.topic("formats"), pair.naming
     async with pair.engine() as engine:
         await copied(engine, topic)
-        await MirrorTopics(engine.destination, naming.mirror_topics).append(HEARTBEATS, [])
+        await MirrorTopics(engine.link(pair.settings()), naming.mirror_topics).append(HEARTBEATS, [])
         assert set(naming.mirror_topics) <= topics(pair.grape)
         await deleted(pair)
     assert set(naming.mirror_topics) & topics(pair.grape) == {HEARTBEATS}

@@ -46,7 +46,7 @@ def settings_of(pair: Pair) -> Settings:
 async def following(pair: Pair) -> AsyncIterator[tuple[Engine, GroupSync]]:
     """An engine, and the sync of a process that has just started."""
     async with pair.engine() as engine:
-        yield engine, group_sync(settings_of(pair), engine.source, engine.destination)
+        yield engine, group_sync(engine.link(settings_of(pair)), settings_of(pair))
 
 
 async def until(sync: GroupSync, state: GroupState) -> int | None:
@@ -148,7 +148,7 @@ async def test_case_726_a_group_below_the_start_of_a_log_on_either_side_continue
         assert await until(sync, GroupState.SYNCED) == 0
         assert committed(pair.grape, group) == {(copy, 0): (0, "")}
         delete_records(pair.grape, copy, 3)
-        await until(group_sync(settings_of(pair), engine.source, engine.destination), GroupState.SYNCED)
+        await until(group_sync(engine.link(settings_of(pair)), settings_of(pair)), GroupState.SYNCED)
     assert committed(pair.grape, group) == {(copy, 0): (3, "")}
     assert consume(pair.grape, group, copy, 7) == values[13:]
 
@@ -175,7 +175,7 @@ async def test_groups_follow_beside_the_replicator_and_its_status_shows_them(pai
         produce_numbered(pair.producer(), topic, 20)
         commit(pair.orange, group, {(topic, 0): 12})
         background = Background(problems)
-        background.start([GroupService(settings_of(pair), engine.source, engine.destination, newest, problems)])
+        background.start([GroupService(engine.link(settings_of(pair)), settings_of(pair), newest, problems)])
         await engine.copy_all()
         async with asyncio.timeout(PATIENCE):
             while [seen.state for seen in newest.plans] != [GroupState.SYNCED]:
@@ -184,7 +184,7 @@ async def test_groups_follow_beside_the_replicator_and_its_status_shows_them(pai
         assert not newest.problem
         assert problems.open == {}
         for shared in (newest, None):
-            watcher = Watcher(settings_of(pair), engine.source, engine.destination, None, shared)
+            watcher = Watcher(engine.link(settings_of(pair)), settings_of(pair), None, shared)
             shown = document(await watcher.collect())
             (own,) = shown["groups"]  # type: ignore[misc]
             assert (own["group"], own["state"], own["lag"]) == (group, "synced", 0)

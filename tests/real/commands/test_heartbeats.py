@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def heartbeats(pair: Pair, engine: Engine) -> Heartbeats:
-    return Heartbeats(engine.source, engine.destination, pair.naming)
+    return Heartbeats(engine.link(pair.settings()))
 
 
 def written(cluster: Cluster, topic: str, source: str) -> list[Heartbeat]:
@@ -76,7 +76,7 @@ async def test_without_the_source_no_heartbeat_comes_from_it_and_with_it_again_t
 async def test_status_shows_the_newest_heartbeat_and_how_long_one_took(pair: Pair) -> None:
     settings = replace(pair, formats=True).settings()
     async with pair.engine() as engine:
-        watcher = Watcher(settings, engine.source, engine.destination)
+        watcher = Watcher(engine.link(settings), settings)
         assert (await watcher.collect()).heartbeat is None
         beating = heartbeats(pair, engine)
         await beating.beat()
@@ -88,5 +88,5 @@ async def test_status_shows_the_newest_heartbeat_and_how_long_one_took(pair: Pai
         second = (await watcher.collect()).heartbeat
         assert second is not None
         assert (second.at >= first.at, second.way) == (True, way)
-        without = Watcher(pair.settings(), engine.source, engine.destination)
+        without = Watcher(engine.link(pair.settings()), pair.settings())
         assert (await without.collect()).heartbeat is None

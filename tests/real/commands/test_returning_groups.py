@@ -98,7 +98,7 @@ async def test_a_group_that_moves_over_and_back_reads_each_record_once_and_follo
         rest = consume(pair.orange, group, topic, 20, protocol)
         assert read + rest == values
         await copied(engine)
-        sync = group_sync(settings_of(pair), engine.source, engine.destination)
+        sync = group_sync(engine.link(settings_of(pair)), settings_of(pair))
         await sync.round()
         (made,) = (await sync.round()).values()
         assert (made.state, made.lag) == (GroupState.SYNCED, 0)

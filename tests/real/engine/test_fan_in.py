@@ -78,7 +78,7 @@ async def test_a_copy_of_two_sources_has_the_records_of_each_once_and_in_order(p
         for engine in (first, second):
             await engine.prepare()
         await copy_all([first, second])
-        snapshot = await Watcher(both[1].settings(), second.source, second.destination).collect()
+        snapshot = await Watcher(second.link(both[1].settings()), both[1].settings()).collect()
     assert numbers(both[0], topic, 1) == {link.link: list(range(300)) for link in both}
     assert numbers(both[0], topic, 2) == {both[1].link: list(range(50))}
     assert snapshot.state.well, snapshot
@@ -118,7 +118,7 @@ async def test_case_725_a_group_that_two_links_sync_skips_no_record_of_either_so
 
         def sync(link: Pair, engine: Engine) -> GroupSync:
             settings = link.settings(REPLICA_GROUPS_REGEX=group)
-            return group_sync(settings, engine.source, engine.destination)
+            return group_sync(engine.link(settings), settings)
 
         async def plans(*syncs: GroupSync) -> list[GroupPlan]:
             for each in (*syncs, *syncs):
@@ -153,7 +153,7 @@ async def test_a_second_link_is_refused_unless_both_share_the_copy(pair: Pair, s
     async with second.engine() as engine:
         await engine.establish()
         found = await engine.discovery().look()
-        snapshot = await Watcher(second.settings(), engine.source, engine.destination).collect()
+        snapshot = await Watcher(engine.link(second.settings()), second.settings()).collect()
     assert found.replicas == ()
     assert f"belongs to link {first.naming.replicator}" in found.unfit[topic]
     assert ("REPLICA_FAN_IN=yes there too" in found.unfit[topic]) is second.fan_in
@@ -284,7 +284,7 @@ async def test_case_668_a_compacted_topic_is_copied_to_a_shared_copy_only_if_eac
     async with link.engine() as engine:
         await engine.establish()
         found = await engine.discovery().look()
-        snapshot = await Watcher(link.settings(), engine.source, engine.destination).collect()
+        snapshot = await Watcher(engine.link(link.settings()), link.settings()).collect()
         one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").look()
     assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[topic]
     assert [status.stopped.reason for status in snapshot.topics if status.stopped] == [found.unfit[topic]]

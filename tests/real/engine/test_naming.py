@@ -86,7 +86,7 @@ async def test_a_topic_joins_a_map_at_any_time_and_leaves_it_once_it_was_given_u
         async with command(both, Choice(topic=orders, yes=True)) as running:
             await run_command(running, remove_topics)
         await engine.establish()
-        snapshot = await Watcher(one.settings(), engine.source, engine.destination).collect()
+        snapshot = await Watcher(engine.link(one.settings()), one.settings()).collect()
     assert [topic.name for topic in snapshot.topics] == [payments]
 
 
@@ -111,7 +111,7 @@ async def test_status_lists_the_topics_that_are_left_out_though_their_names_matc
         make_topic(pair.orange, NewTopic(name, 1, 1))
     async with everything.engine() as engine:
         await engine.copy_all()
-        snapshot = await Watcher(everything.settings(), engine.source, engine.destination).collect()
+        snapshot = await Watcher(engine.link(everything.settings()), everything.settings()).collect()
     assert snapshot.excluded == (
         (f"orders-{pair.tag}.replica", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
         (f"{pair.tag}.internal", "REPLICA_TOPICS_INTERNAL_REGEX matches it"),
@@ -134,7 +134,7 @@ async def test_a_link_that_is_to_call_its_copies_otherwise_goes_on_only_by_the_n
     async with changed.engine() as engine:
         with pytest.raises(LinkRefused, match=f"the copy of {topic} is called {known.copy_of(topic)} "):
             await engine.establish()
-        watcher = Watcher(changed.settings(), engine.source, engine.destination)
+        watcher = Watcher(engine.link(changed.settings()), changed.settings())
         snapshot = await watcher.collect()
     assert not snapshot.state.well
     assert snapshot.stopped is not None
@@ -158,7 +158,7 @@ async def test_case_867_between_links_with_other_endings_a_record_comes_back_twi
     async with forth.engine() as engine:
         await engine.copy_all()
         at_source, there = await engine.source.metadata(None), await engine.destination.metadata(None)
-        snapshot = await Watcher(forth.settings(), engine.source, engine.destination).collect()
+        snapshot = await Watcher(engine.link(forth.settings()), forth.settings()).collect()
     assert came_back in at_source.topics
     assert {name for name in there.topics if topic in name} == {f"{topic}.copy", f"{topic}.copy-global.copy"}
     assert (came_back, "a copy from grape") in snapshot.excluded

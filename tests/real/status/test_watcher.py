@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from appliance.link.client.clusters import destination_cluster, source_cluster
+from appliance.link.handle import Link
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import OnGap, Settings
@@ -44,8 +44,8 @@ def settings(pair: Pair, **changed: str) -> Settings:
 async def watching(pair: Pair, **changed: str) -> AsyncIterator[Watcher]:
     """A watcher with its own connections."""
     used = settings(pair, **changed)
-    async with source_cluster(used) as source, destination_cluster(used) as destination:
-        yield Watcher(used, source, destination)
+    async with Link.open(used) as link:
+        yield Watcher(link, used)
 
 
 async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:

@@ -14,6 +14,7 @@ from appliance.groups.group_places import GroupPlaces
 from appliance.kafka.client import compacted_log
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
+from appliance.link.handle import Link
 from appliance.link.model.mirror_records import MirrorCheckpoint, encode_checkpoint
 from appliance.link.model.naming import Naming
 from appliance.link.model.naming_policies import Suffix
@@ -39,7 +40,8 @@ async def test_case_782_no_place_behind_a_foreign_record_is_skipped_in_silence(m
     monkeypatch.setattr(compacted_log, "read_records", read_records)
     monkeypatch.setattr(compacted_log, "list_offsets", list_offsets)
     naming = Naming("replicator-b", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
-    places = GroupPlaces(SimpleNamespace(metadata=metadata), naming)  # type: ignore[arg-type]
+    cluster: Any = SimpleNamespace(metadata=metadata)
+    places = GroupPlaces(Link(cluster, cluster, naming))
     for _ in range(2):  # the second round passed the record, and what its Fetch had brought with it
         with pytest.raises(PeerError):
             await places.refresh()
