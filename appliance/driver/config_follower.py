@@ -1,6 +1,7 @@
 """The settings of copies, kept like those of their source topics."""
 
 import logging
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +21,10 @@ from appliance.link.model.topic_configs import ConfigChange, Configs, config_cha
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
+
+_ROUND_LOOKS = 5
+_TOPICS_A_LOOK = 50
+"""Largest number of topics whose settings are compared in one look; of few topics, a fifth is."""
 
 
 @dataclass(slots=True)
@@ -101,6 +106,23 @@ class Backlog:
 
 
 @dataclass(slots=True)
+class Turns:
+    """The topics whose settings are compared next: each once in ``_ROUND_LOOKS``, or later if there are many."""
+
+    _due: deque[str] = field(default_factory=deque)
+    _share: int = 0
+
+    def next(self, topics: Collection[str], new: Collection[str] = ()) -> list[str]:
+        """The next ones, and the ``new`` ones at once; those that have come wait for the next round."""
+        if not self._due:
+            self._due.extend(topics)
+            self._share = min(_TOPICS_A_LOOK, -(-len(topics) // _ROUND_LOOKS))
+        due = [self._due.popleft() for _ in range(min(self._share, len(self._due)))]
+        first = [name for name in topics if name in new][:_TOPICS_A_LOOK]
+        return list(dict.fromkeys(name for name in (*due, *first) if name in topics))
+
+
+@dataclass(slots=True)
 class ConfigFollower:
     """Applies the settings of source topics to their copies, and unsets those of the link's that a source lacks.
 
@@ -113,6 +135,7 @@ class ConfigFollower:
     filter: ConfigFilter = field(init=False)
     left_out: LeftOut = field(init=False)
     _backlog: Backlog = field(init=False)
+    _turns: Turns = field(default_factory=Turns)
 
     def __post_init__(self) -> None:
         self.filter = ConfigFilter(self.link.destination, self.link.naming.positions_topic)
@@ -149,12 +172,12 @@ class ConfigFollower:
                 look.changes[copies[name]] = change.settings
         return look
 
-    async def follow(self, topics: Collection[str], replicas: Collection[Replica]) -> None:
-        """Update the copies of these source topics, unless CONFIGS_SYNC=no."""
+    async def follow(self, topics: Collection[str], replicas: Collection[Replica], new: Collection[str] = ()) -> None:
+        """Update the copies of those source topics whose turn it is, and of ``new`` ones, unless CONFIGS_SYNC=no."""
         subjects = {subject for subject in self.problems.open if subject.startswith(CONFIGS)}
         for gone in subjects - {CONFIGS + each.source_topic for each in replicas}:
             self.problems.over(gone)
-        if not topics or not self.topics.syncs_configs:
+        if not self.topics.syncs_configs or not (topics := self._turns.next(topics, new)):
             return
         look = await self.look(topics, replicas)
         await self.link.registry.note_configs(look.own)

@@ -8,7 +8,6 @@ from typing import ClassVar
 from appliance.driver.acl_follower import AclFollower
 from appliance.driver.config_follower import ConfigFollower
 from appliance.driver.copy_topics import CopyTopics
-from appliance.driver.model.round_robin import RoundRobin
 from appliance.driver.task_reports import Ending
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused
@@ -24,10 +23,6 @@ from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
 
-_CONFIGS_FOLLOWED_IN = 5
-_CONFIGS_A_LOOK = 50
-"""Largest number of topics whose configuration is read in one look; of few topics, a fifth is read."""
-
 _STATES_PATIENCE = 2.0
 """Timeout for reading the states from the first lane's partition, in seconds; after it, a look works without them."""
 
@@ -40,7 +35,6 @@ class TopicDiscovery:
     topics: TopicSettings
     user: str = ""
     problems: ProblemLog = field(default_factory=ProblemLog)
-    _round_robin: RoundRobin = field(default_factory=lambda: RoundRobin(_CONFIGS_FOLLOWED_IN, _CONFIGS_A_LOOK))
     _configs: ConfigFollower = field(init=False)
     _acls: AclFollower = field(init=False)
     _copies: CopyTopics = field(init=False)
@@ -60,10 +54,8 @@ class TopicDiscovery:
         """One look: make missing copies, grow our copies that are too small, and repeat the look.
 
         Copies of paused or promoted topics stay as they are. So do all while the states are unknown: existing copies
-        are written, since each lane obeys the states that it has read itself (invariant M).
-
-        Raises:
-            LinkRefused: the link was deleted.
+        are written, since each lane obeys the states that it has read itself (invariant M). LinkRefused if the link was
+        deleted.
         """
         await self.link.registry.refresh()
         unreadable = self.link.registry.ledger.unreadable.items()
@@ -84,8 +76,7 @@ class TopicDiscovery:
         """Have the settings and ACLs of copies follow those of their sources; ``new`` topics have just got a copy."""
         ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
         if self._states_failure is None:
-            first = [name for name in ids if name in new][:_CONFIGS_A_LOOK]
-            await self._configs.follow(list(dict.fromkeys((*self._round_robin.next(ids), *first))), found.replicas)
+            await self._configs.follow(ids, found.replicas, new)
         left_out = self._configs.left_out.of(ids)
         await self.link.registry.note({ids[name]: settings for name, settings in left_out.items()})
         if self.topics.follows_acls and self._states_failure is None:

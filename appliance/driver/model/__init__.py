@@ -2,5 +2,4 @@
 
 - ``link_facts``: the decision of a start by the facts of a link, and the link that may continue.
 - ``assignments``: lanes over tasks by their load, and the assignments of these.
-- ``round_robin``: round-robin over names.
 """

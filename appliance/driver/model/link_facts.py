@@ -58,12 +58,7 @@ class LinkFacts:
         return next(filter(None, faults), "")
 
     def next_step(self, naming: Naming) -> Step:
-        """The next step of a start.
-
-        Raises:
-            LayoutChanging: a command is changing the link's layout.
-            LinkRefused: the link must not continue.
-        """
+        """The next step of a start; LinkRefused if there is none, LayoutChanging while a command changes the layout."""
         if changing := layout_fault(self.positions):
             if self.positions.link is None or not is_left_by_a_replicator(self.positions.checkpoints):
                 raise LayoutChanging(changing)
