@@ -25,6 +25,7 @@ from appliance.sql.model.statement import (
     ROOM,
     SALT,
     TEXTS,
+    TYPES,
     Statement,
 )
 
@@ -46,8 +47,8 @@ def check(session: Any, statement: Statement, salted: bool) -> None:
 
 
 def _no_records(session: Any, salted: bool) -> Any:
-    columns = {**COLUMNS, **({SALT: "STRING"} if salted else {})}
-    return session.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in columns.items()))
+    columns = [*COLUMNS, SALT] if salted else COLUMNS
+    return session.createDataFrame([], ", ".join(f"`{name}` {TYPES[name]}" for name in columns))
 
 
 def transformed(session: Any, statement: Statement, records: Any) -> Any:

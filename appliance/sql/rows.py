@@ -3,39 +3,33 @@
 Header keys pass as strings whose bytes nobody has checked: Kafka demands UTF-8 of them, and takes anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 
 import pyarrow as pa
 
-from appliance.sql.model.statement import END, OPAQUE, RANGE, ROOM, SALT, TEXTS
+from appliance.sql.model.statement import COLUMNS, HEADERS_TYPE, SALT, TYPES
 
 Headers = Sequence[tuple[bytes, bytes | None]]
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("timestamp_type", pa.int32()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(_HEADER)),
-        (END, pa.int64()),
-        (SALT, pa.string()),
-    ]
-)
-"""The columns of a record that a statement sees."""
-
-_TYPES = {field.name: field.type for field in SCHEMA} | {RANGE: pa.int32(), OPAQUE: pa.binary(), ROOM: pa.int64()}
-_TYPES |= dict.fromkeys(TEXTS.values(), pa.string())
+_ARROW = {
+    "STRING": pa.string(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "BINARY": pa.binary(),
+    HEADERS_TYPE: pa.list_(_HEADER),
+}
+"""Arrow's types by those of SQL."""
 
 
-def schema_of(columns: Sequence[str]) -> pa.Schema:
+def schema_of(columns: Iterable[str]) -> pa.Schema:
     """The schema of rows of these columns."""
-    return pa.schema([(name, _TYPES[name]) for name in columns])
+    return pa.schema([(name, _ARROW[TYPES[name]]) for name in columns])
+
+
+SCHEMA = schema_of([*COLUMNS, SALT])
+"""The columns of a record that a statement sees."""
 
 
 def headers_array(headers: Sequence[Headers]) -> pa.ListArray:

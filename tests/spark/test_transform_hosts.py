@@ -16,9 +16,9 @@ from appliance.errors import ApplianceError
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.sql.flight import connection
+from appliance.sql.flight.connection import read_message
 from appliance.sql.flight.messages import encode
 from appliance.sql.flight.service import TransformService
-from appliance.sql.flight.stream import read_message
 from appliance.sql.jobs.job_ends import Attempt, LanesOnHosts, connected
 from appliance.sql.jobs.listener import serving_hosts
 from tests.spark.test_control import ON_A_PORT, A, answer, endpoint, server

@@ -1,5 +1,6 @@
-"""A job's connection to the process of the lanes, in Spark's Python workers, which wait for one thing at a time."""
+"""Messages in asyncio's streams, and over the connections of Spark's workers, which wait for one thing at a time."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from types import TracebackType
@@ -14,8 +15,15 @@ _ASK_SECONDS = 5.0
 """Interval of the question whether the other end is still the right one, in seconds."""
 
 
+async def read_message(reader: asyncio.StreamReader) -> tuple[Fields, memoryview]:
+    """The next message; OSError or IncompleteReadError if the connection has ended."""
+    head, size = LEAD.unpack(await reader.readexactly(LEAD.size))
+    fields = decode(await reader.readexactly(head))
+    return fields, memoryview(await reader.readexactly(size))
+
+
 class Connection:
-    """An open connection; ``is_current`` says whether the other end still has the lanes, if it may be silent."""
+    """A job's connection to the process of the lanes; ``is_current`` is asked where it may be silent."""
 
     def __init__(self, connection: socket.socket, is_current: Callable[[], bool] | None = None) -> None:
         self._connection = connection
@@ -28,21 +36,13 @@ class Connection:
         self._connection.close()
 
     def send(self, data: bytes) -> None:
-        """Send a message.
-
-        Raises:
-            OSError: the other end is gone, or silent.
-        """
+        """Send a message; OSError if the other end is gone, or silent."""
         if self._is_current:
             self._connection.settimeout(_SEND_SECONDS)
         self._connection.sendall(data)
 
     def read(self) -> tuple[Fields, memoryview]:
-        """Wait for the next message.
-
-        Raises:
-            EOFError, OSError: the other end is gone, or no longer the right one.
-        """
+        """Wait for the next message; EOFError or OSError if the other end is gone, or no longer the right one."""
         if self._is_current:
             self._connection.settimeout(_ASK_SECONDS)
         head, size = LEAD.unpack(self._exactly(LEAD.size))

@@ -81,11 +81,7 @@ class RowWriter:
         self._size = 0
 
     def add(self, number: int, each: Range, batch: Outgoing) -> Iterator[pa.RecordBatch]:
-        """Add the records of a batch that are in a range.
-
-        Raises:
-            RangeDamaged: this batch, or one before it, cannot be read.
-        """
+        """Add the records of a batch that are in a range; RangeDamaged if it, or one before it, cannot be read."""
         try:
             records = uncompressed(batch.data, batch.first_offset)
             if len(records.ends) != batch.records:
@@ -135,11 +131,7 @@ class _Rows:
     owners: Integers
 
     def array(self, name: str, salt: str) -> pa.Array:
-        """The column of this name.
-
-        Raises:
-            RecordMisfit: a record's headers do not fit its length.
-        """
+        """The column of this name; RecordMisfit if a record's headers do not fit its length."""
         match name:
             case "headers":
                 return header_lists(self.records, self.numbers)
@@ -190,10 +182,7 @@ class _Rows:
 def _laid_out(parts: Sequence[_Part], weight: int) -> Iterator[_Rows]:
     """The rows of the parts: a record in its range, then the fillers that it counts as, and the mark of each end.
 
-    There are ``_LAID_OUT_ROWS`` at once.
-
-    Raises:
-        RecordMisfit: the fields of a record do not fit its length.
+    There are ``_LAID_OUT_ROWS`` at once. RecordMisfit if the fields of a record do not fit its length.
     """
     every, offsets = fields([part.records for part in parts]), np.concatenate([part.offsets() for part in parts])
     owners = np.repeat(np.arange(len(parts)), [len(part.records.ends) for part in parts])

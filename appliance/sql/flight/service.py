@@ -18,6 +18,7 @@ from appliance.engine.problem_log import Notice
 from appliance.errors import ApplianceError, PeerError, ProcessFailed
 from appliance.listing import some
 from appliance.runtime.bind import short_path
+from appliance.sql.flight.connection import read_message
 from appliance.sql.flight.messages import (
     Fields,
     decode_batches,
@@ -26,7 +27,6 @@ from appliance.sql.flight.messages import (
     encode_ranges,
 )
 from appliance.sql.flight.rounds import Pending, Rounds
-from appliance.sql.flight.stream import read_message
 from appliance.sql.model.statement import NO_REASON
 
 SUBJECT = "SQL in flight"
@@ -77,11 +77,7 @@ class TransformService:
         """The time of the last progress of the job that has ranges; None if none has."""
 
     async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
-        """The outcomes of ranges, in their order; takes as long as it takes, and may be cancelled.
-
-        Raises:
-            ProcessFailed: the job makes no progress.
-        """
+        """The outcomes of ranges, in their order, after any time; may be cancelled. ProcessFailed without progress."""
         pending = [Pending(each, self._stops) for each in ranges]
         try:
             async with self._changed:

@@ -45,12 +45,7 @@ class Attempt:
 
 
 def connected(lanes: Lanes, attempt: Attempt) -> Connection:
-    """The connection of an end.
-
-    Raises:
-        EOFError: the process has gone.
-        Unreachable, OSError: it or the driver cannot be reached.
-    """
+    """The connection of an end; EOFError if the process has gone, Unreachable or OSError if it is not reached."""
     if not isinstance(lanes, LanesOnHosts):
         return Connection(_at_socket(Path(lanes[attempt.task])))
     question = Question(attempt.task, attempt.stage)
@@ -64,11 +59,7 @@ def connected(lanes: Lanes, attempt: Attempt) -> Connection:
 
 
 def _at_socket(path: Path) -> socket.socket:
-    """A connection to a process of this host.
-
-    Raises:
-        EOFError: the process has gone.
-    """
+    """A connection to a process of this host; EOFError if it has gone."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         with short_path(path) as name:

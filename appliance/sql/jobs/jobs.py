@@ -10,8 +10,8 @@ from typing import Protocol
 from appliance.engine.control.connection import Stream
 from appliance.engine.model.ranges import Range
 from appliance.errors import ProcessFailed
+from appliance.sql.flight.connection import read_message
 from appliance.sql.flight.messages import decode_ranges, encode
-from appliance.sql.flight.stream import read_message
 
 log = logging.getLogger("appliance.replicator")
 

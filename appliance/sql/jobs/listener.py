@@ -54,11 +54,7 @@ class TransformListener(ControlListener):
 
 @contextlib.asynccontextmanager
 async def serving_hosts(service: TransformService, task: int, driver: ControlClient, token: str) -> AsyncIterator[None]:
-    """Serve a task's jobs during the block, at the address by which this host reaches the driver.
-
-    Raises:
-        SettingsError: nothing can listen there.
-    """
+    """Serve a task's jobs during the block, at the address by which this host reaches the driver."""
     listener = TransformListener(service, task, driver.own_host, token)
     listener.start()
     try:

@@ -28,7 +28,7 @@ from appliance.sql.evaluation import Evaluation
 from appliance.sql.flight.ends import sink, source
 from appliance.sql.jobs.job_ends import Attempt, Lanes, connected
 from appliance.sql.jobs.jobs import JobFailed, Sql
-from appliance.sql.model.statement import COLUMNS, INTERNAL, RANGE, SALT, Statement
+from appliance.sql.model.statement import RANGE, TYPES, Statement
 from appliance.sql.plan import contents, needed
 from appliance.version import VERSION
 
@@ -91,22 +91,22 @@ class TransformPlan:
         inputs = needs.inputs
 
         # The functions name nothing of this file: their processes would load all that it imports.
-        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def attempted() -> Attempt:
             require_release(release)
             task: Any = context.get()
-            attempt = Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
+            return Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            attempt = attempted()
             for _ in batches:
                 yield from source(partial(connected, sockets, attempt), attempt.number, inputs, salt)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            require_release(release)
-            task: Any = context.get()
-            attempt = Attempt(task.partitionId(), task.stageId(), task.taskAttemptId())
+            attempt = attempted()
             yield from sink(partial(connected, sockets, attempt), attempt.number, batches)
 
         # A secret in rows, and in the function that makes them: no plan shows it.
-        kinds = {**COLUMNS, **INTERNAL, SALT: "STRING"}
-        kinds |= {name: f"{kinds[name]} NOT NULL" for name in (RANGE, "offset", "timestamp")}
+        kinds = TYPES | {name: f"{TYPES[name]} NOT NULL" for name in (RANGE, "offset", "timestamp")}
         columns = ", ".join(f"{name} {kinds[name]}" for name in inputs)
         rows = self._over(session.range(0, len(sockets), 1, len(sockets)), read, columns, "source")
         ended = self._over(contents(session, statement, rows, needs.outputs), write, "nothing INT", "sink")

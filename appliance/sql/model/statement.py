@@ -66,6 +66,8 @@ too, a STRING. Timestamps are in milliseconds, because Kafka takes some that are
 INTERNAL = {END: COLUMNS[END], RANGE: "INT", OPAQUE: "BINARY", ROOM: "BIGINT"} | dict.fromkeys(TEXTS.values(), "STRING")
 """The columns that no statement sees, with their types."""
 
+TYPES = {**COLUMNS, **INTERNAL, SALT: "STRING"}
+
 TIMESTAMP = "timestamp_millis(timestamp)"
 """The column ``timestamp`` as a statement sees it."""
 
@@ -83,11 +85,7 @@ class Statement:
 
     @classmethod
     def of(cls, transform: TransformSettings) -> "Statement | None":
-        """That of the settings; None if records are copied as they are.
-
-        Raises:
-            SettingsError: its file has been taken away since they were read.
-        """
+        """That of the settings, of which the file may be gone by now; None if records are copied as they are."""
         if transform.sql_file is None:
             return None
         name = f"REPLICA_TRANSFORM_SQL_FILE={transform.sql_file}"

@@ -15,11 +15,10 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
 from appliance.spark.configuration import ROWS_AT_ONCE
 from appliance.sql.flight import ends
-from appliance.sql.flight.connection import Connection
+from appliance.sql.flight.connection import Connection, read_message
 from appliance.sql.flight.messages import LEAD, Fields, decode, encode, encode_ranges
 from appliance.sql.flight.rounds import Pending
 from appliance.sql.flight.service import TransformService
-from appliance.sql.flight.stream import read_message
 from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
 

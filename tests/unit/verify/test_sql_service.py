@@ -9,8 +9,8 @@ from appliance.engine.model.ranges import Range
 from appliance.errors import PartitionStopped, ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.link_sql import LinkSql
+from appliance.sql.flight.connection import read_message
 from appliance.sql.flight.messages import encode
-from appliance.sql.flight.stream import read_message
 from appliance.verify.partition_sql import ServedSql
 from appliance.verify.sql_service import serving
 from tests.support.patience import PATIENCE
