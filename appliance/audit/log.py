@@ -21,17 +21,16 @@ class Opened:
 
 
 class AuditLog:
-    """The writes of one table; several writers may use it, and each write has one."""
+    """The writes of one table; several writers may use it, and each write has one.
+
+    After StorageFailed the outcome of a write is unknown: open the log again.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def open(self) -> Opened:
-        """Find the last write.
-
-        Raises:
-            PeerError: a file is damaged, or a newer release's.
-        """
+        """Find the last write; PeerError if a file is damaged, or a newer release's."""
         files = listing(self._store.sizes())
         last, claimed = files.last, max(files.claims, default=0)
         state = state_of(self._store.read(last.name)) if last else AuditState()
@@ -41,19 +40,11 @@ class AuditLog:
         return Opened(state, claimed, decode_claim(claimed, self._store.read(claim_name(claimed))))
 
     def claim(self, claim: Claim) -> bool:
-        """Claim a write; False if another writer has it.
-
-        Raises:
-            StorageFailed: the outcome is unknown: open the log again.
-        """
+        """Claim a write; False if another writer has it."""
         return self._store.create(claim.name, encode_claim(claim))
 
     def write(self, claim: Claim, rows: Sequence[AuditRow], state: AuditState) -> None:
-        """Write the file of our claim, or of one whose writer was killed.
-
-        Raises:
-            StorageFailed: the outcome is unknown: open the log again.
-        """
+        """Write the file of our claim, or of one whose writer was killed."""
         self._store.replace(claim.file, encode_rows(rows, state))
 
     def tidy(self, today: date, retention_days: int) -> Listing:

@@ -74,14 +74,7 @@ class Composition:
         self.jobs = Jobs(engine, self.jvm, self.stopping, self.ending, control, reports, self.problems, slots)
 
     async def run(self) -> None:
-        """Copy until the stop, once.
-
-        Raises:
-            Fenced: another replicator of this link has started.
-            ProcessFailed: Spark's JVM has ended, or its master gives us nothing.
-            LinkRefused: the link must not continue as the destination is now.
-            IdentityRefused, CredentialsRefused, BrokerUnsupported, BrokerRefused: retrying is useless.
-        """
+        """Copy until the stop, once; Fenced if another replicator of this link has started."""
         spark: Spark | None = None
         try:
             if started := await unless_stopped(self.stopping, self._start()):

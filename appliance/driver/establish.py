@@ -140,11 +140,7 @@ class Establishing:
         """Make the link if it is new; else check that it is unchanged.
 
         Safe to repeat after a cancel at any await: one transaction makes the link, and nothing is copied before.
-
-        Raises:
-            LinkRefused: it has changed.
-            LayoutChanging: a command is changing its layout.
-            Fenced: another replicator is making it.
+        LinkRefused if it has changed, LayoutChanging while a command changes its layout.
         """
         await self.check.require_kept()  # before anything is made
         await self.topics.make()
@@ -203,9 +199,7 @@ async def starts_of(source: Cluster, naming: Naming, start: Start, now: int) -> 
     """The place in each source partition of its first record that is as new as the settings say.
 
     It is the end if there is no such record, and -1, its first record, if the place is unknown. ``now`` is in ms.
-
-    Raises:
-        LinkRefused: the time has not come yet.
+    LinkRefused if the time has not come yet.
     """
     time = start.time(now)
     if time is not None and time > now:

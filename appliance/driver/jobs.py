@@ -67,9 +67,7 @@ class Jobs:
     async def room(self, spark: Spark) -> int:
         """Number of tasks for which there is room now; waits for some.
 
-        Raises:
-            ProcessFailed: there was none for long (our next application may get it, even from a new master), or Java
-                hangs.
+        ProcessFailed if there was none for long: our next application may get it, even from a new master.
         """
         wanted, master = self.engine.task_count, self.engine.spark_master
         self.jvm.require_running()
@@ -92,11 +90,11 @@ class Jobs:
         """The cores of a task, where they are more than one."""
         return f"; with SQL in flight each task needs {self.slots_each}" if self.slots_each > 1 else ""
 
+    async def _slots(self, spark: Spark) -> int:
+        return await with_timeout(asyncio.to_thread(spark.room))
+
     def _tasks_in(self, slots: int) -> int:
         return min(self.engine.task_count, slots // self.slots_each)
-
-    async def _slots(self, spark: Spark) -> int:
-        return await in_time(asyncio.to_thread(spark.room))
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
         """Wait until two looks in a row find room for more or fewer tasks than these."""
@@ -112,10 +110,7 @@ class Jobs:
     ) -> None:
         """Run a job of ``tasks`` until it has to end (a stop, an end by itself, another layout) or fails.
 
-        Work ``beside`` it ends with it.
-
-        Raises:
-            ProcessFailed: Java has ended, or hangs, or SQL in it does.
+        Work ``beside`` it ends with it. ProcessFailed if Java has ended, or hangs, or SQL in it does.
         """
         began = loop_seconds()
         task = partial(work, VERSION, dataclasses.asdict(endpoint), transforming)
@@ -145,7 +140,7 @@ class Jobs:
                 late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
                 raise ProcessFailed(late) from error
             log.warning("a Spark job did not end in time: its tasks are ended by force")
-            await in_time(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
+            await with_timeout(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
         except Exception as error:  # Spark's own errors have no common type that users could read
             return error
         return None
@@ -182,12 +177,8 @@ async def _first_of(*awaitables: Awaitable[object]) -> None:
             task.cancel()
 
 
-async def in_time(answer: Awaitable[Result], seconds: float = _ANSWER_PATIENCE) -> Result:
-    """Spark's answer.
-
-    Raises:
-        ProcessFailed: there is none in that time; the next run of Spark may give one.
-    """
+async def with_timeout(answer: Awaitable[Result], seconds: float = _ANSWER_PATIENCE) -> Result:
+    """Spark's answer; ProcessFailed if there is none in that time: the next run of Spark may give one."""
     try:
         async with asyncio.timeout(seconds):
             return await answer

@@ -158,10 +158,7 @@ async def end_unfinished(destination: Cluster, naming: Naming, timeout: float) -
     """End a change that a replicator of an older release has begun by itself, with the layout as it was.
 
     An operator's change is ended by the operator, who is there; one that was begun meanwhile is left alone. After a
-    kill anywhere, the same again.
-
-    Raises:
-        Fenced: a command, or another start, does something about it.
+    kill anywhere, the same again. Fenced if a command, or another start, does something about it.
     """
     writer = LanesWriter(destination, naming, timeout, uuid.uuid4().hex)
     await writer.take_id()

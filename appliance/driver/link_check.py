@@ -67,11 +67,7 @@ class LinkCheck:
         return (await self.facts(topic)).fault(self.link.naming)
 
     async def fit_positions(self) -> PositionsTopic:
-        """The positions topic of an existing link that may continue.
-
-        Raises:
-            LinkRefused: it does not exist, or may not continue.
-        """
+        """The positions topic of an existing link that may continue; LinkRefused if it is not one."""
         topic = await self.positions()
         if fault := await self.fault(topic):
             raise LinkRefused(fault)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from appliance.driver.jobs import in_time
+from appliance.driver.jobs import with_timeout
 from appliance.engine.control.client import transform_socket
 from appliance.engine.control.connection import dialled
 from appliance.engine.control.server import ControlServer
@@ -53,16 +53,11 @@ class SqlJobs:
 async def start_spark(
     settings: Settings, jvm: SparkJvm | SubmittedJvm, control: ControlServer, statement: Statement | None
 ) -> tuple[Spark, SqlJobs]:
-    """Start Spark in its Java, let its tasks connect, and prepare the SQL.
-
-    Raises:
-        ProcessFailed: Spark does not start.
-        SqlRefused: it does not take the SQL.
-    """
-    port, secret = await in_time(jvm.gateway(), _START_PATIENCE)
+    """Start Spark in its Java, let its tasks connect, and prepare the SQL; SqlRefused if it does not take that."""
+    port, secret = await with_timeout(jvm.gateway(), _START_PATIENCE)
     transform, engine = settings.transform, settings.engine
     starting = asyncio.to_thread(Spark, port, secret, engine, jvm.entries, transforms=transform.wanted)
-    spark = await in_time(starting, _START_PATIENCE)
+    spark = await with_timeout(starting, _START_PATIENCE)
     control.start()
     if spark.ui:
         log.info("Spark's page", extra={"fields": {"address": spark.ui}})
@@ -72,7 +67,7 @@ async def start_spark(
 
         lanes = _lanes(control, engine.task_count)
         preparing = asyncio.to_thread(prepare, spark, statement, transform.salt, lanes)
-        sql = await in_time(preparing, _START_PATIENCE)
+        sql = await with_timeout(preparing, _START_PATIENCE)
     return spark, SqlJobs(sql, control, ThreadPoolExecutor(2 * engine.task_count, "sql"))
 
 

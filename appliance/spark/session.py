@@ -63,10 +63,8 @@ class Spark:
         """Start it: takes about a second, and the time of a cluster's executors.
 
         ``submitted`` are the settings to add in a JVM that ``spark-submit`` has started, None in ours. With
-        ``transforms``, records pass SQL; otherwise as many ``jobs`` as that run at once.
-
-        Raises:
-            ProcessFailed: there is no such application, for example because no master answers.
+        ``transforms``, records pass SQL; otherwise as many ``jobs`` as that run at once. ProcessFailed if no master
+        answers, for example.
         """
         # An executor uses the Python of its own host's Spark worker.
         python = "python3" if engine.in_a_cluster else sys.executable

@@ -38,11 +38,7 @@ async def run_part(
     """Run the master that SPARK_MASTER names, or a worker of it, until ``stopping``; the exit code.
 
     ``cores`` is the number of tasks that a worker takes at once, None for all cores of the host; ``host`` is its
-    address, None for the one from which it reaches the master.
-
-    Raises:
-        SettingsError: SPARK_MASTER is not a standalone cluster.
-        ProcessFailed: Spark ended by itself.
+    address, None for the one from which it reaches the master. ProcessFailed if Spark ends by itself.
     """
     if not engine.spark_master.startswith("spark://"):
         raise SettingsError([f"SPARK_MASTER={engine.spark_master}: expected spark://host:port"])

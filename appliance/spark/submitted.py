@@ -33,12 +33,7 @@ class SubmittedJvm:
     """
 
     def __init__(self, environment: Mapping[str, str], tempdir: Path) -> None:
-        """Connect to it.
-
-        Raises:
-            SettingsError: it was started without the setting by which our threads share connections.
-            ProcessFailed: it does not answer.
-        """
+        """Connect to it; SettingsError if it was started without the setting by which our threads share connections."""
         if environment.get(_PINNED, "true").lower() != "false":
             raise SettingsError([f"{_PINNED}: expected false, in spark-submit's environment and its driver's"])
         self.tempdir = tempdir
@@ -68,11 +63,7 @@ class SubmittedJvm:
         *,
         transforms: bool = False,
     ) -> EngineSettings:
-        """The settings of the replicator on the master that spark-submit was given; as ``spark_jvm`` takes them.
-
-        Raises:
-            SettingsError: they do not fit a cluster.
-        """
+        """The settings on the master that spark-submit was given; SettingsError if they do not fit a cluster."""
         master = self._given.get("spark.master", "")
         host = self._given.get("spark.driver.host", engine.spark_driver_host)
         engine = dataclasses.replace(engine, spark_master=master, spark_driver_host=host)

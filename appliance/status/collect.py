@@ -41,9 +41,7 @@ class SourceFactsCollector:
         """Collect the facts. ``positions`` are those of the last collection: of completely copied partitions the stable
         end is not asked for, and of those whose leader has not changed no epoch, unless they end before it.
 
-        Raises:
-            ApplianceError: no broker lists the topics. One that does not answer for its own partitions
-            does not keep the others from being known.
+        A broker that does not answer for its own partitions does not keep the others from being known.
         """
         metadata = await self._cluster.metadata(None)
         copied = self._naming.copied(metadata.topics)

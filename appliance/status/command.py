@@ -58,11 +58,7 @@ async def ask_running(settings: Settings, session: aiohttp.ClientSession) -> Run
 async def run_status(
     settings: Settings, topics: Collection[str], as_json: bool, watch: bool, stopping: asyncio.Event
 ) -> int:
-    """Collect and print; the exit code is 0 when all is copied or being copied.
-
-    Raises:
-        ApplianceError: there is no such topic.
-    """
+    """Collect and print; the exit code is 0 when all is copied or being copied. ApplianceError without such a topic."""
     async with Link.open(settings) as link, aiohttp.ClientSession() as session:
         watcher = Watcher(link, settings, running=lambda: ask_running(settings, session))
         code = await unless_stopped(stopping, _status(watcher, topics, as_json, watch))

@@ -50,11 +50,7 @@ def _known(known: Known) -> Iterable[object]:
 
 
 def decode_state(text: bytes) -> AuditState:
-    """Decode a state.
-
-    Raises:
-        PeerError: it is damaged, or a newer release's.
-    """
+    """Decode a state; PeerError if it is damaged, or a newer release's."""
     try:
         whole = json.loads(inflate(base64.b64decode(text, validate=True)))
         if whole["version"] != _VERSION:

@@ -80,11 +80,7 @@ def encode_claim(claim: Claim) -> bytes:
 
 
 def decode_claim(number: int, text: bytes) -> Claim:
-    """Decode a claim.
-
-    Raises:
-        PeerError: it is damaged, or a newer release's.
-    """
+    """Decode a claim; PeerError if it is damaged, or a newer release's."""
     try:
         value = json.loads(text)
         if value["version"] != _VERSION:

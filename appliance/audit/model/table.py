@@ -54,11 +54,7 @@ def _nullable(table: pa.Table, but: Container[str]) -> pa.Table:
 
 
 def state_of(data: bytes) -> AuditState:
-    """The state in a file.
-
-    Raises:
-        PeerError: the file is damaged, or a newer release's.
-    """
+    """The state in a file; PeerError if it is damaged, or a newer release's."""
     try:
         metadata = parquet.read_schema(io.BytesIO(data)).metadata or {}
     except pa.ArrowException as error:

@@ -25,11 +25,7 @@ class Running:
 
 
 def read_running(document: Mapping[str, Any]) -> Running:
-    """The knowledge in a replicator's page ``/status``.
-
-    Raises:
-        ValueError, KeyError, TypeError: it is no such page.
-    """
+    """The knowledge in a replicator's page ``/status``; ValueError, KeyError or TypeError if it is no such page."""
     problems = {
         str(each["subject"]): Fault(str(each["reason"]), milliseconds(each["since"])) for each in document["problems"]
     }
