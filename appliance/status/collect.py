@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from appliance.clock import now_ms
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
 from appliance.grouping import grouped
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
@@ -25,6 +27,29 @@ from appliance.status.open_transactions import OpenTransactionWatch
 from appliance.status.tail import PositionsTail, newest_heartbeat
 
 _BROKER_SECONDS = 5.0
+
+_Led = TypeVar("_Led")
+_Answer = TypeVar("_Answer")
+
+
+async def _of_leaders(
+    cluster: KafkaCluster, by_leader: Mapping[int, _Led], ask: Callable[[_Led], Awaitable[_Answer]]
+) -> list[tuple[_Led, _Answer | ApplianceError]]:
+    """The answers for what each broker leads; one that does not answer keeps only its own from being known."""
+
+    async def answered(leader: int, led: _Led) -> _Answer | ApplianceError:
+        try:
+            async with asyncio.timeout(_BROKER_SECONDS):
+                return await ask(led)
+        except TimeoutError:
+            return TimedOut(f"{cluster.side} broker {leader} did not answer within {_BROKER_SECONDS:g} s")
+        except ApplianceError as error:
+            return error
+
+    answers = await asyncio.gather(*(answered(*each) for each in by_leader.items()))
+    if any(isinstance(answer, TimedOut) for answer in answers):
+        await cluster.close()  # a missing answer on a connection would delay all later ones
+    return list(zip(by_leader.values(), answers, strict=True))
 
 
 class SourceFactsCollector:
@@ -48,11 +73,9 @@ class SourceFactsCollector:
         by_leader = grouped((topic.leaders[each.number], each) for topic in copied for each in topic.partitions)
         logs: dict[Partition, Log] = {}
         unanswered = dict.fromkeys(by_leader.pop(-1, ()), "the partition has no leader now")
-        asking = [self._ask(metadata, leader, led, positions) for leader, led in by_leader.items()]
-        answers = await asyncio.gather(*asking)
-        if any(isinstance(answer, TimedOut) for answer in answers):
-            await self._cluster.close()  # a missing answer on a connection would delay all later ones
-        for led, answer in zip(by_leader.values(), answers, strict=True):
+        for led, answer in await _of_leaders(
+            self._cluster, by_leader, lambda led: self._logs(metadata, led, positions)
+        ):
             if isinstance(answer, ApplianceError):
                 unanswered |= dict.fromkeys(led, str(answer))
             else:
@@ -87,17 +110,6 @@ class SourceFactsCollector:
                     if present and present.id == position.destination_id:
                         written[copy] = written.get(copy, 0) + position.records
         return written
-
-    async def _ask(
-        self, metadata: Metadata, leader: int, led: Collection[Partition], positions: Mapping[Partition, Position]
-    ) -> dict[Partition, Log] | ApplianceError:
-        try:
-            async with asyncio.timeout(_BROKER_SECONDS):
-                return await self._logs(metadata, led, positions)
-        except TimeoutError:
-            return TimedOut(f"source broker {leader} did not answer within {_BROKER_SECONDS:g} s")
-        except ApplianceError as error:
-            return error
 
     async def _logs(
         self, metadata: Metadata, led: Collection[Partition], positions: Mapping[Partition, Position]
@@ -163,23 +175,16 @@ class DestinationFactsCollector:
         return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
 
     async def _copies(self, metadata: Metadata, positions: Mapping[Partition, Position]) -> dict[Partition, CopyLog]:
-        """The logs of the copies; a broker that does not answer keeps only its own from being known."""
-        by_leader: dict[int, dict[Partition, Position]] = {}
-        for each, position in positions.items():
-            leader = metadata.leader(self._naming.destination(each.topic), each.number)
-            by_leader.setdefault(leader, {})[each] = position
-        answers = await asyncio.gather(*(self._ask(metadata, *led) for led in by_leader.items()))
-        if any(isinstance(log.error, TimedOut) for answer in answers for log in answer.values()):
-            await self._cluster.close()  # a missing answer on a connection would delay all later ones
-        return {key: log for answer in answers for key, log in answer.items()}
-
-    async def _ask(
-        self, metadata: Metadata, leader: int, led: Mapping[Partition, Position]
-    ) -> dict[Partition, CopyLog]:
-        try:
-            async with asyncio.timeout(_BROKER_SECONDS):
-                return await copy_logs(self._epochs, metadata, self._naming, led)
-        except TimeoutError:
-            error = TimedOut(f"destination broker {leader} did not answer within {_BROKER_SECONDS:g} s")
-            copies = {key: Partition(self._naming.destination(key.topic), key.number) for key in led}
-            return {key: CopyLog(copy, error=error) for key, copy in copies.items()}
+        """The logs of the copies, by source partition."""
+        copies = {each: Partition(self._naming.destination(each.topic), each.number) for each in positions}
+        by_leader = grouped((metadata.leader(*copy), each) for each, copy in copies.items())
+        logs: dict[Partition, CopyLog] = {}
+        for led, answer in await _of_leaders(
+            self._cluster,
+            by_leader,
+            lambda led: copy_logs(self._epochs, metadata, self._naming, {each: positions[each] for each in led}),
+        ):
+            if isinstance(answer, ApplianceError):
+                answer = {each: CopyLog(copies[each], error=answer) for each in led}
+            logs |= answer
+        return logs

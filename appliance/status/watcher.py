@@ -12,11 +12,11 @@ from appliance.groups.group_service import group_sync
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.handle import Link
-from appliance.link.model.problems import Fault
 from appliance.settings.engine import Bound
 from appliance.settings.values import Settings
 from appliance.status.collect import DestinationFactsCollector, SourceFactsCollector
-from appliance.status.model.compose import compose
+from appliance.status.model.compose import Composer
+from appliance.status.model.compose_partition import lasting
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
 from appliance.status.model.running import Running, with_running
 from appliance.status.model.snapshot import AuditStatus, Snapshot
@@ -73,7 +73,7 @@ class Watcher:
             both = await asyncio.gather(source, self._observe_destination())
             self._source_observed, self._destination_observed = both
         observed = self._source_observed, self._destination_observed
-        snapshot = self._composed = compose(self._settings, *observed, self._composed, now_ms())
+        snapshot = self._composed = Composer(self._settings, *observed, self._composed, now_ms()).snapshot()
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
         if self._audit is not None and self._audit.path:
@@ -92,8 +92,7 @@ class Watcher:
     def _of_audit(self, audit: AuditProgress, at: int) -> AuditStatus:
         lag = None if audit.written_to < 0 else max(0, at - audit.written_to) / 1000
         before = self.snapshot.audit.problem if self.snapshot and self.snapshot.audit else None
-        problem = Fault(audit.problem, before.since if before else at) if audit.problem else None
-        return AuditStatus(audit.path, lag, problem)
+        return AuditStatus(audit.path, lag, lasting(audit.problem, before, at))
 
     async def _with_groups(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the groups: those that the replicator knows, else as they are now."""
@@ -107,8 +106,8 @@ class Watcher:
                 self._groups.unseen(TimedOut(f"the groups were not told within {_DESTINATION_SECONDS:g} s"))
             else:
                 self._groups.seen(self._looking.plans.values(), self._looking.stale.values())
-        problem, before = self._groups.problem, self.snapshot.groups_unknown if self.snapshot else None
-        unknown = Fault(problem, before.since if before else snapshot.at) if problem else None
+        before = self.snapshot.groups_unknown if self.snapshot else None
+        unknown = lasting(self._groups.problem, before, snapshot.at)
         return replace(snapshot, groups=self._groups.plans, groups_unknown=unknown)
 
 

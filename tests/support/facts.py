@@ -18,7 +18,7 @@ from appliance.link.model.translation import Translation, TranslationState
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
 from appliance.settings.values import Settings
-from appliance.status.model.compose import compose
+from appliance.status.model.compose import Composer
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.snapshot import AuditStatus, Snapshot
 from appliance.status.model.topic_status import PartitionStatus
@@ -80,13 +80,13 @@ def snapshot(
     **changed: str,
 ) -> Snapshot:
     """The snapshot of these facts; a text in place of facts is the reason for a cluster's silence."""
-    return compose(
+    return Composer(
         settings(**changed),
         Observation(SOURCE, source) if isinstance(source, str) else Observation(source),
         Observation(DESTINATION, destination) if isinstance(destination, str) else Observation(destination),
         previous,
         now,
-    )
+    ).snapshot()
 
 
 def with_logs(logs: Mapping[Partition, Log]) -> SourceFacts:

@@ -18,19 +18,13 @@ from appliance.status.model.snapshot import ClusterStatus, LaneStatus, Snapshot
 from appliance.status.model.topic_status import TopicStatus
 
 
-def compose(
-    settings: Settings,
-    source: Observation[SourceFacts],
-    destination: Observation[DestinationFacts],
-    previous: Snapshot | None,
-    now: int,
-) -> Snapshot:
-    """The snapshot at ``now``, in milliseconds; ``previous`` gives the beginnings of lasting states, and the rate."""
-    return _Composer(settings, source, destination, previous, now).snapshot()
-
-
 @dataclass(frozen=True, slots=True)
-class _Composer:
+class Composer:
+    """Composes the snapshot at ``now``, in milliseconds.
+
+    ``previous`` gives the beginnings of lasting states, and the rate.
+    """
+
     settings: Settings
     source: Observation[SourceFacts]
     destination: Observation[DestinationFacts]
@@ -38,6 +32,7 @@ class _Composer:
     now: int
 
     def snapshot(self) -> Snapshot:
+        """The snapshot of all that is known."""
         before, states = self.previous, self._states()
         return Snapshot(
             replicator=self.settings.replicator,

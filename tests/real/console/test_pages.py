@@ -16,7 +16,7 @@ from appliance.console.commands import Commands
 from appliance.console.model import text
 from appliance.console.pages import LinkPages
 from appliance.link.model.copy_states import CopyState
-from appliance.status.model.compose import compose
+from appliance.status.model.compose import Composer
 from appliance.status.model.facts import Observation
 from tests.support.console import of_size, shown, watch_of
 from tests.support.facts import SILENT, settings, snapshot
@@ -229,7 +229,7 @@ def written(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", ["", "topics"])
 async def test_case_287_topics_that_no_cluster_has_told_are_unknown_and_not_none(page: str) -> None:
-    nothing = compose(settings(), Observation(None, SILENT), Observation(None, SILENT), None, at(0))
+    nothing = Composer(settings(), Observation(None, SILENT), Observation(None, SILENT), None, at(0)).snapshot()
     async with shown(nothing) as address:
         shown_page = await got(address, OWN + page)
         card = json.loads(await got(address, "/card.json"))

@@ -13,7 +13,7 @@ from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import Layout
 from appliance.link.model.position import CopyEnd, SourcePlace, Trial
 from appliance.link.model.problems import Fault
-from appliance.status.model.compose import compose
+from appliance.status.model.compose import Composer
 from appliance.status.model.compose_partition import reached
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.messages import problems
@@ -308,13 +308,13 @@ def test_unknown_is_since_the_first_silence_whatever_the_reason_becomes() -> Non
 
 
 def test_of_a_source_that_never_spoke_the_destination_still_knows_the_names() -> None:
-    status = compose(settings(), Observation(None, SILENT), Observation(DESTINATION), None, NOW)
+    status = Composer(settings(), Observation(None, SILENT), Observation(DESTINATION), None, NOW).snapshot()
     assert [(topic.name, topic.active, len(topic.partitions)) for topic in status.topics] == [("payments", True, 2)]
     assert first(status).lag_records is None
 
 
 def test_two_clusters_that_never_spoke_leave_an_empty_unknown_snapshot() -> None:
-    status = compose(settings(), Observation(None, SILENT), Observation(None, SILENT), None, NOW)
+    status = Composer(settings(), Observation(None, SILENT), Observation(None, SILENT), None, NOW).snapshot()
     assert (status.state, status.topics, status.lanes) == (LinkState.UNKNOWN, (), ())
 
 
