@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from kio.schema.errors import ErrorCode
 
 from appliance.audit.model.entries import LogRange, log_range
-from appliance.audit.model.state import LaneKnown
+from appliance.audit.model.state import LaneProgress
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
@@ -47,7 +47,7 @@ class PositionsLog:
         return checkpoint
 
     async def ranges(
-        self, topic: Topic, lanes: Mapping[int, LaneKnown], behind: Collection[int]
+        self, topic: Topic, lanes: Mapping[int, LaneProgress], behind: Collection[int]
     ) -> AsyncIterator[tuple[int, LogRange | None, bool]]:
         """The next range of each lane that is ``behind``, and True if its log ends there.
 

@@ -9,7 +9,7 @@ import logging
 from appliance.audit.model.entries import ANY_DAY, DAY_MS, LogRange
 from appliance.audit.model.files import Claim
 from appliance.audit.model.rows import AuditRow
-from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.state import AuditState, LaneProgress
 from appliance.audit.model.taking import take
 from appliance.audit.positions_log import PositionsLog
 from appliance.audit.store import in_thread
@@ -51,10 +51,10 @@ class LaneReading:
         """Read each lane once; those that are not at their end, or at another day, come first the next time."""
         lanes = self.state.lanes
         for lane in range(len(topic.leaders)):
-            lanes.setdefault(lane, LaneKnown())
+            lanes.setdefault(lane, LaneProgress())
         first = [lane for lane in self.behind if lane < len(topic.leaders)]
         order = [*first, *(lane for lane in range(len(topic.leaders)) if lane not in first)]
-        waited = {lane: known.read_to for lane, known in lanes.items() if known.waits_for}
+        waited = {lane: progress.read_to for lane, progress in lanes.items() if progress.waits_for}
         answers = [each async for each in self._positions.ranges(topic, lanes, order)]
         truncated = [lane for lane, read, _ in answers if read is None]
         if truncated:  # before others are read: partitions may have gone to them since
@@ -78,7 +78,7 @@ class LaneReading:
         A log that was truncated is left as it was: the next step says so, in a write of its own.
         """
         lanes, rows, waits = self.state.lanes, list[AuditRow](), True
-        behind = {lane for lane, to in claim.lanes.items() if lanes.setdefault(lane, LaneKnown()).read_to < to}
+        behind = {lane for lane, to in claim.lanes.items() if lanes.setdefault(lane, LaneProgress()).read_to < to}
         while behind:
             ends = {lane: lanes[lane].read_to for lane in behind}
             async for lane, read, _ in self._positions.ranges(topic, lanes, sorted(behind)):

@@ -114,7 +114,7 @@ class AuditWriter:
     async def _write(self, reading: LaneReading) -> None:
         """Claim the next write, then write its file; if another writer has it, continue after its write."""
         state, rows, number = reading.state, reading.rows, self._number + 1
-        ends = {lane: known.read_to for lane, known in state.lanes.items()}
+        ends = {lane: progress.read_to for lane, progress in state.lanes.items()}
         claim = Claim(number, DataFile(day_of(reading.day), number, number).name, state.topic_id.hex, ends)
         if not await in_thread(lambda: self._log.claim(claim)):
             self._reading = None

@@ -4,11 +4,12 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Any
 from uuid import UUID
 
-from appliance.audit.model.rows import Known
-from appliance.audit.model.state import NO_PRODUCER, AuditState, LaneKnown
+from appliance.audit.model.rows import RowEnd
+from appliance.audit.model.state import NO_PRODUCER, AuditState, LaneProgress
 from appliance.errors import PeerError, said
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.decompression import inflate
@@ -27,26 +28,24 @@ _BEYOND = 2**62
 
 def encode_state(state: AuditState) -> bytes:
     """The state as text, for a file's metadata."""
-    lanes = [
-        [
-            *(lane, known.read_to, known.hole_at, *known.producer, known.run, known.layout, known.producer, _END_KNOWN),
-            *(known.leader_epoch, known.coming, known.waits_for, known.layout_at),
-        ]
-        for lane, known in state.lanes.items()
-    ]
     whole = {
         "version": _VERSION,
         "topic_id": state.topic_id.hex,
         "beginning": state.beginning,
-        "lanes": lanes,
-        "partitions": [[*partition, *_known(known)] for partition, known in state.partitions.items()],
-        "again": [[*partition, None, True] for partition, known in state.partitions.items() if known.is_lost],
+        "lanes": [_lane_fields(lane, progress) for lane, progress in state.lanes.items()],
+        "partitions": [[*partition, *_fields(end)] for partition, end in state.partitions.items()],
+        "again": [[*partition, None, True] for partition, end in state.partitions.items() if end.is_lost],
     }
     return base64.b64encode(zlib.compress(json.dumps(whole, separators=(",", ":")).encode(), 1))
 
 
-def _known(known: Known) -> Iterable[object]:
-    return [*known._replace(source_id=known.source_id.hex, destination_id=known.destination_id.hex)][:-1]  # type: ignore[arg-type]
+def _lane_fields(lane: int, progress: LaneProgress) -> Iterable[object]:
+    read_to, hole_at, producer, run, layout, *rest = astuple(progress)
+    return [lane, read_to, hole_at, *producer, run, layout, producer, _END_KNOWN, *rest]
+
+
+def _fields(end: RowEnd) -> Iterable[object]:
+    return [*end._replace(source_id=end.source_id.hex, destination_id=end.destination_id.hex)][:-1]  # type: ignore[arg-type]
 
 
 def decode_state(text: bytes) -> AuditState:
@@ -59,7 +58,7 @@ def decode_state(text: bytes) -> AuditState:
         lanes = {lane: _lane(rest, starts.get(lane)) for lane, *rest in whole["lanes"]}
         lost = {(topic, number) for topic, number, *_ in whole.get("again", ())}
         partitions = {
-            Partition(topic, number): _known_of(rest, (topic, number) in lost)
+            Partition(topic, number): _row_end(rest, (topic, number) in lost)
             for topic, number, *rest in whole["partitions"]
         }
         return AuditState(UUID(whole["topic_id"]), lanes, partitions, whole["beginning"])
@@ -67,16 +66,16 @@ def decode_state(text: bytes) -> AuditState:
         raise PeerError(f"the audit table's state is damaged: {said(error)}") from error
 
 
-def _lane(fields: Sequence[Any], starts: Sequence[Any] | None) -> LaneKnown:
+def _lane(fields: Sequence[Any], starts: Sequence[Any] | None) -> LaneProgress:
     """A lane. Older releases have read a truncated log again: it counts as just truncated."""
     read_to, hole_at, id_, epoch, *rest = fields
     if starts is not None:
         _, again, cut, _, *others = starts
         read_to, rest = _BEYOND if cut and read_to < again else read_to, [*rest, *others]
     run, layout, _, _, leader_epoch, coming, waits_for, layout_at = *rest, *_OLDEST[len(rest) :]
-    return LaneKnown(read_to, hole_at, (id_, epoch), run, layout, leader_epoch, tuple(coming), waits_for, layout_at)
+    return LaneProgress(read_to, hole_at, (id_, epoch), run, layout, leader_epoch, tuple(coming), waits_for, layout_at)
 
 
-def _known_of(fields: Sequence[Any], is_lost: bool) -> Known:
+def _row_end(fields: Sequence[Any], is_lost: bool) -> RowEnd:
     lane, offset, source, copy, *rest = fields
-    return Known(lane, offset, UUID(source), UUID(copy), *rest)._replace(is_lost=is_lost)
+    return RowEnd(lane, offset, UUID(source), UUID(copy), *rest)._replace(is_lost=is_lost)

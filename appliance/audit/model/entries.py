@@ -30,6 +30,11 @@ class Entry(NamedTuple):
         """The day of the commit, since 1970."""
         return self.committed // DAY_MS
 
+    @property
+    def producer(self) -> tuple[int, int]:
+        """The id and the epoch of the producer that has written it."""
+        return self.producer_id, self.producer_epoch
+
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
@@ -87,11 +92,11 @@ class _Markers:
     def __init__(self, batches: Sequence[Batch]) -> None:
         headers = (batch.header for batch in reversed(batches))
         markers = (each for each in headers if each.attributes & CONTROL and each.records)
-        self._left = grouped((each.producer_id, (each.base_offset, each.max_timestamp)) for each in markers)
+        self._by_producer = grouped((each.producer_id, (each.base_offset, each.max_timestamp)) for each in markers)
 
     def time(self, batch: Batch, otherwise: int) -> int:
         """The time of the marker that ends a batch's transaction; batches are asked for in the log's order."""
-        markers = self._left.get(batch.header.producer_id, [])
+        markers = self._by_producer.get(batch.header.producer_id, [])
         while markers and markers[-1][0] < batch.header.base_offset:
             markers.pop()
         return markers[-1][1] if markers else otherwise

@@ -16,7 +16,7 @@ from appliance.link.model.position import UNKNOWN, Position
 _LOST = "the positions topic lost records: what was copied up to here has no rows, or not all"
 
 _SAID = slice(2, 12)
-"""The fields of a ``Known`` that the position itself says."""
+"""The fields of a ``RowEnd`` that the position itself says."""
 
 
 class Kind(enum.StrEnum):
@@ -58,7 +58,7 @@ class AuditRow(NamedTuple):
     positions_offset: int
 
 
-class Known(NamedTuple):
+class RowEnd(NamedTuple):
     """The end of the last row of a source partition: the position that its lane's log holds at ``offset``.
 
     ``forgotten`` once the lane has deleted the position; ``cause`` is that of a gap which the next row has to name.
@@ -86,20 +86,20 @@ class Known(NamedTuple):
     is_lost: bool = False
 
 
-NOTHING = Known(-1, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, 0, 0, UNKNOWN, forgotten=True, layout=-1)
+NOTHING = RowEnd(-1, -1, NOWHERE, NOWHERE, UNKNOWN, 0, 0, 0, 0, 0, 0, UNKNOWN, forgotten=True, layout=-1)
 """The end of no row."""
 
 
-def known_of(position: Position, lane: int, offset: int, layout: int) -> Known:
+def row_end(position: Position, lane: int, offset: int, layout: int) -> RowEnd:
     """The end of a row that ends with this position."""
     ids, counts = (position.source_id, position.destination_id), (position.records, position.bytes)
     rebuilt = position.rebuilt if position.records or position.rebuilt is not None else 0
     copy_to = position.copy_end.offset if position.copy_end else UNKNOWN
     left_out = position.dropped, position.filtered, position.dead_letters
-    return Known(lane, offset, *ids, position.next_offset, *counts, rebuilt, *left_out, copy_to, layout=layout)
+    return RowEnd(lane, offset, *ids, position.next_offset, *counts, rebuilt, *left_out, copy_to, layout=layout)
 
 
-def is_old(before: Known | None, now: Known) -> bool:
+def is_old(before: RowEnd | None, now: RowEnd) -> bool:
     """True for a position that an earlier row covers already.
 
     After a change of lanes, a position of the old lane may be read after newer ones of the new lane. One that was
@@ -116,7 +116,7 @@ def is_old(before: Known | None, now: Known) -> bool:
     return now.next_offset == before.next_offset or (now.next_offset < before.next_offset and not before.forgotten)
 
 
-def is_moved(before: Known | None, now: Known) -> bool:
+def is_moved(before: RowEnd | None, now: RowEnd) -> bool:
     """True for the position by which another lane takes the partition."""
     if (
         before is None
@@ -128,7 +128,7 @@ def is_moved(before: Known | None, now: Known) -> bool:
     return (now.records, now.next_offset) == (before.records, before.next_offset)
 
 
-def is_news(before: Known, lane: int, source_id: UUID, following: int) -> bool:
+def is_news(before: RowEnd, lane: int, source_id: UUID, following: int) -> bool:
     """True for a gap of this source topic up to an offset which no earlier row covers.
 
     UNKNOWN is that of a position that goes back, or on in another log: it is named in the lane where that happened, and
@@ -140,7 +140,7 @@ def is_news(before: Known, lane: int, source_id: UUID, following: int) -> bool:
 
 
 def row_of(
-    partition: Partition, copy: str, before: Known | None, now: Known, entry: Entry, transactions: int | None
+    partition: Partition, copy: str, before: RowEnd | None, now: RowEnd, entry: Entry, transactions: int | None
 ) -> AuditRow | None:
     """The row between two positions, without its run; None if nothing was copied or moved.
 
@@ -157,7 +157,7 @@ def row_of(
     return None if kind is None else _row(kind, partition, copy, before, now, entry, transactions, before.cause)
 
 
-def unknown_row(partition: Partition, copy: str, before: Known, now: Known, entry: Entry) -> AuditRow | None:
+def unknown_row(partition: Partition, copy: str, before: RowEnd, now: RowEnd, entry: Entry) -> AuditRow | None:
     """The row between two positions where nobody knows what was copied: it counts nothing; None if they are alike."""
     if before[_SAID] == now[_SAID] or (before is NOTHING and not now.records):
         return None
@@ -167,7 +167,7 @@ def unknown_row(partition: Partition, copy: str, before: Known, now: Known, entr
     return _row(Kind.UNAUDITED, partition, copy, start, now, entry, None, cause)
 
 
-def _kind(before: Known, now: Known) -> Kind | None:
+def _kind(before: RowEnd, now: RowEnd) -> Kind | None:
     """The kind of the row between two positions of the same counts."""
     same_source = not is_another(before.source_id, now.source_id)
     if UNKNOWN in (before.next_offset, now.next_offset):
@@ -183,8 +183,8 @@ def _row(
     kind: Kind,
     partition: Partition,
     copy: str,
-    before: Known,
-    now: Known,
+    before: RowEnd,
+    now: RowEnd,
     entry: Entry,
     transactions: int | None,
     cause: str,

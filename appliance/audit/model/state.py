@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from appliance.audit.model.entries import Entry
-from appliance.audit.model.rows import NOTHING, AuditRow, Known, known_of, unknown_row
+from appliance.audit.model.rows import NOTHING, AuditRow, RowEnd, row_end, unknown_row
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint import LaneCheckpoint
@@ -17,7 +17,7 @@ _BEFORE = "copied before the audit began"
 
 
 @dataclass(frozen=True, slots=True)
-class LaneKnown:
+class LaneProgress:
     """A lane's log, read up to ``read_to``; ``run`` is that of the producer that last left an owner's name there.
 
     ``hole_at`` is the offset before which compaction has last removed something. ``layout`` is the number of the link's
@@ -56,8 +56,8 @@ class AuditState:
     """The ends of the rows so far. ``topic_id`` is that of the positions topic."""
 
     topic_id: UUID = NOWHERE
-    lanes: dict[int, LaneKnown] = field(default_factory=dict)
-    partitions: dict[Partition, Known] = field(default_factory=dict)
+    lanes: dict[int, LaneProgress] = field(default_factory=dict)
+    partitions: dict[Partition, RowEnd] = field(default_factory=dict)
     beginning: str = _BEFORE
 
     def copy(self) -> "AuditState":
@@ -74,7 +74,7 @@ class AuditState:
 
     def is_left_behind(self, lane: int, layout: int) -> bool:
         """True if another lane has to be read first, up to the change that makes this layout."""
-        return any(not known.has_reached(layout) for index, known in self.lanes.items() if index != lane)
+        return any(not progress.has_reached(layout) for index, progress in self.lanes.items() if index != lane)
 
     def after_truncation(
         self, lane: int, present: LaneCheckpoint, leader_epoch: int, noticed: int, copy_of: Callable[[str], str]
@@ -86,14 +86,14 @@ class AuditState:
         """
         number = present.layout.number - present.layout.changing if present.layout else 0
         layout, last = max(self.lanes[lane].layout, number), present.read_to - 1
-        self.lanes[lane] = LaneKnown(present.read_to, layout=layout, leader_epoch=leader_epoch)
+        self.lanes[lane] = LaneProgress(present.read_to, layout=layout, leader_epoch=leader_epoch)
         gone = [of for of, each in self.partitions.items() if each.lane == lane and of not in present.positions]
         self.partitions |= {of: self.partitions[of]._replace(offset=-1, is_lost=True) for of in gone}
         entry, rows = Entry(Record(last, noticed, b""), noticed, *NO_PRODUCER), list[AuditRow | None]()
         for partition, position in present.positions.items():
             before = self.partitions.get(partition, NOTHING)
             if before.lane == lane or (before.forgotten and before.layout < layout):
-                now = known_of(position, lane, last, layout)
+                now = row_end(position, lane, last, layout)
                 rows.append(row := unknown_row(partition, copy_of(partition[0]), before, now, entry))
                 is_lost, cause = bool(row) or before.is_lost, "" if row else before.cause
                 self.partitions[partition] = now._replace(is_lost=is_lost, cause=cause)

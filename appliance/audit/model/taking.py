@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.audit.model.entries import ANY_DAY, Entry, LogRange
-from appliance.audit.model.rows import AuditRow, Kind, is_moved, is_news, is_old, known_of, row_of
-from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.rows import AuditRow, Kind, is_moved, is_news, is_old, row_end, row_of
+from appliance.audit.model.state import AuditState, LaneProgress
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
@@ -38,12 +38,12 @@ def take(
     """
     at = (entry.record.offset for entry in read.entries if day not in (ANY_DAY, entry.day))
     read = read.before(next(at, read.following))
-    known = state.lanes.get(lane, LaneKnown())
-    known = replace(known, hole_at=max(known.hole_at, read.hole_at), waits_for=0)
-    taking = _Taking(state, lane, known, row_ms, copy_of)
+    progress = state.lanes.get(lane, LaneProgress())
+    progress = replace(progress, hole_at=max(progress.hole_at, read.hole_at), waits_for=0)
+    taking = _Taking(state, lane, progress, row_ms, copy_of)
     read = read.before(taking.take(read.entries, waits))
-    leader_epoch = max(known.leader_epoch, read.leader_epoch)
-    state.lanes[lane] = replace(taking.known, read_to=read.following, leader_epoch=leader_epoch)
+    leader_epoch = max(progress.leader_epoch, read.leader_epoch)
+    state.lanes[lane] = replace(taking.progress, read_to=read.following, leader_epoch=leader_epoch)
     return taking.rows
 
 
@@ -53,7 +53,7 @@ class _Taking:
 
     state: AuditState
     lane: int
-    known: LaneKnown
+    progress: LaneProgress
     row_ms: int
     copy_of: Callable[[str], str]
     rows: list[AuditRow] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Taking:
     _open: dict[Partition, list[Entry]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._runs = {self.known.producer: self.known.run}
+        self._runs = {self.progress.producer: self.progress.run}
 
     def take(self, entries: Sequence[Entry], waits: bool) -> int:
         """Add the rows of these entries, up to a change of the layout that has to wait; returns its offset."""
@@ -89,11 +89,11 @@ class _Taking:
         if kind == "layout":
             layout = decode(entry.record)
             number = layout.number if isinstance(layout, LayoutRecord) and not layout.changing else 0
-        elif (entry.producer_id, entry.producer_epoch) == self.known.coming[1:] and kind in ("position", "gap"):
-            number = self.known.coming[0]
-        if number <= self.known.layout or not self.state.is_left_behind(self.lane, number):
+        elif entry.producer == self.progress.coming[1:] and kind in ("position", "gap"):
+            number = self.progress.coming[0]
+        if number <= self.progress.layout or not self.state.is_left_behind(self.lane, number):
             return False
-        self.known = replace(self.known, waits_for=number)
+        self.progress = replace(self.progress, waits_for=number)
         return True
 
     def _run(self, row: AuditRow) -> str | None:
@@ -113,7 +113,7 @@ class _Taking:
 
     def _time(self, entry: Entry) -> tuple[int, int, int]:
         at = entry.committed // self.row_ms if self.row_ms else entry.record.offset
-        return at, entry.producer_id, entry.producer_epoch
+        return at, *entry.producer
 
     def _gap(self, partition: Partition, entry: Entry) -> None:
         """A gap ends a row, and the next one names it: the position that leaves it lies before it in the log.
@@ -136,18 +136,18 @@ class _Taking:
     def _owner(self, entry: Entry) -> None:
         remembered = decode(entry.record)
         if isinstance(remembered, tuple) and isinstance(remembered[1], Owner):
-            producer, run = (entry.producer_id, entry.producer_epoch), remembered[1].run
-            self.known, self._runs[producer] = replace(self.known, producer=producer, run=run), run
+            producer, run = entry.producer, remembered[1].run
+            self.progress, self._runs[producer] = replace(self.progress, producer=producer, run=run), run
 
     def _layout(self, entry: Entry) -> None:
         remembered = decode(entry.record)
         if isinstance(remembered, LayoutRecord):
             self._end_all()  # the positions before it are of the layout before it
             if remembered.changing:
-                self.known = replace(self.known, coming=(remembered.number, entry.producer_id, entry.producer_epoch))
+                self.progress = replace(self.progress, coming=(remembered.number, *entry.producer))
             else:
-                self.known = replace(self.known, layout=remembered.number, layout_at=entry.record.offset)
-                self.known = replace(self.known, coming=LaneKnown().coming)
+                self.progress = replace(self.progress, layout=remembered.number, layout_at=entry.record.offset)
+                self.progress = replace(self.progress, coming=LaneProgress().coming)
 
     def _end_all(self) -> None:
         for partition in list(self._open):
@@ -170,18 +170,18 @@ class _Taking:
             if before is not None and before.lane == self.lane and last.record.offset > before.offset:
                 self._add(partition, entries[:-1])
                 end, at = self.state.partitions[partition], last.record.offset
-                end = end._replace(forgotten=True, offset=at, layout=self.known.layout)
-                end = end._replace(is_sure=self.known.is_sure)
+                end = end._replace(forgotten=True, offset=at, layout=self.progress.layout)
+                end = end._replace(is_sure=self.progress.is_sure)
                 self.state.partitions[partition] = end
             return
-        layout = self.known.layout_of((last.producer_id, last.producer_epoch))
-        now = known_of(remembered[1], self.lane, last.record.offset, layout)._replace(is_sure=self.known.is_sure)
+        layout = self.progress.layout_of(last.producer)
+        now = row_end(remembered[1], self.lane, last.record.offset, layout)._replace(is_sure=self.progress.is_sure)
         if is_moved(before, now):
             self.state.partitions[partition] = now
             return
         if is_old(before, now):
             return
-        whole = before is not None and before.lane == self.lane and before.offset >= self.known.hole_at
+        whole = before is not None and before.lane == self.lane and before.offset >= self.progress.hole_at
         row = row_of(partition, self.copy_of(partition[0]), before, now, last, len(entries) if whole else None)
         if row is not None:
             cause = row.cause or (self.state.beginning if row.kind is Kind.UNAUDITED else None)

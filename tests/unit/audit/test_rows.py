@@ -12,7 +12,7 @@ from appliance.audit.model import taking
 from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.state import AuditState, LaneProgress
 from appliance.audit.model.taking import take
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
@@ -80,7 +80,7 @@ def rows_of_lanes(state: AuditState, logs: Sequence[Log], order: Sequence[int]) 
     """The rows of all lanes' logs, each read in this order until all are read."""
     found: list[AuditRow] = []
     for lane in order:
-        state.lanes.setdefault(lane, LaneKnown())
+        state.lanes.setdefault(lane, LaneProgress())
     for lane in [*order, *order]:
         read_to = state.lanes[lane].read_to
         found += rows(state, logs[lane].range(max(0, read_to)), lane=lane)

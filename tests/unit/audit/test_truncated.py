@@ -12,7 +12,7 @@ import pytest
 from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.state import AuditState, LaneProgress
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import LaneCheckpoint, Mark
@@ -76,7 +76,7 @@ def test_a_row_counts_nothing_up_to_the_present_position_and_one_up_to_the_next_
         *(Kind.UNAUDITED, None, 0, "orders", 0, "orders.copy", 150, 168, 60, 71, 0, 0, None, 0, 0, 0, None),
         *(NOTICED, -1, -1, LOST, end - 1),
     )
-    assert state.lanes[0] == LaneKnown(end, leader_epoch=5)
+    assert state.lanes[0] == LaneProgress(end, leader_epoch=5)
     assert truncated(state, log) == [], "once more, before anything new"
     state = decode_state(encode_state(state))
     log.position(copied(log.position(copied(held, 2)), 3))
@@ -112,7 +112,7 @@ def test_a_partition_without_a_position_in_the_log_has_its_row_with_its_next_pos
 ) -> None:
     log = ten_copied()
     state = read(log)
-    state.lanes[1] = LaneKnown()
+    state.lanes[1] = LaneProgress()
     del log.entries[1:]
     assert truncated(state, log) == []
     log.add(encode_forgotten(PARTITION, AT))
@@ -129,7 +129,7 @@ def test_a_partition_without_a_position_in_the_log_has_its_row_with_its_next_pos
 
 
 def test_a_partition_that_is_new_in_a_truncated_log_has_a_row_that_counts_nothing() -> None:
-    log, state = Log(), AuditState(TOPIC, {0: LaneKnown(read_to=9)})
+    log, state = Log(), AuditState(TOPIC, {0: LaneProgress(read_to=9)})
     held = log.position(copied(log.position(START), 4))
     (row,) = truncated(state, log)
     assert (row.kind, row.source_from, row.source_to, row.records) == (Kind.UNAUDITED, None, 104, 0)
@@ -297,8 +297,8 @@ class History:
                 self.write(encode_position(partition, START, self.at))
 
     def read(self) -> None:
-        while self.state.lanes.get(0, LaneKnown()).read_to < self.end:
-            at = max(0, self.state.lanes.get(0, LaneKnown()).read_to)
+        while self.state.lanes.get(0, LaneProgress()).read_to < self.end:
+            at = max(0, self.state.lanes.get(0, LaneProgress()).read_to)
             to = min(self.end, at + self.chance.randint(1, 20))
             part = LogRange([e for e in self.entries if at <= e.record.offset < to], to, min(self.removed + 1, to))
             self.found += rows(self.state, part, row_ms=self.chance.choice((0, 5)))

@@ -9,7 +9,7 @@ import pytest
 from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneKnown
+from appliance.audit.model.state import AuditState, LaneProgress
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import Mark
@@ -51,7 +51,7 @@ class History:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.at, self.layout, self.copied = AT, 0, 0
-        self.state, self.found = AuditState(TOPIC, {lane: LaneKnown() for lane in LANES}), list[AuditRow]()
+        self.state, self.found = AuditState(TOPIC, {lane: LaneProgress() for lane in LANES}), list[AuditRow]()
         self.lanes = [Lane(lane) for lane in LANES]
         self.place = {partition: self.chance.choice(LANES) for partition in PARTITIONS}
         self.begin = dict.fromkeys(PARTITIONS, (START,))

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from appliance.audit.model.entries import LogRange
 from appliance.audit.model.progress import AuditProgress
-from appliance.audit.model.state import LaneKnown
+from appliance.audit.model.state import LaneProgress
 from appliance.audit.positions_log import PositionsLog
 from appliance.audit.reading import _STEPS_WAITED
 from appliance.audit.store import Folder
@@ -83,7 +83,7 @@ class Positions(PositionsLog):
         return checkpoint
 
     async def ranges(
-        self, _: Topic, lanes: Mapping[int, LaneKnown], behind: Collection[int]
+        self, _: Topic, lanes: Mapping[int, LaneProgress], behind: Collection[int]
     ) -> AsyncIterator[tuple[int, LogRange | None, bool]]:
         for lane in sorted(behind, reverse=True):
             log = self._logs[lane]
