@@ -26,7 +26,7 @@ class Pending:
     ``open`` counts the pieces without outcome. ``done`` has the batches of the others, by first offset.
     """
 
-    wanted: Range
+    range: Range
     stops: bool
     open: int = 1
     done: dict[int, Sequence[Outgoing]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Pending:
     @property
     def end(self) -> int:
         """The offset up to which it is still wanted."""
-        return self.stop.offset if self.stop else self.wanted.end
+        return self.stop.offset if self.stop else self.range.end
 
     def fail(self, failure: Failure) -> None:
         """Take in that a record of it fails."""
@@ -51,10 +51,10 @@ class Pending:
         if batches and batches[-1].next_offset > self.end:
             batches[-1] = replace(batches[-1], next_offset=self.end)
         failures = sorted((each for each in self.failures if each.offset < self.end), key=lambda each: each.offset)
-        records = replace(self.wanted, end=self.end).records
+        records = replace(self.range, end=self.end).records
         filtered = records - sum(batch.records for batch in batches) - len(failures)
         if filtered < 0 or any(_following(batch) > self.end for batch in batches):
-            raise AssertionError(f"{self.wanted.partition}: the SQL has returned records past offset {self.end}")
+            raise AssertionError(f"{self.range.partition}: the SQL has returned records past offset {self.end}")
         return Outcome(tuple(batches), self.end, filtered, tuple(failures), self.stop)
 
 
@@ -72,20 +72,20 @@ class Rounds:
 
     ``weight`` is the number of rows that each record of the next round counts as, at least: it grows with what the SQL
     makes of records, and halves after each round that had room, so that one large record does not slow all later ones.
-    ``given_weight`` is that of the present round.
+    ``round_weight`` is that of the present round.
     """
 
     weight: int = 1
-    given_weight: int = 1
+    round_weight: int = 1
     _fresh: deque[_Piece] = field(default_factory=deque)
     _doubted: deque[list[_Piece]] = field(default_factory=deque)
     """Divided rounds, in order: each is a round of its own."""
     _attempt: int = -1
-    _given: dict[int, _Piece] = field(default_factory=dict)
+    _round: dict[int, _Piece] = field(default_factory=dict)
 
     def add(self, pending: Iterable[Pending]) -> None:
         """Ask for these."""
-        self._fresh.extend(_Piece(each, each.wanted) for each in pending)
+        self._fresh.extend(_Piece(each, each.range) for each in pending)
 
     def forget(self, pending: Collection[Pending]) -> None:
         """Nobody waits for these any more."""
@@ -94,20 +94,20 @@ class Rounds:
     @property
     def ready(self) -> bool:
         """True if there is something to take; an unconfirmed round counts, since who takes has replaced its job."""
-        return bool(self._fresh or self._doubted or self._given)
+        return bool(self._fresh or self._doubted or self._round)
 
     @property
-    def given(self) -> list[tuple[Range, Pending]]:
+    def unconfirmed(self) -> list[tuple[Range, Pending]]:
         """The ranges of the present round that are not confirmed, in order."""
-        return [(piece.range, piece.pending) for piece in self._given.values()]
+        return [(piece.range, piece.pending) for piece in self._round.values()]
 
     def take(self, attempt: int) -> list[Range]:
         """The ranges of the next round, of this attempt; the attempt before it has ended, whatever it says later."""
         self._divide()
         pieces = self._doubted.popleft() if self._doubted else self._gather()
-        if self.weight == self.given_weight:  # the round before had room
+        if self.weight == self.round_weight:  # the round before had room
             self.weight = max(1, self.weight // 2)
-        self._attempt, self._given, self.given_weight = attempt, dict(enumerate(pieces)), self.weight
+        self._attempt, self._round, self.round_weight = attempt, dict(enumerate(pieces)), self.weight
         return [piece.range for piece in pieces]
 
     def confirm(self, attempt: int, number: int, batches: Sequence[Outgoing], failed: Sequence[int] = ()) -> None:
@@ -125,7 +125,7 @@ class Rounds:
     def grown(self, attempt: int, number: int) -> None:
         """The SQL has made more of a range's records than they had room for: it is asked for again, with more."""
         if piece := self._taken(attempt, number):
-            self.weight = max(self.weight, min(_GROWTH * self.given_weight, WEIGHT_MAX))
+            self.weight = max(self.weight, min(_GROWTH * self.round_weight, WEIGHT_MAX))
             self._doubted.appendleft([piece])
 
     def damaged(self, attempt: int, number: int, offset: int, reason: str) -> None:
@@ -135,9 +135,9 @@ class Rounds:
 
     def end(self, reason: str, of_record: bool) -> None:
         """The job has ended; with ``of_record``, for a reason that only its records can have."""
-        alone = len(self._given) == 1 and next(iter(self._given.values()))
+        alone = len(self._round) == 1 and next(iter(self._round.values()))
         if of_record and alone and alone.range.records == 1:
-            self._given = {}
+            self._round = {}
             self._give_up(alone, Failure(alone.range.first, reason))
         else:
             self._divide()
@@ -151,7 +151,7 @@ class Rounds:
 
     def _divide(self) -> None:
         """Ask again, first and in order, for what the round has not confirmed."""
-        pieces, self._given = list(self._given.values()), {}
+        pieces, self._round = list(self._round.values()), {}
         if len(pieces) > 1:
             self._doubted.extendleft((pieces[len(pieces) // 2 :], pieces[: len(pieces) // 2]))
         elif pieces:
@@ -171,17 +171,17 @@ class Rounds:
         self._keep(_is_wanted)
 
     def _taken(self, attempt: int, number: int) -> _Piece | None:
-        return self._given.pop(number, None) if attempt == self._attempt else None
+        return self._round.pop(number, None) if attempt == self._attempt else None
 
     def _keep(self, wanted: Callable[[_Piece], bool]) -> None:
         """Forget the other pieces."""
-        rounds = [[*self._fresh], *self._doubted, [*self._given.values()]]
+        rounds = [[*self._fresh], *self._doubted, [*self._round.values()]]
         for piece in [piece for pieces in rounds for piece in pieces if not wanted(piece)]:
             piece.pending.open -= 1
         self._fresh = deque(filter(wanted, self._fresh))
         doubted = ([piece for piece in pieces if wanted(piece)] for pieces in self._doubted)
         self._doubted = deque(pieces for pieces in doubted if pieces)
-        self._given = {number: piece for number, piece in self._given.items() if wanted(piece)}
+        self._round = {number: piece for number, piece in self._round.items() if wanted(piece)}
 
 
 def _following(batch: Outgoing) -> int:

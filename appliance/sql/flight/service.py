@@ -7,7 +7,7 @@ fails on a record.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,7 @@ from appliance.errors import ApplianceError, PeerError, ProcessFailed
 from appliance.listing import some
 from appliance.runtime.bind import short_path
 from appliance.sql.flight.connection import read_message
-from appliance.sql.flight.messages import (
-    Fields,
-    decode_batches,
-    encode,
-    encode_bounds,
-    encode_ranges,
-)
+from appliance.sql.flight.messages import Fields, decode_batches, encode, encode_bounds, encode_ranges
 from appliance.sql.flight.rounds import Pending, Rounds
 from appliance.sql.model.statement import NO_REASON
 
@@ -33,17 +27,53 @@ SUBJECT = "SQL in flight"
 """The subject under which its problems are logged."""
 
 
-SILENCE_SECONDS = 60.0
+_SILENCE_SECONDS = 60.0
 """Time in which Spark neither takes nor returns rows, after which a job is taken for one that hangs."""
 
-_LOOK_SECONDS = 1.0
-"""Interval of the looks at a job's progress, in seconds."""
+_CHECK_SECONDS = 1.0
+"""Interval of the checks of a job's progress, in seconds."""
 
 _LATE_SECONDS = 5.0
-"""Lateness of a look from which on this process has stood still, and with it, maybe, the job."""
+"""Lateness of a check from which on this process has stood still, and with it, maybe, the job."""
 
 _ENDED = OSError, asyncio.IncompleteReadError, PeerError
 """A job that ends at any point: what it has not confirmed is asked for again."""
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """The progress of the job that has ranges: the time of the newest, by ``clock``; None while no job has any."""
+
+    clock: Callable[[], float]
+    newest: float | None = None
+    _checked: float = 0.0
+
+    def begin(self) -> None:
+        """Begin with a job that has got its ranges."""
+        self.newest = self.clock()
+
+    def note(self) -> None:
+        """Note progress, unless the job has ended."""
+        if self.newest is not None:
+            self.newest = self.clock()
+
+    def end(self) -> None:
+        """End with the job."""
+        self.newest = None
+
+    def require(self, unconfirmed: Sequence[tuple[Range, Pending]], pending: Collection[Pending]) -> None:
+        """Check that the job goes on; ProcessFailed if it has some of these ``pending``, and has long been silent."""
+        now = self.clock()
+        late, self._checked = now - self._checked - _CHECK_SECONDS, now
+        if self.newest is None:
+            return
+        if late > _LATE_SECONDS:
+            self.newest = min(now, self.newest + late)
+        if now - self.newest < _SILENCE_SECONDS:
+            return
+        if not unconfirmed or any(each in pending for _, each in unconfirmed):
+            where = some([each for each, _ in unconfirmed]) or "a job that has confirmed all"
+            raise ProcessFailed(f"{SUBJECT}: no progress for {_SILENCE_SECONDS:g} s in {where}")
 
 
 @dataclass(slots=True, eq=False)
@@ -57,10 +87,13 @@ class _Question:
 class TransformService:
     """The ranges of one task's lanes; with ``stops``, the first record that fails ends its range.
 
-    With ``explains``, each outcome says why records failed. A job may be without progress for ``silence`` seconds.
+    With ``explains``, each outcome says why records failed.
     """
 
-    def __init__(self, stops: bool, tell: Notice, *, explains: bool = True) -> None:
+    def __init__(
+        self, stops: bool, tell: Notice, *, explains: bool = True, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.progress = JobProgress(clock)
         self._stops = stops
         self._tell = tell
         self._explains = explains
@@ -71,10 +104,6 @@ class TransformService:
         self._driver: asyncio.StreamWriter | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
-        self.silence, self.clock = SILENCE_SECONDS, monotonic
-        self._looked = 0.0
-        self._progress: float | None = None
-        """The time of the last progress of the job that has ranges; None if none has."""
 
     async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
         """The outcomes of ranges, in their order, after any time; may be cancelled. ProcessFailed without progress."""
@@ -84,28 +113,14 @@ class TransformService:
                 self._rounds.add(pending)
                 self._changed.notify_all()
                 while any(each.open for each in pending):
-                    self._look(pending)
+                    self.progress.require(self._rounds.unconfirmed, pending)
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(_LOOK_SECONDS):
+                        async with asyncio.timeout(_CHECK_SECONDS):
                             await self._changed.wait()
         except asyncio.CancelledError:
             self._rounds.forget(pending)
             raise
-        return [await self._explained(each.wanted, each.outcome()) for each in pending]
-
-    def _look(self, pending: Collection[Pending]) -> None:
-        """Raise the error of a job that has had some of these for long without progress."""
-        unconfirmed, now = self._rounds.given, self.clock()
-        late, self._looked = now - self._looked - _LOOK_SECONDS, now
-        if self._progress is None:
-            return
-        if late > _LATE_SECONDS:
-            self._progress = min(now, self._progress + late)
-        if now - self._progress < self.silence:
-            return
-        if not unconfirmed or any(each in pending for _, each in unconfirmed):
-            where = some([each for each, _ in unconfirmed]) or "a job that has confirmed all"
-            raise ProcessFailed(f"{SUBJECT}: no progress for {self.silence:g} s in {where}")
+        return [await self._explained(each.range, each.outcome()) for each in pending]
 
     async def _explained(self, whole: Range, outcome: Outcome) -> Outcome:
         """The outcome with the reasons of its failures."""
@@ -119,14 +134,14 @@ class TransformService:
             return failure
         _, rest = whole.divided(failure.offset)
         alone, _ = rest.divided(failure.offset + 1)
-        asked = _Question(alone)
-        self._questions.append(asked)
+        question = _Question(alone)
+        self._questions.append(question)
         try:
             if self._driver is not None:
                 self._driver.write(encode_ranges([alone]))
-            return replace(failure, reason=await asked.reason)
+            return replace(failure, reason=await question.reason)
         finally:
-            self._questions.remove(asked)
+            self._questions.remove(question)
 
     @contextlib.asynccontextmanager
     async def serving(self, path: Path) -> AsyncIterator[None]:
@@ -173,7 +188,7 @@ class TransformService:
             await self._serve_driver(reader, writer)
 
     async def _serve_source(self, attempt: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._progress = None  # the job before has ended
+        self.progress.end()  # the job before has ended
         hearing: asyncio.Task[Any] = asyncio.create_task(read_message(reader), name="transform-source")
         taking: asyncio.Task[Any] = asyncio.create_task(self._take(hearing, attempt), name="transform-take")
         try:
@@ -181,19 +196,19 @@ class TransformService:
             if hearing.done():
                 return
             ranges = taking.result()
-            self._progress = self.clock()
-            weight = self._rounds.given_weight
+            self.progress.begin()
+            weight = self._rounds.round_weight
             self._let_go_before(attempt)
             self._bounds_of(attempt).set_result(encode_bounds(ranges, stops=self._stops, weight=weight))
             writer.write(encode_ranges(ranges, weight))
-            said, _ = await hearing
+            message, _ = await hearing
             while True:
                 self._progressed(attempt)
-                if said:
+                if message:
                     async with self._changed:
-                        self._rounds.damaged(attempt, said["damaged"], said["offset"], said["reason"])
+                        self._rounds.damaged(attempt, message["damaged"], message["offset"], message["reason"])
                         self._changed.notify_all()
-                said, _ = await read_message(reader)
+                message, _ = await read_message(reader)
         finally:
             hearing.cancel()
             taking.cancel()
@@ -217,17 +232,17 @@ class TransformService:
             if not bounds.done() or bounds.cancelled():
                 return
             writer.write(bounds.result())
-            said, data = await hearing
+            message, data = await hearing
             while True:
                 self._progressed(attempt)
                 async with self._changed:
-                    if said.get("grown"):
-                        self._rounds.grown(attempt, said["done"])
-                    elif said:
-                        batches, _ = decode_batches(said["batches"], data)
-                        self._rounds.confirm(attempt, said["done"], batches, said["failed"])
+                    if message.get("grown"):
+                        self._rounds.grown(attempt, message["done"])
+                    elif message:
+                        batches, _ = decode_batches(message["batches"], data)
+                        self._rounds.confirm(attempt, message["done"], batches, message["failed"])
                     self._changed.notify_all()
-                said, data = await read_message(reader)
+                message, data = await read_message(reader)
         finally:
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
@@ -235,8 +250,8 @@ class TransformService:
 
     def _progressed(self, attempt: int) -> None:
         """Note progress of the job that has ranges: word of one that has ended may come late."""
-        if attempt == self._newest and self._progress is not None:
-            self._progress = self.clock()
+        if attempt == self._newest:
+            self.progress.note()
 
     def _bounds_of(self, attempt: int) -> asyncio.Future[bytes]:
         """The message for the sink of an attempt, which comes before or after its source."""
@@ -250,31 +265,30 @@ class TransformService:
 
     async def _serve_driver(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._driver = writer
-        for asked in self._questions:
-            writer.write(encode_ranges([asked.alone]))
+        for question in self._questions:
+            writer.write(encode_ranges([question.alone]))
         try:
             while True:
-                said, _ = await read_message(reader)
-                if "ended" in said:
-                    await self._end(said["ended"], said["of_record"])
+                message, _ = await read_message(reader)
+                if "ended" in message:
+                    await self._end(message["ended"], message["of_record"])
                     writer.write(encode({}))
                 else:
-                    self._answer(said)
+                    self._answer(message)
         finally:
             if self._driver is writer:  # between hosts it may have dialled again before this end is seen
                 self._driver = None
 
     async def _end(self, reason: str, of_record: bool) -> None:
-        self._progress = None
+        self.progress.end()
         async with self._changed:
             self._rounds.end(reason, of_record)
             self._changed.notify_all()
         if not of_record:
             self._tell(SUBJECT, ApplianceError(f"{SUBJECT}: a Spark job failed: {reason}") if reason else None)
 
-    def _answer(self, said: Fields) -> None:
-        for asked in self._questions:
-            topic, partition = asked.alone.partition
-            place = said["topic"], said["partition"], said["offset"]
-            if (topic, partition, asked.alone.start) == place and not asked.reason.done():
-                asked.reason.set_result(said["reason"] or NO_REASON)
+    def _answer(self, answer: Fields) -> None:
+        place = answer["topic"], answer["partition"], answer["offset"]
+        for question in self._questions:
+            if (*question.alone.partition, question.alone.start) == place and not question.reason.done():
+                question.reason.set_result(answer["reason"] or NO_REASON)

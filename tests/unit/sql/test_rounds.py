@@ -78,10 +78,10 @@ def test_whatever_jobs_do_each_record_is_copied_filtered_or_failed_once(seed: in
             rounds.end("killed", of_record=chance.random() < 0.1 and len(taken) > 1)
     for one in pending:
         assert one.open == 0
-        partition, outcome = one.wanted.partition, one.outcome()
+        partition, outcome = one.range.partition, one.outcome()
         fails = bad[partition]
-        end = fails[0] if fails and stops else one.wanted.end
-        wanted = [at for at in offsets(one.wanted) if at < end]
+        end = fails[0] if fails and stops else one.range.end
+        wanted = [at for at in offsets(one.range) if at < end]
         expected = [at for at in wanted if at in kept[partition] and at not in fails]
         assert copied(outcome) == expected
         assert outcome.next_offset == end
@@ -134,11 +134,11 @@ def test_damaged_bytes_stop_a_partition_even_where_failures_become_dead_letters(
 def test_a_range_that_has_no_room_for_what_the_sql_makes_of_it_is_asked_for_again_with_more() -> None:
     rounds, pending = Rounds(), [Pending(ORDERS, stops=True), Pending(ORDERS, stops=True)]
     rounds.add(pending)
-    assert [rounds.take(1), rounds.given_weight] == [[ORDERS, ORDERS], 1]
+    assert [rounds.take(1), rounds.round_weight] == [[ORDERS, ORDERS], 1]
     rounds.grown(1, 0)
     rounds.grown(1, 1)
     for attempt, weight in ((2, 8), (3, 4)):
-        assert [rounds.take(attempt), rounds.given_weight] == [[ORDERS], weight]
+        assert [rounds.take(attempt), rounds.round_weight] == [[ORDERS], weight]
         rounds.confirm(attempt, 0, ())
     assert [one.open for one in pending] == [0, 0]
     assert not rounds.ready
@@ -146,7 +146,7 @@ def test_a_range_that_has_no_room_for_what_the_sql_makes_of_it_is_asked_for_agai
     weights = []
     for attempt in range(4, 8):
         rounds.take(attempt)
-        weights.append(rounds.given_weight)
+        weights.append(rounds.round_weight)
         rounds.grown(attempt, 0)
     assert weights == [2, 16, 128, 1024]
 
@@ -157,7 +157,7 @@ def test_case_504_after_a_record_that_grew_the_next_ones_soon_count_as_one_row_a
         if not rounds.ready:
             rounds.add([Pending(ORDERS, stops=True)])
         rounds.take(attempt)
-        weights.append(rounds.given_weight)
+        weights.append(rounds.round_weight)
         if attempt == 0:
             rounds.grown(attempt, 0)
         else:
@@ -170,7 +170,7 @@ def test_the_most_that_a_record_counts_as_is_as_many_rows_as_spark_takes_at_once
     rounds.add([Pending(ORDERS, stops=True)])
     for attempt in range(5):
         rounds.take(attempt)
-        weights.append(rounds.given_weight)
+        weights.append(rounds.round_weight)
         rounds.grown(attempt, 0)
     assert weights == [1, 8, 64, 512, 2000]
 

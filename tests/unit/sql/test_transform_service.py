@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from appliance.engine.model.ranges import Failure, Range
+from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
@@ -17,10 +16,16 @@ from appliance.spark.configuration import ROWS_AT_ONCE
 from appliance.sql.flight import ends
 from appliance.sql.flight.connection import Connection, read_message
 from appliance.sql.flight.messages import LEAD, Fields, decode, encode, encode_ranges
-from appliance.sql.flight.rounds import Pending
-from appliance.sql.flight.service import TransformService
+from appliance.sql.flight.service import JobProgress, TransformService
 from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
+
+NOTHING_FAILED = encode({"done": 0, "failed": [], "grown": False, "batches": []})
+InWork = tuple[TransformService, list[asyncio.Task[list[Outcome]]], asyncio.StreamWriter, asyncio.StreamWriter]
+
+
+def one_record(partition: int = 0) -> Range:
+    return Range(Partition("orders", partition), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
 
 
 def quiet(_: str, error: ApplianceError | None) -> None:
@@ -29,7 +34,6 @@ def quiet(_: str, error: ApplianceError | None) -> None:
 
 async def test_case_505_a_sink_whose_source_was_served_by_an_earlier_process_is_let_go(tmp_path: Path) -> None:
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
-    whole = Range(Partition("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
     async with service.serving(socket):
         late, says_late = await asyncio.open_unix_connection(str(socket))
         says_late.write(encode({"role": "sink", "attempt": 7}))
@@ -37,13 +41,13 @@ async def test_case_505_a_sink_whose_source_was_served_by_an_earlier_process_is_
         says.write(encode({"role": "source", "attempt": 8}))
         sink, says_done = await asyncio.open_unix_connection(str(socket))
         says_done.write(encode({"role": "sink", "attempt": 8}))
-        asked = asyncio.create_task(service.transform([whole]))
+        asked = asyncio.create_task(service.transform([one_record()]))
         assert (await read_message(source))[0]["ranges"]
         assert (await read_message(sink))[0]["ranges"]
         later, says_later = await asyncio.open_unix_connection(str(socket))
         says_later.write(encode({"role": "sink", "attempt": 6}))
         assert (await late.read(), await later.read()) == (b"", b"")
-        says_done.write(encode({"done": 0, "failed": [], "grown": False, "batches": []}))
+        says_done.write(NOTHING_FAILED)
         (outcome,) = await asked
         assert outcome.filtered == 1
         for writer in (says_late, says_later, says, says_done):
@@ -54,7 +58,6 @@ async def test_case_573_a_driver_that_has_dialled_again_is_asked_for_reasons_whe
     tmp_path: Path,
 ) -> None:
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
-    whole = Range(Partition("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
     async with service.serving(socket):
         first, says_first = await driver(socket)
         again, says_again = await driver(socket)
@@ -64,7 +67,7 @@ async def test_case_573_a_driver_that_has_dialled_again_is_asked_for_reasons_whe
         says.write(encode({"role": "source", "attempt": 0}))
         _, says_done = await asyncio.open_unix_connection(str(socket))
         says_done.write(encode({"role": "sink", "attempt": 0}))
-        asked = asyncio.create_task(service.transform([whole]))
+        asked = asyncio.create_task(service.transform([one_record()]))
         assert (await read_message(source))[0]["ranges"]
         says_done.write(encode({"done": 0, "failed": [0], "grown": False, "batches": []}))
         assert (await read_message(again))[0]["ranges"][0]["start"] == 0
@@ -83,91 +86,97 @@ async def driver(socket: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
     return reader, writer
 
 
-async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_path: Path) -> None:
-    now = [0.0]
-    service, socket = TransformService(True, quiet), tmp_path / "transform-0"
-    service.clock = lambda: now[0]
-    whole = [Range(Partition("orders", at), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6) for at in range(3)]
+class Clock:
+    """A clock that the test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextlib.asynccontextmanager
+async def in_work(socket: Path, clock: Clock, records: int) -> AsyncIterator[InWork]:
+    """A service by this clock whose job has this many ranges of a record each; and what both ends of the job say."""
+    service = TransformService(True, quiet, clock=clock)
     async with service.serving(socket):
-        first, *others = (asyncio.create_task(service.transform([each])) for each in whole)
+        asked = [asyncio.create_task(service.transform([one_record(number)])) for number in range(records)]
         source, says = await asyncio.open_unix_connection(str(socket))
         says.write(encode({"role": "source", "attempt": 0}))
         sink, says_done = await asyncio.open_unix_connection(str(socket))
         says_done.write(encode({"role": "sink", "attempt": 0}))
         assert (await read_message(source))[0]["ranges"]
         assert (await read_message(sink))[0]["ranges"]
-        later = asyncio.create_task(service.transform([replace(whole[0], partition=Partition("orders", 3))]))
-        now[0] = 59.0
-        says_done.write(encode({"done": 0, "failed": [], "grown": False, "batches": []}) + encode({}))
+        try:
+            yield service, asked, says, says_done
+        finally:
+            for each in asked:
+                each.cancel()
+            says.close()
+            says_done.close()
+
+
+async def test_a_job_without_progress_fails_with_the_range_that_is_in_work(tmp_path: Path) -> None:
+    clock = Clock()
+    async with in_work(tmp_path / "transform-0", clock, 3) as (service, (first, *others), _, says_done):
+        later = asyncio.create_task(service.transform([one_record(3)]))
+        clock.now = 59.0
+        says_done.write(NOTHING_FAILED + encode({}))
         await first
-        for now[0] in range(60, 119, 5):
-            service._look(())
-        now[0] = 119.0
-        where = "orders-1 offsets 0 to 0, orders-2 offsets 0 to 0"
+        for clock.now in range(60, 119, 5):
+            service.progress.require((), ())
+        clock.now = 119.0
         for waiting in others:
-            with pytest.raises(ProcessFailed, match=f"no progress for 60 s in {where}$"):
+            with pytest.raises(ProcessFailed, match=r"60 s in orders-1 offsets 0 to 0, orders-2 offsets 0 to 0$"):
                 await waiting
         assert not later.done()
         later.cancel()
-        for writer in (says, says_done):
-            writer.close()
-
-
-@contextlib.asynccontextmanager
-async def in_work(socket: Path, now: list[float]) -> AsyncIterator[tuple[TransformService, asyncio.StreamWriter]]:
-    """A service by this clock, one record of which a job has; and what the job's source says."""
-    service = TransformService(True, quiet)
-    service.clock = lambda: now[0]
-    whole = Range(Partition("orders", 0), 0, 1, outgoing_of([record(0, b"a")], 1), 10**6)
-    async with service.serving(socket):
-        asked = asyncio.create_task(service.transform([whole]))
-        source, says = await asyncio.open_unix_connection(str(socket))
-        says.write(encode({"role": "source", "attempt": 0}))
-        assert (await read_message(source))[0]["ranges"]
-        try:
-            yield service, says
-        finally:
-            asked.cancel()
-            says.close()
 
 
 async def test_case_1042_a_job_that_reads_on_makes_progress_though_it_returns_nothing(tmp_path: Path) -> None:
     # A WHERE that keeps few rows, over a slow function, was taken for a record without end again and again.
-    now = [0.0]
-    async with in_work(tmp_path / "transform-0", now) as (service, says):
-        for now[0] in range(0, 300, 5):
-            says.write(encode({}))
-            async with asyncio.timeout(PATIENCE):
-                while service._progress != now[0]:
-                    await asyncio.sleep(0)
-            service._look(())
-        for now[0] in range(300, 355, 5):
-            service._look(())
-        now[0] = 355
-        with pytest.raises(ProcessFailed, match="no progress for 60 s"):
-            service._look(_given(service))
-        service._progress = None  # the job has ended
+    clock = Clock()
+    async with in_work(tmp_path / "transform-0", clock, 1) as (service, (waiting,), says, _):
+        clock.now = 5.0
+        says.write(encode({}))
+        async with asyncio.timeout(PATIENCE):
+            while service.progress.newest != clock.now:
+                await asyncio.sleep(0)
+        service.progress.end()
         says.write(encode({}) + encode({"damaged": 0, "offset": 0, "reason": "late"}))
-        async with service._changed:
-            await service._changed.wait()
-        assert service._progress is None
+        async with asyncio.timeout(PATIENCE):
+            (outcome,) = await waiting
+        assert (outcome.stop, service.progress.newest) == (Failure(0, "late", damaged=True), None)
 
 
-async def test_case_1043_a_process_that_has_stood_still_does_not_take_its_job_for_one_that_hangs(
-    tmp_path: Path,
-) -> None:
-    now = [0.0]
-    async with in_work(tmp_path / "transform-0", now) as (service, _):
-        service._look(())
-        for now[0] in [1.0, 2.0, *range(1000, 1060, 5)]:
-            service._look(_given(service))
-        now[0] = 1060.0
-        with pytest.raises(ProcessFailed, match="no progress for 60 s"):
-            service._look(_given(service))
+def has_failed(progress: JobProgress) -> bool:
+    """True if the progress is none of a job that goes on."""
+    with contextlib.suppress(ProcessFailed):
+        progress.require((), ())
+        return False
+    return True
 
 
-def _given(service: TransformService) -> list[Pending]:
-    return [each for _, each in service._rounds.given]
+def test_case_1042_a_job_that_goes_on_has_a_minute_from_its_newest_progress() -> None:
+    clock = Clock()
+    progress = JobProgress(clock, 0.0)
+    for clock.now in range(0, 300, 5):
+        progress.note()
+        assert not has_failed(progress)
+    for clock.now in range(300, 360, 5):
+        assert has_failed(progress) is (clock.now == 355)
+    progress.end()
+    progress.note()
+    assert not has_failed(progress)
+
+
+def test_case_1043_a_process_that_has_stood_still_does_not_take_its_job_for_one_that_hangs() -> None:
+    clock = Clock()
+    progress = JobProgress(clock, 0.0)
+    for clock.now in (0.0, 1.0, 2.0, *range(1000, 1060, 5)):
+        assert not has_failed(progress)
+    clock.now = 1060.0
+    assert has_failed(progress)
 
 
 class Lane:
