@@ -46,9 +46,9 @@ def _duration(text: str) -> timedelta:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    asked = command.add_mutually_exclusive_group(required=True)
-    asked.add_argument("sql", nargs="?", metavar="SQL", help='a query of the table "audit", in Spark\'s SQL')
-    asked.add_argument("--last", type=_duration, metavar="TIME", help="the rows of the last 30m, 1h or 7d")
+    question = command.add_mutually_exclusive_group(required=True)
+    question.add_argument("sql", nargs="?", metavar="SQL", help='a query of the table "audit", in Spark\'s SQL')
+    question.add_argument("--last", type=_duration, metavar="TIME", help="the rows of the last 30m, 1h or 7d")
     form = command.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print a JSON object for each row, one a line")
     form.add_argument("--csv", action="store_true", help="print comma separated values, with a line of names")

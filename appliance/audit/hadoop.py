@@ -87,8 +87,8 @@ class HadoopFolder:
         try:
             return work()
         except Py4JJavaError as error:
-            said = str(error.java_exception.toString()).splitlines()[0]
-            raise StorageFailed(f"AUDIT_PATH={self._url}: cannot {doing}: {said}") from error
+            words = str(error.java_exception.toString()).splitlines()[0]
+            raise StorageFailed(f"AUDIT_PATH={self._url}: cannot {doing}: {words}") from error
         except (Py4JError, OSError) as error:
             raise StorageFailed(f"AUDIT_PATH={self._url}: cannot {doing}: Spark's JVM does not answer") from error
 

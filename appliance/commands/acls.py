@@ -1,4 +1,4 @@
-"""``appliance acls``: the ACLs that the replicator's next look would make on copies or remove. It changes nothing."""
+"""``appliance acls``: the ACLs that the replicator would make next on copies or remove. It changes nothing."""
 
 import argparse
 import asyncio
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from appliance.commands.configs import chosen_topics, topic_options
-from appliance.driver.acl_follower import AclFollower, AclLook, left_out, why_left_out
+from appliance.driver.acl_follower import AclDiff, AclFollower, left_out, why_left_out
 from appliance.kafka.client.client_tls import user_of
 from appliance.link.handle import Link
 from appliance.link.model.copied_acls import Entries, principal_of
@@ -25,18 +25,18 @@ async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event
         own = {topic: copy for topic, copy in own.items() if copy not in copies.others and chosen.fullmatch(topic)}
         principal = principal_of(user_of(settings.destination))
         follower = AclFollower(link, principal)
-        look = await follower.look(own)
+        diff = await follower.diff(own)
     if parsed.json:
-        say_json(json.dumps(as_document(look, follows=settings.topics.follows_acls)))
+        say_json(json.dumps(as_document(diff, follows=settings.topics.follows_acls)))
     else:
-        say(*as_lines(look, follows=settings.topics.follows_acls))
+        say(*as_lines(diff, follows=settings.topics.follows_acls))
     return 0
 
 
-def as_document(look: AclLook, *, follows: bool) -> dict[str, object]:
-    """The look as JSON's values."""
-    denials = {str(entry): topics for entry, topics in sorted(left_out(look.copied).items())}
-    changes = {"make": _texts(look.changes.made), "remove": _texts(look.changes.removed)}
+def as_document(diff: AclDiff, *, follows: bool) -> dict[str, object]:
+    """The differences as JSON's values."""
+    denials = {str(entry): topics for entry, topics in sorted(left_out(diff.copied).items())}
+    changes = {"make": _texts(diff.changes.made), "remove": _texts(diff.changes.removed)}
     return {"follows": follows, **changes, "left_out": denials}
 
 
@@ -44,12 +44,12 @@ def _texts(changes: Mapping[str, Entries]) -> dict[str, list[str]]:
     return {copy: [str(entry) for entry in sorted(entries)] for copy, entries in sorted(changes.items())}
 
 
-def as_lines(look: AclLook, *, follows: bool) -> Sequence[str]:
-    """The look, a line for each ACL."""
+def as_lines(diff: AclDiff, *, follows: bool) -> Sequence[str]:
+    """The differences, a line for each ACL."""
     lines = [] if follows else ["ACLS_SYNC=no: none of this is changed"]
-    for doing, changes in (("make", look.changes.made), ("remove", look.changes.removed)):
+    for doing, changes in (("make", diff.changes.made), ("remove", diff.changes.removed)):
         lines += [f"{copy}: {doing} {text}" for copy, texts in _texts(changes).items() for text in texts]
-    lines += [why_left_out(entry, topics) for entry, topics in sorted(left_out(look.copied).items())]
+    lines += [why_left_out(entry, topics) for entry, topics in sorted(left_out(diff.copied).items())]
     return lines or ["every copy has the ACLs for its readers"]
 
 

@@ -1,4 +1,4 @@
-"""``appliance configs``: the settings that the replicator's next looks would change on copies. It changes nothing."""
+"""``appliance configs``: the settings that the replicator would change next on copies. It changes nothing."""
 
 import argparse
 import asyncio
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from appliance.driver.config_follower import ConfigFollower, ConfigLook
+from appliance.driver.config_follower import ConfigDiff, ConfigFollower
 from appliance.errors import SettingsError
 from appliance.kafka.client.configs import set_on, try_describe
 from appliance.link.handle import Link
@@ -45,42 +45,42 @@ async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
         unchanged |= {
             name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others
         }
-        look = await follower.look(sorted(topics.keys() - unchanged.keys()), active.replicas)
-        look.unchanged = unchanged
+        diff = await follower.diff(sorted(topics.keys() - unchanged.keys()), active.replicas)
+        diff.unchanged = unchanged
         if settings.topics.syncs_configs:
-            await follower.try_changes(look)
-        described, _unseen = await try_describe(link.destination, list(look.changes))
+            await follower.try_changes(diff)
+        described, _unseen = await try_describe(link.destination, list(diff.changes))
     current = {copy: set_on(configs) for copy, configs in described.items()}
     if parsed.json:
-        say_json(json.dumps(as_document(look, current, follows=settings.topics.syncs_configs)))
+        say_json(json.dumps(as_document(diff, current, follows=settings.topics.syncs_configs)))
     else:
         why_not = "a shared copy keeps its own settings" if link.naming.sharing.others_write else "CONFIGS_SYNC=no"
-        say(*as_lines(look, current, "" if settings.topics.syncs_configs else why_not))
-    return 1 if look.failures else 0
+        say(*as_lines(diff, current, "" if settings.topics.syncs_configs else why_not))
+    return 1 if diff.failures else 0
 
 
-def as_document(look: ConfigLook, current: Held, *, follows: bool) -> dict[str, object]:
-    """The look as JSON's values; ``then`` is null where the setting would be unset."""
+def as_document(diff: ConfigDiff, current: Held, *, follows: bool) -> dict[str, object]:
+    """The differences as JSON's values; ``then`` is null where the setting would be unset."""
     changes = {
         copy: {key: {"now": current.get(copy, {}).get(key), "then": value} for key, value in sorted(change.items())}
-        for copy, change in look.changes.items()
+        for copy, change in diff.changes.items()
     }
-    failures = {name: str(error) for name, error in look.failures.items()}
-    left_out = {name: causes for name, causes in look.left_out.items() if causes}
-    unchanged = {"unchanged": dict(look.unchanged)} if look.unchanged else {}
+    failures = {name: str(error) for name, error in diff.failures.items()}
+    left_out = {name: causes for name, causes in diff.left_out.items() if causes}
+    unchanged = {"unchanged": dict(diff.unchanged)} if diff.unchanged else {}
     return {"follows": follows, "changes": changes, "left_out": left_out, "failures": failures, **unchanged}
 
 
-def as_lines(look: ConfigLook, current: Held, why_not: str = "") -> Sequence[str]:
-    """The look, a line for each setting; ``why_not`` is the reason that nothing is changed."""
+def as_lines(diff: ConfigDiff, current: Held, why_not: str = "") -> Sequence[str]:
+    """The differences, a line for each setting; ``why_not`` is the reason that nothing is changed."""
     lines = [f"{why_not}: none of this is changed"] if why_not else []
-    for copy, change in look.changes.items():
+    for copy, change in diff.changes.items():
         for key, value in sorted(change.items()):
             lines.append(f"{copy}: {key} {current.get(copy, {}).get(key) or 'by default'} -> {value or 'by default'}")
-    for name, causes in look.left_out.items():
+    for name, causes in diff.left_out.items():
         lines += [f"{name}: {key} does not follow: {why}" for key, why in sorted(causes.items())]
-    lines += [f"{name}: nothing is changed: {why}" for name, why in look.unchanged.items()]
-    lines += [f"{name}: {error}" for name, error in look.failures.items()]
+    lines += [f"{name}: nothing is changed: {why}" for name, why in diff.unchanged.items()]
+    lines += [f"{name}: {error}" for name, error in diff.failures.items()]
     return lines or ["every copy has its source topic's settings"]
 
 

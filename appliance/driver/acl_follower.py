@@ -1,7 +1,7 @@
 """The read ACLs of copies, kept like those of their source topics.
 
 An ACL does not record who made it. So the link records the ACLs in the registry before it makes them, and removes only
-those; the record goes when they are removed. After a kill, the next look continues.
+those; the record goes when they are removed. After a kill, the next round continues.
 """
 
 import logging
@@ -27,12 +27,12 @@ from appliance.listing import some
 
 log = logging.getLogger("appliance.replicator")
 
-_FOLLOWED_IN = 5
-"""Number of looks for topics that cover the ACLs of all copies; those of new copies are checked at once."""
+_ROUND_SEARCHES = 5
+"""Number of searches for topics that cover the ACLs of all copies; those of new copies are checked at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class AclLook:
+class AclDiff:
     """The ACLs that copies would get, by source topic, and the changes that lead there."""
 
     copied: Mapping[str, CopiedAcls]
@@ -49,22 +49,22 @@ class AclFollower:
     link: Link
     principal: str
     problems: ProblemLog = field(default_factory=ProblemLog)
-    _looks: int = 0
+    _searches: int = 0
     _followed: frozenset[str] = frozenset()
 
-    async def look(self, copies: Mapping[str, str]) -> AclLook:
+    async def diff(self, copies: Mapping[str, str]) -> AclDiff:
         """Compare the copies with their source topics, and change nothing; the registry has been read."""
         copied = copied_acls(await topic_acls(self.link.source), copies, self.principal)
         names = set(copies.values())
         at_destination = await topic_acls(self.link.destination)
         on_copies = [each for each in at_destination if each.pattern is PatternType.LITERAL and each.name in names]
-        wanted = {copies[topic]: acls.entries for topic, acls in copied.items()}
-        return AclLook(copied, acl_changes(wanted, _by_copy(on_copies), self.link.registry.ledger.acls))
+        intended = {copies[topic]: acls.entries for topic, acls in copied.items()}
+        return AclDiff(copied, acl_changes(intended, _by_copy(on_copies), self.link.registry.ledger.acls))
 
     async def follow(self, copies: Mapping[str, str]) -> None:
         """Update the copies' ACLs, in every fifth call or with new copies; failures are one problem."""
-        self._looks += 1
-        if self._looks % _FOLLOWED_IN and self._followed >= copies.keys():
+        self._searches += 1
+        if self._searches % _ROUND_SEARCHES and self._followed >= copies.keys():
             return
         self._followed = frozenset(copies)
         try:
@@ -74,15 +74,15 @@ class AclFollower:
         self.problems.keep(ACLS, {ACLS: ApplianceError(some(sorted(causes), separator="; "))} if causes else {})
 
     async def _follow(self, copies: Mapping[str, str]) -> set[str]:
-        look = await self.look(copies)
-        causes = {why_left_out(entry, topics) for entry, topics in left_out(look.copied).items()}
-        if look.changes:
-            await self.link.registry.note_acls(look.changes.made, {})
-            causes |= await self._change(await self._still_active(copies, look.changes))
+        diff = await self.diff(copies)
+        causes = {why_left_out(entry, topics) for entry, topics in left_out(diff.copied).items()}
+        if diff.changes:
+            await self.link.registry.note_acls(diff.changes.made, {})
+            causes |= await self._change(await self._still_active(copies, diff.changes))
         return causes
 
     async def _still_active(self, copies: Mapping[str, str], changes: AclChanges) -> AclChanges:
-        """The changes, except for copies that were paused or promoted since the look began."""
+        """The changes, except for copies that were paused or promoted since the comparison began."""
         active = {copies[topic] for topic in await self.link.lanes.still_active(copies)}
         return AclChanges(
             {copy: entries for copy, entries in changes.made.items() if copy in active},

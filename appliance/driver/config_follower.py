@@ -22,13 +22,13 @@ from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
 
-_ROUND_LOOKS = 5
-_TOPICS_A_LOOK = 50
-"""Largest number of topics whose settings are compared in one look; of few topics, a fifth is."""
+_ROUND_SEARCHES = 5
+_TOPICS_A_SEARCH = 50
+"""Largest number of topics whose settings are compared at each search for topics; of few topics, a fifth is."""
 
 
 @dataclass(slots=True)
-class ConfigLook:
+class ConfigDiff:
     """The settings to change, by copy; unavailable settings with their reasons, and errors, both by source topic.
 
     ``own`` are the settings of each copy that are the link's, once it has made the change. ``unchanged`` are source
@@ -107,7 +107,7 @@ class Backlog:
 
 @dataclass(slots=True)
 class Turns:
-    """The topics whose settings are compared next: each once in ``_ROUND_LOOKS``, or later if there are many."""
+    """The topics whose settings are compared next: each once in ``_ROUND_SEARCHES``, or later if there are many."""
 
     _due: deque[str] = field(default_factory=deque)
     _share: int = 0
@@ -116,9 +116,9 @@ class Turns:
         """The next ones, and the ``new`` ones at once; those that have come wait for the next round."""
         if not self._due:
             self._due.extend(topics)
-            self._share = min(_TOPICS_A_LOOK, -(-len(topics) // _ROUND_LOOKS))
+            self._share = min(_TOPICS_A_SEARCH, -(-len(topics) // _ROUND_SEARCHES))
         due = [self._due.popleft() for _ in range(min(self._share, len(self._due)))]
-        first = [name for name in topics if name in new][:_TOPICS_A_LOOK]
+        first = [name for name in topics if name in new][:_TOPICS_A_SEARCH]
         return list(dict.fromkeys(name for name in (*due, *first) if name in topics))
 
 
@@ -142,7 +142,7 @@ class ConfigFollower:
         self.left_out = LeftOut(self.link.naming)
         self._backlog = Backlog(self.link.source, self.link.lanes)
 
-    async def look(self, topics: Collection[str], replicas: Iterable[Replica]) -> ConfigLook:
+    async def diff(self, topics: Collection[str], replicas: Iterable[Replica]) -> ConfigDiff:
         """Compare the copies of these source topics with them, and change nothing.
 
         The registry has been read; the replicas are those of all topics.
@@ -150,27 +150,27 @@ class ConfigFollower:
         copies = {name: self.link.naming.destination(name) for name in topics}
         at_source, undescribed = await try_describe(self.link.source, topics)
         on_copies, unseen = await try_describe(self.link.destination, list(copies.values()))
-        look, sides, changes = ConfigLook(), {}, dict[str, ConfigChange]()
+        diff, sides, changes = ConfigDiff(), {}, dict[str, ConfigChange]()
         for name, copy in copies.items():
             if name in at_source and on_copies.get(copy):
                 remembered = self.link.registry.ledger.configs(copy)
                 # Nothing is unset that no longer follows, or of a source that does not tell its settings.
                 follow = self.topics.configs_to_follow(dict(remembered)) if at_source[name] else {}
                 ours = frozenset(each for each in remembered if each[0] in follow or (at_source[name] and stays(each)))
-                look.own[copy] = remembered - ours
+                diff.own[copy] = remembered - ours
                 sides[name] = self.topics.configs_to_follow(set_on(at_source[name])), on_copies[copy], ours
                 changes[name] = config_change(*sides[name])
             elif error := unseen.get(copy) or undescribed.get(name):
-                look.failures[name] = error
+                diff.failures[name] = error
         early = {each for each in replicas if each.source_topic in changes and changes[each.source_topic].early}
         for name in await self._backlog.of(early, topics):
             changes[name] = config_change(*sides[name], changes[name].early)
         for name, change in changes.items():
-            look.left_out[name] = dict(change.left_out)
-            look.own[copies[name]] |= change.own
+            diff.left_out[name] = dict(change.left_out)
+            diff.own[copies[name]] |= change.own
             if change.settings:
-                look.changes[copies[name]] = change.settings
-        return look
+                diff.changes[copies[name]] = change.settings
+        return diff
 
     async def follow(self, topics: Collection[str], replicas: Collection[Replica], new: Collection[str] = ()) -> None:
         """Update the copies of those source topics whose turn it is, and of ``new`` ones, unless CONFIGS_SYNC=no."""
@@ -179,30 +179,30 @@ class ConfigFollower:
             self.problems.over(gone)
         if not self.topics.syncs_configs or not (topics := self._turns.next(topics, new)):
             return
-        look = await self.look(topics, replicas)
-        await self.link.registry.note_configs(look.own)
-        if look.changes:
+        diff = await self.diff(topics, replicas)
+        await self.link.registry.note_configs(diff.own)
+        if diff.changes:
             copies = {self.link.naming.destination(name) for name in await self.link.lanes.still_active(topics)}
-            look.changes = {copy: change for copy, change in look.changes.items() if copy in copies}
-        changed = await self.filter.change(look.changes)
+            diff.changes = {copy: change for copy, change in diff.changes.items() if copy in copies}
+        changed = await self.filter.change(diff.changes)
         for name in topics:
             copy = self.link.naming.destination(name)
             if copy in changed.made:
                 fields = {"topic": copy, "changed": sorted(changed.made[copy])}
                 log.info("configuration followed", extra={"fields": fields})
-            if error := changed.failures.get(copy) or look.failures.get(name):
+            if error := changed.failures.get(copy) or diff.failures.get(name):
                 self.problems.tell(CONFIGS + name, error)
             else:
                 self.problems.over(CONFIGS + name)
-            if name in look.left_out:
-                look.left_out[name] |= changed.left_out.get(copy, {})
-        self.left_out.note(look.left_out)
+            if name in diff.left_out:
+                diff.left_out[name] |= changed.left_out.get(copy, {})
+        self.left_out.note(diff.left_out)
 
-    async def try_changes(self, look: ConfigLook) -> None:
-        """Leave out of a look what the destination refuses; nothing is changed."""
+    async def try_changes(self, diff: ConfigDiff) -> None:
+        """Leave out of a diff what the destination refuses; nothing is changed."""
         trying = ConfigFilter(self.link.destination, self.link.naming.positions_topic, tries=True)
-        tried = await trying.change(look.changes)
-        look.changes = tried.made
-        look.failures |= tried.failures
+        tried = await trying.change(diff.changes)
+        diff.changes = tried.made
+        diff.failures |= tried.failures
         for copy, causes in tried.left_out.items():
-            look.left_out[copy] = causes
+            diff.left_out[copy] = causes

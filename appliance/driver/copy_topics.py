@@ -36,14 +36,12 @@ class CopyTopics:
     configs: ConfigFollower
     _has_warned: bool = False
 
-    async def update(self, found: DiscoveredTopics) -> dict[str, str]:
-        """Make and grow what was found; the reason, by source topic, for copies that stay as they are."""
-        unfit = await self._make(found.missing) if found.missing else {}
-        unfit |= await self._grow(found.smaller) if found.smaller else {}
-        topics = (*found.missing, *(topic for topic, _ in found.smaller))
-        changed = {
-            self.link.naming.destination(each.name): len(each.leaders) for each in topics if each.name not in unfit
-        }
+    async def update(self, topics: DiscoveredTopics) -> dict[str, str]:
+        """Make missing copies, and grow small ones; the reason, by source topic, for those that stay as they are."""
+        unfit = await self._make(topics.missing) if topics.missing else {}
+        unfit |= await self._grow(topics.smaller) if topics.smaller else {}
+        due = *topics.missing, *(topic for topic, _ in topics.smaller)
+        changed = {self.link.naming.destination(each.name): len(each.leaders) for each in due if each.name not in unfit}
         await self._until_shown(changed)
         return unfit
 
@@ -51,7 +49,7 @@ class CopyTopics:
         """Wait until this many partitions of each copy have a leader that knows of it, or for two seconds.
 
         The controller has answered by then, but other brokers lag a moment; without the wait, copying of the topic
-        would begin only after the next look.
+        would begin only after the next search.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SHOWN_PATIENCE):
@@ -67,7 +65,7 @@ class CopyTopics:
             self._has_warned = True
             log.warning("the source does not tell the settings of topics: copies get those of the destination")
         at_destination = await self.configs.filter.known()
-        wanted = new_copies(
+        new = new_copies(
             [topic for topic in missing if topic.name in described],
             set_at_source,
             self.link.naming,
@@ -76,11 +74,11 @@ class CopyTopics:
             compacts=self.topics.compacts_new_copies,
         )
         if not self.link.naming.sharing.others_write:
-            await self.link.registry.note_configs({new.name: own_configs(new.configs) for new in wanted})
+            await self.link.registry.note_configs({each.name: own_configs(each.configs) for each in new})
         active = {self.link.naming.destination(name) for name in await self.link.lanes.still_active(described)}
-        answer = await self.configs.filter.make([new for new in wanted if new.name in active])
-        for new in answer.topics:
-            log.info("topic made", extra={"fields": {"topic": new.name, "partitions": new.partitions}})
+        answer = await self.configs.filter.make([each for each in new if each.name in active])
+        for each in answer.topics:
+            log.info("topic made", extra={"fields": {"topic": each.name, "partitions": each.partitions}})
         self._note_left_out(answer, set_at_source, at_destination)
         hidden = await hidden_topics(self.link.destination, answer.there)
         failures = {name: str(error) for name, error in undescribed.items()}

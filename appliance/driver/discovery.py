@@ -1,4 +1,4 @@
-"""The search for topics: it looks at both clusters every few seconds, and makes or grows the copies first."""
+"""The search for topics: it asks both clusters every few seconds, and makes or grows the copies first."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -24,12 +24,12 @@ from appliance.settings.values import TopicSettings
 log = logging.getLogger("appliance.replicator")
 
 _STATES_PATIENCE = 2.0
-"""Timeout for reading the states from the first lane's partition, in seconds; after it, a look works without them."""
+"""Timeout for reading the states from the first lane's partition, in seconds; after it, a search does without them."""
 
 
 @dataclass(slots=True)
 class TopicDiscovery:
-    """Looks at both clusters, and keeps the copies' topics like their sources; ``user`` is ours at the destination."""
+    """Searches for topics, and keeps those of copies like their sources; ``user`` is ours at the destination."""
 
     link: Link
     topics: TopicSettings
@@ -41,7 +41,7 @@ class TopicDiscovery:
     _rules: SourceRules = field(init=False)
     _facts: tuple[Metadata, Metadata, States] | None = None
     _states_failure: ApplianceError | None = None
-    _found: DiscoveredTopics = field(default_factory=DiscoveredTopics)
+    _matching: DiscoveredTopics = field(default_factory=DiscoveredTopics)
     _copied: tuple[Replica, ...] = ()
 
     def __post_init__(self) -> None:
@@ -50,8 +50,8 @@ class TopicDiscovery:
         self._copies = CopyTopics(self.link, self.topics, self._configs)
         self._rules = SourceRules(self.link.source, self.link.naming, self.topics.one_writer)
 
-    async def look(self) -> DiscoveredTopics:
-        """One look: make missing copies, grow our copies that are too small, and repeat the look.
+    async def search(self) -> DiscoveredTopics:
+        """Make missing copies, grow our copies that are too small, and search again.
 
         Copies of paused or promoted topics stay as they are. So do all while the states are unknown: existing copies
         are written, since each lane obeys the states that it has read itself (invariant M). LinkRefused if the link was
@@ -62,26 +62,26 @@ class TopicDiscovery:
         self.problems.keep("registry", {f"registry {of[0][0] if of else ''}": error for of, error in unreadable})
         if self.link.registry.ledger.deletion:
             raise LinkRefused(was_deleted(self.link.naming.replicator, self.link.registry.ledger.deletion))
-        found = await self._discover()
-        new = {topic.name for topic in found.missing}
-        if found.missing or found.smaller:
-            unfit = await self._copies.update(found)
-            found = await self._discover()
-            found = replace(found, unfit={**found.unfit, **unfit})
-        found = await self._without_others(found)
-        self._copied = found.replicas
-        return await self._follow(found, new)
+        topics = await self._discover()
+        new = {topic.name for topic in topics.missing}
+        if topics.missing or topics.smaller:
+            unfit = await self._copies.update(topics)
+            topics = await self._discover()
+            topics = replace(topics, unfit={**topics.unfit, **unfit})
+        topics = await self._without_others(topics)
+        self._copied = topics.replicas
+        return await self._follow(topics, new)
 
-    async def _follow(self, found: DiscoveredTopics, new: Collection[str]) -> DiscoveredTopics:
+    async def _follow(self, topics: DiscoveredTopics, new: Collection[str]) -> DiscoveredTopics:
         """Have the settings and ACLs of copies follow those of their sources; ``new`` topics have just got a copy."""
-        ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in found.replicas}
+        ids = {replica.source_topic: (replica.destination_topic, replica.destination_id) for replica in topics.replicas}
         if self._states_failure is None:
-            await self._configs.follow(ids, found.replicas, new)
+            await self._configs.follow(ids, topics.replicas, new)
         left_out = self._configs.left_out.of(ids)
         await self.link.registry.note({ids[name]: settings for name, settings in left_out.items()})
         if self.topics.follows_acls and self._states_failure is None:
             await self._acls.follow({name: copy for name, (copy, _) in ids.items()})
-        return replace(found, left_out={name: settings for name, settings in left_out.items() if settings})
+        return replace(topics, left_out={name: settings for name, settings in left_out.items() if settings})
 
     async def _discover(self) -> DiscoveredTopics:
         source, destination = await self.link.source.metadata(None), await self.link.destination.metadata(None)
@@ -90,38 +90,38 @@ class TopicDiscovery:
         states = (before[2] if before else {}) if isinstance(answer, ApplianceError) else answer
         if before is None or before[0] is not source or before[1] is not destination or before[2] != states:
             _log_changes(states, before[2] if before else {})
-            self._found = obeying(discover(source, destination, self.link.naming), states)
+            self._matching = obeying(discover(source, destination, self.link.naming), states)
             self._facts = source, destination, states
-        found = without(self._found, await self._rules.unfit(source.topics))
-        return waiting(found, self._copied, str(self._states_failure)) if self._states_failure else found
+        topics = without(self._matching, await self._rules.unfit(source.topics))
+        return waiting(topics, self._copied, str(self._states_failure)) if self._states_failure else topics
 
-    async def _without_others(self, found: DiscoveredTopics) -> DiscoveredTopics:
+    async def _without_others(self, topics: DiscoveredTopics) -> DiscoveredTopics:
         """Claim the copies for this link; copies of another link are not written (invariant I)."""
-        copies = {replica.destination_topic: replica.destination_id for replica in found.replicas}
+        copies = {replica.destination_topic: replica.destination_id for replica in topics.replicas}
 
         async def active() -> Collection[str]:
             states = await self.link.lanes.read()
-            return {replica.destination_topic for replica in obeying(found, states).replicas}
+            return {replica.destination_topic for replica in obeying(topics, states).replicas}
 
         if self._states_failure is not None:
-            found, others = self._without_unclaimed(found), self.link.registry.ledger.of_others(copies)
+            topics, others = self._without_unclaimed(topics), self.link.registry.ledger.of_others(copies)
         else:
             others = await self.link.registry.claim(copies, still=active)
-            # A link in the other direction may have been made since the look: of two, the later one sees the other's.
+            # A link in the other direction may have been made since the search: of two, the later one sees the other's.
             at_source = self._facts[0].topics if self._facts else {}
-            topics = {replica.source_topic for replica in found.replicas}
-            found = without(found, await self._rules.circles(at_source[name] for name in topics & at_source.keys()))
+            names = {replica.source_topic for replica in topics.replicas}
+            topics = without(topics, await self._rules.circles(at_source[name] for name in names & at_source.keys()))
         if not others:
-            return found
-        refused = {r.source_topic: r.destination_topic for r in found.replicas if r.destination_topic in others}
+            return topics
+        refused = {r.source_topic: r.destination_topic for r in topics.replicas if r.destination_topic in others}
         unfit = {topic: belongs_to_another(copy, others[copy], self.link.naming) for topic, copy in refused.items()}
-        return without(found, unfit)
+        return without(topics, unfit)
 
-    def _without_unclaimed(self, found: DiscoveredTopics) -> DiscoveredTopics:
+    def _without_unclaimed(self, topics: DiscoveredTopics) -> DiscoveredTopics:
         """The same without copies that are not claimed yet: a claim needs the states, by which it may be given up."""
         claims = self.link.registry.ledger.claims
-        others = [each for each in found.replicas if (each.destination_topic, each.destination_id) not in claims]
-        return without(found, dict.fromkeys({each.source_topic for each in others}, str(self._states_failure)))
+        others = [each for each in topics.replicas if (each.destination_topic, each.destination_id) not in claims]
+        return without(topics, dict.fromkeys({each.source_topic for each in others}, str(self._states_failure)))
 
 
 def _log_changes(states: States, before: States) -> None:
@@ -146,18 +146,18 @@ class Search:
     async def step(self) -> None:
         """Look for topics once."""
         try:
-            found = await self.discovery.look()
+            topics = await self.discovery.search()
         except LinkRefused as error:  # deleted meanwhile: retrying is useless
             self.ending.end(error)
             raise
-        unfit = {f"topic {name}": ApplianceError(fault) for name, fault in found.unfit.items()}
+        unfit = {f"topic {name}": ApplianceError(fault) for name, fault in topics.unfit.items()}
         self.discovery.problems.keep("topic ", unfit)
-        if not (found.replicas or found.unfit or found.inactive or self._has_warned):
+        if not (topics.replicas or topics.unfit or topics.inactive or self._has_warned):
             self._has_warned = True
             regex = self.discovery.topics.regex
             log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")
-        if found.replicas != self._replicas:
-            self._replicas = found.replicas
-            topics = len({replica.source_topic for replica in found.replicas})
-            log.info("topics to copy", extra={"fields": {"topics": topics, "partitions": len(found.replicas)}})
-            self.take(found.replicas)
+        if topics.replicas != self._replicas:
+            self._replicas = topics.replicas
+            count = len({replica.source_topic for replica in topics.replicas})
+            log.info("topics to copy", extra={"fields": {"topics": count, "partitions": len(topics.replicas)}})
+            self.take(topics.replicas)

@@ -69,7 +69,7 @@ class Jobs:
 
         ProcessFailed if there was none for long: our next application may get it, even from a new master.
         """
-        wanted, master = self.engine.task_count, self.engine.spark_master
+        master = self.engine.spark_master
         self.jvm.require_running()
         until = loop_seconds() + _ROOM_PATIENCE
         while not (room := self._tasks_in(slots := await self._slots(spark))):
@@ -78,8 +78,8 @@ class Jobs:
             await asyncio.sleep(_RETRY)
             if loop_seconds() > until:
                 raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
-        if room < wanted:
-            few = f"Spark has cores for {room} of TASKS={wanted}: these copy every lane{self._needed()}"
+        if room < (tasks := self.engine.task_count):
+            few = f"Spark has cores for {room} of TASKS={tasks}: these copy every lane{self._needed()}"
             self.problems.tell("tasks", ApplianceError(few))
         else:
             self.problems.over("tasks")
@@ -97,7 +97,7 @@ class Jobs:
         return min(self.engine.task_count, slots // self.slots_each)
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
-        """Wait until two looks in a row find room for more or fewer tasks than these."""
+        """Wait until two questions in a row find room for more or fewer tasks than these."""
         interval = _ROOM_INTERVAL if self.engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
         changed = changed_before = False
         with contextlib.suppress(ProcessFailed):  # the next question meets it again

@@ -9,7 +9,7 @@ from appliance.groups.group_places import GroupPlaces
 from appliance.groups.group_sync import Follows, GroupSync
 from appliance.groups.mirror_formats import MirrorCheckpoints
 from appliance.groups.model.group_plan import GroupPlan, checkpoints
-from appliance.groups.model.newest_groups import NewestGroups, told
+from appliance.groups.model.newest_groups import NewestGroups, sentences
 from appliance.groups.shared_offsets import SharedOffsets
 from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyState, effective
@@ -67,7 +67,7 @@ class GroupService:
             self._newest.unseen(error)
             raise
         self._newest.seen(plans, self._sync.stale.values())
-        states = {f"{_GROUPS}{state}": ApplianceError(text) for state, text in told(plans).items()}
+        states = {f"{_GROUPS}{state}": ApplianceError(text) for state, text in sentences(plans).items()}
         failures = {f"{_GROUPS}of {name}": error for name, error in {**self._sync.failures, **unwritten}.items()}
         self._problems.keep(_GROUPS, states | failures)
 

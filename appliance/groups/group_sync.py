@@ -93,7 +93,7 @@ class GroupSync:
     def __post_init__(self) -> None:
         self.source_groups = SourceGroups(self.source, self.naming, self.settings.takes)
 
-    async def look(self) -> Mapping[str, GroupPlan]:
+    async def preview(self) -> Mapping[str, GroupPlan]:
         """Read both sides and plan, but commit nothing. The source must have answered once, here or in a round."""
         self._committed.clear()
         return await self._round(commits=False)

@@ -138,8 +138,8 @@ def _java_options(engine: EngineSettings, *, transforms: bool) -> Sequence[str]:
     if not transforms:
         return JAVA_OPTIONS
     direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count)  # the last one counts
-    kept = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER]
-    return [*kept, _LATER, _UNCHECKED, direct, "-Dappliance.tasks=off"]
+    common = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER]
+    return [*common, _LATER, _UNCHECKED, direct, "-Dappliance.tasks=off"]
 
 
 def _monitoring(monitoring: MonitoringSettings, ui_port: int) -> dict[str, str]:
@@ -170,12 +170,12 @@ def submitted_configuration(
     engine: EngineSettings,
     name: str,
     env_file: Path,
-    given: Mapping[str, str],
+    submitted: Mapping[str, str],
     passed: Mapping[str, str],
     *,
     transforms: bool = False,
 ) -> dict[str, str]:
-    """The settings to add where ``spark-submit`` has started Java with the ``given`` ones, which count where they may.
+    """The settings to add to those that ``spark-submit`` has started Java with, which count where they may.
 
     Spark's page listens where spark-submit lets it: only an operator who says so gets one.
     """
@@ -189,11 +189,11 @@ def submitted_configuration(
     }
     if engine.spark_master.startswith("spark:"):
         defaults["spark.cores.max"] = str(slots_each(transforms=transforms) * engine.task_count)
-    kept = {setting: value for setting, value in defaults.items() if setting not in given}
+    defaults = {setting: value for setting, value in defaults.items() if setting not in submitted}
     alone = {"spark.speculation": "false", "spark.dynamicAllocation.enabled": "false"}
     ours = alone | _PROCESSES | _QUIET | {"spark.app.name": name}
-    ours[EXECUTOR_OPTIONS] = " ".join([{**given, **passed}.get(EXECUTOR_OPTIONS, ""), *_FETCHES_NOTHING])
-    return kept | dict(passed) | ours | (_TRANSFORM if transforms else {})
+    ours[EXECUTOR_OPTIONS] = " ".join([{**submitted, **passed}.get(EXECUTOR_OPTIONS, ""), *_FETCHES_NOTHING])
+    return defaults | dict(passed) | ours | (_TRANSFORM if transforms else {})
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:

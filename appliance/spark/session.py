@@ -229,28 +229,28 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")
 def _sql_error(error: Exception) -> str:
     """Spark's words on a query: what is wrong, and where in the text it is, without its traces."""
     text = str(error).split("\n\nJVM stacktrace")[0]
-    found = _CONDITION.search(text)
-    lines = [line.rstrip() for line in (text[found.start() :] if found else text).splitlines()]
+    match = _CONDITION.search(text)
+    lines = [line.rstrip() for line in (text[match.start() :] if match else text).splitlines()]
     kept = itertools.takewhile(lambda line: not line.startswith(("'Project", "'Filter", "\tat ", "+-")), lines)
     return "\n".join(line for line in kept if line and not line.startswith("SQLSTATE"))
 
 
 def spark_error(text: str) -> str:
     """Spark's error as one line that a user can read."""
-    if found := _NO_MODULE.search(text):
-        if found[1].startswith("appliance."):  # another release has other modules
+    if match := _NO_MODULE.search(text):
+        if match[1].startswith("appliance."):  # another release has other modules
             return f"{_where(text)}it has another release of the appliance: install the same on every host"
-        return f"{_where(text)}its Python lacks {found[1]}: start its Spark worker by `appliance spark worker`"
-    if found := _NO_PYTHON.search(text):
-        return f"{_where(text)}it has no {found[1]}: start its Spark worker by `appliance spark worker`"
-    said = _python(text) if _TRACEBACK in text else text.partition("\n: ")[2] or text
-    first = said.strip().splitlines()[0] if said.strip() else "Spark does not say why"
+        return f"{_where(text)}its Python lacks {match[1]}: start its Spark worker by `appliance spark worker`"
+    if match := _NO_PYTHON.search(text):
+        return f"{_where(text)}it has no {match[1]}: start its Spark worker by `appliance spark worker`"
+    cause = _python(text) if _TRACEBACK in text else text.partition("\n: ")[2] or text
+    first = cause.strip().splitlines()[0] if cause.strip() else "Spark does not say why"
     return f"{_where(text)}{first}"
 
 
 def _where(text: str) -> str:
-    found = _WHERE.search(text)
-    return f"on {found[1]}: " if found else ""
+    match = _WHERE.search(text)
+    return f"on {match[1]}: " if match else ""
 
 
 def _python(text: str) -> str:

@@ -41,7 +41,7 @@ class SubmittedJvm:
         self._address = int(environment[_PORT]), environment[_SECRET]
         self._parent = os.getppid()
         die_with(self._parent)
-        self._given = self._settings()
+        self._submitted = self._settings()
 
     def _settings(self) -> dict[str, str]:
         """The settings that spark-submit was given."""
@@ -64,16 +64,16 @@ class SubmittedJvm:
         transforms: bool = False,
     ) -> EngineSettings:
         """The settings on the master that spark-submit was given; SettingsError if they do not fit a cluster."""
-        master = self._given.get("spark.master", "")
-        host = self._given.get("spark.driver.host", engine.spark_driver_host)
+        master = self._submitted.get("spark.master", "")
+        host = self._submitted.get("spark.driver.host", engine.spark_driver_host)
         engine = dataclasses.replace(engine, spark_master=master, spark_driver_host=host)
         if engine.in_a_cluster:
             if fault := tasks_fault(engine):
                 raise SettingsError([fault])
             engine = dataclasses.replace(engine, spark_driver_host=_driver_host(engine))
-            if self._given.get("spark.authenticate") != "true":
+            if self._submitted.get("spark.authenticate") != "true":
                 log.warning("spark.authenticate is not true: whoever reaches Spark's ports can run programs there")
-        self.entries = submitted_configuration(engine, name, env_file, self._given, passed, transforms=transforms)
+        self.entries = submitted_configuration(engine, name, env_file, self._submitted, passed, transforms=transforms)
         return engine
 
     async def gateway(self) -> tuple[int, str]:

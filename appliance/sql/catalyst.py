@@ -134,10 +134,10 @@ def record_reason(error: Exception, sql: str) -> str:
         return own
     thrown = _THROWN.search(str(error))
     condition = getattr(error, "getCondition", str)() or (thrown and (thrown[1] or thrown[2])) or type(error).__name__
-    said = ", ".join(f"{name} {parameters[name]}" for name in _OF_NO_RECORD if name in parameters)
+    named_parameters = ", ".join(f"{name} {parameters[name]}" for name in _OF_NO_RECORD if name in parameters)
     context: Sequence[Any] = getattr(error, "getQueryContext", tuple)() or ()
     place = " ".join(context[0].fragment().split())[:100] if context else ""
-    return condition + (f": {said}" if said else "") + (f" in {place}" if place else "")
+    return condition + (f": {named_parameters}" if named_parameters else "") + (f" in {place}" if place else "")
 
 
 def spark_place(error: Exception, lines: Sequence[str]) -> tuple[int, int] | None:

@@ -55,7 +55,7 @@ class Watcher:
         self._destination_observed: Observation[DestinationFacts] = Observation()
         self._groups = newest or NewestGroups()
         self._running = running
-        self._looking = group_sync(link, settings) if newest is None else None
+        self._group_sync = group_sync(link, settings) if newest is None else None
 
     async def collect(self) -> Snapshot:
         """Collect from both clusters at once, since a lag is a difference at one moment; keep the snapshot.
@@ -96,16 +96,16 @@ class Watcher:
 
     async def _with_groups(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the groups: those that the replicator knows, else as they are now."""
-        if self._looking is not None:
+        if self._group_sync is not None:
             try:
                 async with asyncio.timeout(_DESTINATION_SECONDS):
-                    await self._looking.look()
+                    await self._group_sync.preview()
             except ApplianceError as error:
                 self._groups.unseen(error)
             except TimeoutError:
                 self._groups.unseen(TimedOut(f"the groups were not told within {_DESTINATION_SECONDS:g} s"))
             else:
-                self._groups.seen(self._looking.plans.values(), self._looking.stale.values())
+                self._groups.seen(self._group_sync.plans.values(), self._group_sync.stale.values())
         before = self.snapshot.groups_unknown if self.snapshot else None
         unknown = lasting(self._groups.problem, before, snapshot.at)
         return replace(snapshot, groups=self._groups.plans, groups_unknown=unknown)

@@ -140,7 +140,7 @@ async def two_links(pair: Pair) -> AsyncIterator[tuple[str, Engine, Engine]]:
 
 async def test_a_second_link_that_would_write_into_the_copies_of_the_first_doubles_nothing(pair: Pair) -> None:
     async with two_links(pair) as (topic, first, second):  # invariant I
-        found = await second.discovery().look()
+        found = await second.discovery().search()
         assert found.replicas == ()
         assert f"belongs to link {pair.naming.replicator}" in found.unfit[topic]
         write(pair, topic)

@@ -127,7 +127,7 @@ class Replicator:
         """Look for topics until there is an answer."""
         while True:
             try:
-                found = await discovery.look()
+                found = await discovery.search()
             except LinkRefused:
                 raise
             except ApplianceError as error:

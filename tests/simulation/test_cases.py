@@ -21,7 +21,7 @@ def test_case_60_a_copy_that_was_claimed_and_not_written_to_yet_is_grown() -> No
     registry = Registry(clusters.at_destination, naming.replicator)
     assert clusters.run(registry.claim({copy.name: copy.id})) == {}
     link = handle.Link(clusters.at_source, clusters.at_destination, naming)
-    found = clusters.run(TopicDiscovery(link, known.topics).look())
+    found = clusters.run(TopicDiscovery(link, known.topics).search())
     assert found.unfit == {}
     assert [replica.partition for replica in found.replicas] == [0, 1, 2]
 

@@ -45,7 +45,7 @@ class Looking(Clusters):
 
     def look(self) -> dict[str, str]:
         """Look once; what is copied with which of its partitions, or why not."""
-        found = self.run(self.discovery.look())
+        found = self.run(self.discovery.search())
         copied = dict.fromkeys(found.unfit, "")
         for replica in found.replicas:
             copied[replica.source_topic] = f"{copied.get(replica.source_topic, '')}{replica.partition}"

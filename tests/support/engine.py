@@ -359,7 +359,7 @@ class Engine:
         """Discover topics, and give their partitions to the lanes; running lanes continue."""
         naming, discovery = self.pair.naming, self.discovery()
         async with asyncio.timeout(PATIENCE):
-            while not (found := await discovery.look()).replicas:
+            while not (found := await discovery.search()).replicas:
                 await asyncio.sleep(0.05)
         warm = {runner.lane.index: runner for runner in self.runners}
         self.runners = []

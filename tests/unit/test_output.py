@@ -24,7 +24,7 @@ from appliance.console.pages import LinkPages
 from appliance.console.watch import LinkWatch
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Result, failed
-from appliance.driver.acl_follower import AclLook
+from appliance.driver.acl_follower import AclDiff
 from appliance.errors import ApplianceError, BrokerRefused, SettingsError
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.client.open_transactions import OpenTransaction
@@ -121,7 +121,7 @@ def test_a_name_is_text_in_every_table_and_line(name: str) -> None:
     tried = dry_run.Tried(Partition(name, 0), record, None, name)
     assert is_text(drawn(dry_run.as_table([tried])))
     entry = AccessControlEntry(AclPermission.ALLOW, name, name, AclOperation.READ)
-    look = AclLook({}, AclChanges({name: frozenset([entry])}, {}))
+    look = AclDiff({}, AclChanges({name: frozenset([entry])}, {}))
     assert is_text(drawn(*map(cell, as_lines(look, follows=True))))
     assert is_text(drawn(table([name], [[name]], title=name)))
 

@@ -11,7 +11,7 @@ from appliance.listing import some
 _NAMED = 5
 """Number of groups of a state that are named; the others are counted."""
 
-_TOLD = {
+_SENTENCES = {
     GroupState.REFUSED: "not committed at the destination: {reason}",
     GroupState.BOTH: "consumed on both sides: what they commit at the destination is not overwritten",
     GroupState.UNKNOWN: "some of their offsets are not known in the copies, so those are not committed{detail}",
@@ -19,15 +19,15 @@ _TOLD = {
 }
 
 
-def told(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
+def sentences(groups: Iterable[GroupPlan]) -> dict[GroupState, str]:
     """The log texts about groups, by their state; none about synced or migrated ones."""
-    by_state = grouped((group.state, group) for group in groups if group.state in _TOLD)
+    by_state = grouped((group.state, group) for group in groups if group.state in _SENTENCES)
     return {state: f"{_names(some)}: {_sentence(state, some)}" for state, some in by_state.items()}
 
 
 def _sentence(state: GroupState, groups: list[GroupPlan]) -> str:
     reason = next((group.reason for group in groups if group.reason), "")
-    return _TOLD[state].format(reason=reason, detail=f" ({reason})" if reason else "")
+    return _SENTENCES[state].format(reason=reason, detail=f" ({reason})" if reason else "")
 
 
 def _names(groups: list[GroupPlan]) -> str:

@@ -87,8 +87,8 @@ def encode_done(
     number: int, batches: Sequence[Outgoing], runs: Sequence[bytes], failed: Sequence[int], grown: bool
 ) -> bytes:
     """The outcome of a range; ``runs`` are those of the batches, as in a message."""
-    said = {"done": number, "failed": failed, "grown": grown, "batches": _described_batches(batches, runs)}
-    return encode(said, _bytes(batches, runs))
+    described = {"done": number, "failed": failed, "grown": grown, "batches": _described_batches(batches, runs)}
+    return encode(described, _bytes(batches, runs))
 
 
 def decode_batches(

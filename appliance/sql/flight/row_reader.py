@@ -47,7 +47,7 @@ class _Section:
     """The rows of the range ``number`` among those at hand, by their numbers.
 
     ``kept`` are to be written now, in batches of which each begins at one of the places ``begins`` in them. The SQL
-    fails on ``failed``. A section that has not ``ended`` has rows that are ``held`` until more come.
+    fails on ``failed``. A section that has not ended has a ``rest``, whose rows wait for more.
     """
 
     number: int
@@ -55,7 +55,7 @@ class _Section:
     begins: Sequence[int] = ()
     failed: Integers = field(default_factory=_none)
     grown: bool = False
-    held: slice | None = None
+    rest: slice | None = None
 
 
 class RowReader:
@@ -72,7 +72,7 @@ class RowReader:
         self._stops = stops
         self._number = 0
         self._last = -1
-        self._held: pa.RecordBatch | None = None
+        self._rest: pa.RecordBatch | None = None
         self._written: list[tuple[Outgoing, bytes]] = []
         self._failed: list[int] = []
 
@@ -85,7 +85,7 @@ class RowReader:
         if not len(batch):
             return
         self._check(_integers(batch, RANGE), _integers(batch, "offset"), outcomes == MARK)
-        rows = pa.concat_batches([self._held, batch]) if self._held else batch
+        rows = pa.concat_batches([self._rest, batch]) if self._rest else batch
         columns = _columns(rows)
         sections = [*self._sections(_integers(rows, OUTCOME), columns.sizes())]
         written = iter(self._batches(columns, sections))
@@ -94,10 +94,10 @@ class RowReader:
             self._written += [next(written) for _ in section.begins]
             if len(self._written) > 1 and sum(len(each.data) for each, _ in self._written) > LIMIT:
                 raise PeerError(f"the SQL makes more than {LIMIT} bytes of a range, which is asked for again in parts")
-            if section.held is None:
+            if section.rest is None:
                 yield self._confirmed(section)
-        last = sections[-1].held
-        self._held = rows.slice(last.start, last.stop - last.start) if last else None
+        last = sections[-1].rest
+        self._rest = rows.slice(last.start, last.stop - last.start) if last else None
 
     def _check(self, numbers: Integers, offsets: Integers, marks: Booleans) -> None:
         """Check that these rows follow those before."""
@@ -128,7 +128,7 @@ class RowReader:
         if self._is_largest:
             failed, grown = np.sort(np.concatenate([failed, grown])), _none()
         if len(grown):
-            return _Section(number, _none(), grown=True, held=None if ended else slice(grown[0], grown[0] + 1))
+            return _Section(number, _none(), grown=True, rest=None if ended else slice(grown[0], grown[0] + 1))
         stop = begin + len(outcomes)
         if self._stops and len(failed):
             failed, stop = failed[:1], int(failed[0]) + 1
@@ -138,7 +138,7 @@ class RowReader:
             return _Section(number, kept, begins, failed)
         # More records may come for the last batch.
         first = int(kept[begins[-1]]) if len(begins) > 1 else begin
-        return _Section(number, kept[kept < first], begins[:-1], failed[failed < first], held=slice(first, stop))
+        return _Section(number, kept[kept < first], begins[:-1], failed[failed < first], rest=slice(first, stop))
 
     def _batches(self, columns: Columns, sections: Sequence[_Section]) -> Iterator[tuple[Outgoing, bytes]]:
         """The batches of these sections with their runs, in order."""
@@ -159,7 +159,7 @@ class RowReader:
         """The source offset that follows each batch of a section."""
         if not section.begins:
             return []
-        last = self._ranges[section.number]["end"] if section.held is None else int(offsets[section.held.start])
+        last = self._ranges[section.number]["end"] if section.rest is None else int(offsets[section.rest.start])
         return [*offsets[section.kept[[*section.begins[1:]]]].tolist(), last] if section.begins[1:] else [last]
 
     def _confirmed(self, section: _Section) -> Confirmed:

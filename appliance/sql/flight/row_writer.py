@@ -163,16 +163,16 @@ class _Rows:
         if name == "timestamp_type":
             times = [int(part.batch is not None and part.batch.append_time) for part in self.parts]
             return self._shared(times, pa.int32())
-        found = np.zeros(len(self.numbers), np.int64)
+        values = np.zeros(len(self.numbers), np.int64)
         if name == "offset":
-            found[self._is_record] = self.offsets
+            values[self._is_record] = self.offsets
             is_mark = self.numbers == _MARK
-            found[is_mark] = np.array([part.range.end for part in self.parts])[self.owners[is_mark]]
+            values[is_mark] = np.array([part.range.end for part in self.parts])[self.owners[is_mark]]
         elif name == "timestamp":
-            found[self._is_record] = self.records.timestamps
+            values[self._is_record] = self.records.timestamps
         else:
-            found[self._is_record] = self.weight * ROOM_BYTES
-        return pa.array(found)
+            values[self._is_record] = self.weight * ROOM_BYTES
+        return pa.array(values)
 
     def _shared(self, values: Sequence[Any], kind: pa.DataType, *, everywhere: bool = False) -> pa.Array:
         chosen = pa.array(self.owners) if everywhere else pa.array(self.owners, mask=~self._is_record)
@@ -210,8 +210,8 @@ def _damaged(parts: Sequence[_Part]) -> RangeDamaged:
     """The error of the first batch among the parts whose records do not fit."""
     for part in (*parts, max(parts, key=lambda part: len(part.records.data))):
         try:
-            made = fields([part.records])
-            header_lists(made, np.arange(len(made.timestamps)))
+            records = fields([part.records])
+            header_lists(records, np.arange(len(records.timestamps)))
         except RecordMisfit:
             break  # else all together have too many headers, and the largest part has most
     first = part.batch.first_offset if part.batch else part.range.start

@@ -52,10 +52,9 @@ def connected(lanes: Lanes, attempt: Attempt) -> Connection:
     at = _address(lanes, question)
     if at is None:
         raise EOFError
-    connection = _dialled(at, lanes.token)
-    made = Connection(connection, lambda: _address(lanes, question) is not None)
-    made.send(encode_message(Hello(attempt.task, attempt.number)))
-    return made
+    connection = Connection(_dialled(at, lanes.token), lambda: _address(lanes, question) is not None)
+    connection.send(encode_message(Hello(attempt.task, attempt.number)))
+    return connection
 
 
 def _at_socket(path: Path) -> socket.socket:
@@ -73,19 +72,19 @@ def _at_socket(path: Path) -> socket.socket:
     return connection
 
 
-_kept: dict[LanesOnHosts, BufferedRWPair] = {}
+_drivers: dict[LanesOnHosts, BufferedRWPair] = {}
 """The connection to the driver, which stays from job to job: to open one takes as long as a small job's own work."""
 
 
 def _address(lanes: LanesOnHosts, question: Question) -> Target | None:
     """The driver's answer."""
-    if kept := _kept.pop(lanes, None):
+    if driver := _drivers.pop(lanes, None):
         with contextlib.suppress(OSError, EOFError):
-            answer = _asked(kept, question)
-            _kept[lanes] = kept
+            answer = _asked(driver, question)
+            _drivers[lanes] = driver
             return answer
     with _dialled(lanes.driver, lanes.token) as connection:  # the stream keeps it open
-        driver = _kept[lanes] = connection.makefile("rwb")
+        driver = _drivers[lanes] = connection.makefile("rwb")
     return _asked(driver, question)
 
 
@@ -103,8 +102,8 @@ def _dialled(at: Target, token: Secret) -> ssl.SSLSocket:
         with contextlib.ExitStack() as undone:
             plain = undone.enter_context(socket.create_connection((at.host, at.port), timeout=DIAL_SECONDS))
             probe(plain)
-            made = control_tls(token.reveal(), Side.DESTINATION).wrap_socket(plain)
+            connection = control_tls(token.reveal(), Side.DESTINATION).wrap_socket(plain)
             undone.pop_all()
-            return made
+            return connection
     except OSError as error:
         raise Unreachable(f"{socket.gethostname()} does not reach the SQL's lanes by {at}: {error}") from error

@@ -92,9 +92,9 @@ class _Driver:
         running = asyncio.create_task(self._run_jobs(), name="sql-jobs")
         try:
             while True:
-                said, data = await read_message(self._reader)
-                if "ranges" in said:
-                    await self._answer(*decode_ranges(said, data))
+                message, data = await read_message(self._reader)
+                if "ranges" in message:
+                    await self._answer(*decode_ranges(message, data))
                 else:
                     self._taken_in.set()
         except (OSError, asyncio.IncompleteReadError):

@@ -116,7 +116,7 @@ class TransformPlan:
         self._context.environment[_ROLE] = role
         try:
             udf = UserDefinedFunction(function, columns, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-            made = frame._jdf.mapInArrow(udf(*[frame[name] for name in frame.columns])._jc, False, None)
+            rows = frame._jdf.mapInArrow(udf(*[frame[name] for name in frame.columns])._jc, False, None)
         finally:
             del self._context.environment[_ROLE]
-        return DataFrame(made, frame.sparkSession)
+        return DataFrame(rows, frame.sparkSession)

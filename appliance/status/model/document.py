@@ -60,26 +60,26 @@ def _gap(gap: Gap) -> Json:
     }
 
 
-def _group(group: GroupPlan, known: bool) -> Json:
+def _group(group: GroupPlan, is_current: bool) -> Json:
     """A group as last seen; its lag only if that is current."""
     return {
         "group": group.name,
         "kind": group.kind,
         "state": group.state,
-        "lag": group.lag if known else None,
+        "lag": group.lag if is_current else None,
         "refused": group.refused or None,
-        "partitions": [_offsets(partition, known) for partition in group.partitions],
+        "partitions": [_offsets(partition, is_current) for partition in group.partitions],
     }
 
 
-def _offsets(partition: PartitionPlan, known: bool) -> Json:
+def _offsets(partition: PartitionPlan, is_current: bool) -> Json:
     return {
         "topic": partition.source[0],
         "partition": partition.source[1],
         "source_offset": partition.upstream.offset,
         "translated": partition.target.offset if partition.target else None,
         "destination_offset": partition.committed.offset if partition.committed else None,
-        "lag": partition.lag if known else None,
+        "lag": partition.lag if is_current else None,
         "state": partition.state,
         "reason": partition.reason or None,
     }

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from appliance import timestamps
-from appliance.groups.model.newest_groups import told
+from appliance.groups.model.newest_groups import sentences
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
@@ -109,7 +109,7 @@ def _remarks(snapshot: Snapshot) -> Iterator[str]:
     yield from _excluded(snapshot)
     if snapshot.groups_unknown:
         yield f"groups: unknown since {utc(snapshot.groups_unknown.since)}: {snapshot.groups_unknown.reason}"
-    yield from told(snapshot.groups).values()
+    yield from sentences(snapshot.groups).values()
 
 
 def _excluded(snapshot: Snapshot) -> Iterator[str]:

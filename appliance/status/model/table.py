@@ -139,9 +139,9 @@ def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:
         yield from _rest(len(others) - _PARTITIONS_MAX, "groups")
 
 
-def _group_table(groups: Iterable[GroupPlan], known: bool) -> Table:
+def _group_table(groups: Iterable[GroupPlan], is_current: bool) -> Table:
     rows = (
-        (group.name, group.kind, str(len(group.partitions)), _count(group.lag if known else None), group.state)
+        (group.name, group.kind, str(len(group.partitions)), _count(group.lag if is_current else None), group.state)
         for group in groups
     )
     return table(("group", "kind", "partitions", "lag", "state"), rows, right=("partitions", "lag"))

@@ -305,9 +305,9 @@ async def test_a_compacted_topic_is_copied_only_if_each_key_has_one_writer(two: 
     forth, _ = two.links
     async with forth.engine() as engine:
         await engine.establish()
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         snapshot = await Watcher(engine.link(forth.settings()), forth.settings()).collect()
-        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").look()
+        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").search()
     assert {replica.source_topic for replica in found.replicas} == {plain_one}
     assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[compacted]
     assert [topic.name for topic in snapshot.topics if topic.stopped] == [compacted]
@@ -323,7 +323,7 @@ async def test_a_copy_of_a_link_that_leaves_no_producer_ids_is_not_copied_back(t
         await engine.prepare()
     async with back.engine() as engine:
         await engine.establish()
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
     assert found.replicas == ()
     assert "does not leave its producer ids" in found.unfit[topic]
 
@@ -337,8 +337,8 @@ async def test_of_two_exact_links_in_opposite_directions_one_is_refused(two: Mes
     async with forth.engine() as engine, back.engine() as opposite:
         for each in (engine, opposite):
             await each.establish()
-        first = await engine.discovery().look()
-        second = await opposite.discovery().look()
+        first = await engine.discovery().search()
+        second = await opposite.discovery().search()
     assert [replica.source_topic for replica in first.replicas] == [topic]
     assert second.replicas == ()
     assert "its records would travel in circles" in second.unfit[topic]

@@ -114,7 +114,7 @@ async def test_case_363_topics_that_a_link_no_longer_takes_keep_no_group_from_mo
     async with other.engines() as engines:
         await begin(engines)
         for engine, naming in zip(engines, both, strict=True):
-            await discovery(engine, naming).look()
+            await discovery(engine, naming).search()
         topic = two.topic("orders")
         two.produce("orange", topic, 5)
         async with two.engines() as ours:
@@ -123,7 +123,7 @@ async def test_case_363_topics_that_a_link_no_longer_takes_keep_no_group_from_mo
             before = await translated(ours[0], topic, 3)
             for engine, naming in zip(engines, both, strict=True):
                 excluding = replace(naming, excluded=re.compile(f".*{two.tag}"))
-                await discovery(engine, excluding if case == "excluded" else engine.pair.naming).look()
+                await discovery(engine, excluding if case == "excluded" else engine.pair.naming).search()
             after = await translated(ours[0], topic, 3)
     assert before.offset is None
     assert f"has no position of {topic}-0 yet" in before.reason
@@ -149,7 +149,7 @@ async def test_case_369_a_group_is_not_moved_past_records_of_a_link_that_has_giv
             await run_command(running, remove_topics)
         narrowed = replace(back.pair.naming, included=re.compile(f"payments-{two.tag}"))
         excluding = replace(back.pair.naming, excluded=re.compile(topic))
-        await discovery(back, excluding if case == "excluded" else narrowed).look()
+        await discovery(back, excluding if case == "excluded" else narrowed).search()
         after = await translated(forth, topic, 0)
         found = await translated(forth, other, 0)
     assert (before.offset, found.offset) == (0, 0)

@@ -76,7 +76,7 @@ def values(pair: Pair, topic: str) -> dict[int, list[bytes | None]]:
 async def replicator_copies_nothing_yet(engine: Engine, topic: str) -> None:
     """Run a replicator on what a killed adoption has left, as far as it can copy anything."""
     await engine.establish(LANES=str(_LANES))
-    found = await engine.discovery().look()
+    found = await engine.discovery().search()
     if found.replicas and not any(held.next_offset >= 0 for held in (await engine.positions_now()).values()):
         await engine.assign()
         await engine.until_all_stopped(topic, _PARTITIONS)

@@ -16,7 +16,7 @@ async def test_the_command_shows_what_would_be_changed_and_changes_nothing(pair:
     topic = pair.topic("configured", **{"retention.ms": "7200000"})
     copy = pair.copy_of(topic)
     async with pair.engine() as engine:
-        await engine.discovery().look()
+        await engine.discovery().search()
     env_file = settings_file(pair, tmp_path)
     same = await command("configs", env_file)
     assert (same.returncode, same.stdout) == (0, "every copy has its source topic's settings\n"), same.stderr

@@ -90,7 +90,7 @@ async def test_a_replicator_that_starts_later_makes_nothing_and_says_who_has_del
         assert "(moved)" in said
         assert "--adopt-positions" in said
         with pytest.raises(LinkRefused, match="was deleted by"):
-            await engine.discovery().look()
+            await engine.discovery().search()
     assert own_topics(pair) == set()
     assert pair.naming.destination(topic) not in topics(pair.grape)
 
@@ -100,13 +100,13 @@ async def test_a_replicator_that_stood_still_meanwhile_writes_makes_and_claims_n
     async with pair.engine() as engine:
         await copied(engine, topic, 10, 4)
         discovery = engine.discovery()
-        await discovery.look()
+        await discovery.search()
         await deleted(pair)
         pair.topic("came-later")
         produce(pair.producer(), topic, 5)
         async with copying(engine):
             with pytest.raises(LinkRefused, match="was deleted by"):
-                await discovery.look()
+                await discovery.search()
             async with asyncio.timeout(PATIENCE):
                 while not engine.faults:
                     await asyncio.sleep(0.05)

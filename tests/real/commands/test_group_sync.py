@@ -155,7 +155,7 @@ async def test_each_later_commit_follows_and_what_is_idle_costs_no_commit(pair: 
             commit(pair.orange, at.group("g"), {(at.topic, 0): offset})
             assert await at.states() == {"g": (GroupState.SYNCED, 0)}
             assert at.at_destination("g") == {0: offset + SHIFT}
-        assert [made.commits for made in (await at.sync.look()).values()] == [{}]
+        assert [made.commits for made in (await at.sync.preview()).values()] == [{}]
 
 
 async def test_an_idle_group_ahead_of_the_copy_moves_on_with_the_copy(pair: Pair) -> None:

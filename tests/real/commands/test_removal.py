@@ -98,7 +98,7 @@ async def test_a_removed_topic_is_never_copied_again_though_it_matches_and_its_c
             async with asyncio.timeout(PATIENCE):
                 await engine.until_copied(other, 15, 4)
         assert await everywhere(pair, topic) == {CopyState.REMOVED}
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         assert {replica.source_topic for replica in found.replicas} == {other}
         assert topic not in await remembered(engine)
         assert await claims(engine) == {pair.naming.destination(other)}
@@ -138,7 +138,7 @@ async def test_a_copy_that_is_deleted_with_its_topic_is_made_anew_only_when_that
                 | {"dead_letters": None, "dead_letters_deleted": False}
             ]
             assert copy not in topics(pair.grape)
-            assert not (await engine.discovery().look()).replicas
+            assert not (await engine.discovery().search()).replicas
             assert copy not in topics(pair.grape)
     await restored(pair, topic)
     async with pair.engine() as engine:
@@ -219,7 +219,7 @@ async def test_a_look_at_topics_that_was_under_way_claims_no_removed_copy_again(
 
         with monkeypatch.context() as patch:
             patch.setattr(Registry, "claim", late)
-            await engine.discovery().look()
+            await engine.discovery().search()
         assert await claims(engine) == set()
 
 

@@ -69,7 +69,7 @@ async def test_a_take_over_that_is_refused_takes_nothing(pair: Pair) -> None:
         await engine.copy_all()
         with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
             await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), unheard)
-        assert [replica.source_topic for replica in (await engine.discovery().look()).replicas] == [topic]
+        assert [replica.source_topic for replica in (await engine.discovery().search()).replicas] == [topic]
 
 
 async def test_case_981_a_literal_name_resumes_no_topic_that_it_would_match_as_a_regex(

@@ -44,7 +44,7 @@ async def test_what_is_paused_is_not_copied_and_goes_on_exactly_once_when_it_is_
             async with asyncio.timeout(PATIENCE):
                 await engine.until_copied(other, 50, 4)
             assert [(await engine.positions())[paused, n].records for n in range(4)] == [20] * 4
-            assert paused not in {r.source_topic for r in (await engine.discovery().look()).replicas}
+            assert paused not in {r.source_topic for r in (await engine.discovery().search()).replicas}
             await change_states(engine, CopyEvent.RESUME, [paused])
             async with asyncio.timeout(PATIENCE):
                 await engine.until_copied(paused, 50, 4)
@@ -59,7 +59,7 @@ async def test_topics_to_come_have_the_links_state(pair: Pair) -> None:
         await engine.prepare()
         await change_states(engine, CopyEvent.PAUSE)
         pair.topic("second")
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         assert not found.replicas
         assert not found.missing
         assert set(found.inactive.values()) == {CopyState.PAUSED}

@@ -94,7 +94,7 @@ async def test_acls_that_cover_a_source_topic_come_to_its_copy_for_reading_only(
             acl("*", "ALLOW", "User:star", "DESCRIBE"),
         )
         try:
-            await following(engine).look()
+            await following(engine).search()
             await until_acls(
                 secured.grape,
                 covered,
@@ -122,12 +122,12 @@ async def test_an_acl_that_vanished_at_the_source_is_removed_and_an_operators_ow
         ]
         add_acls(secured.grape, *own)
         add_acls(secured.orange, *(allow(topic, name) for name in ("alice", "both", "bob")))
-        await following(engine).look()
+        await following(engine).search()
         made = [allow(orders, name) for name in ("alice", "bob")]
         await until_acls(secured.grape, orders, *own[:2], *made)
         remove_acls(secured.orange, topic)
         add_acls(secured.orange, allow(topic, "bob"))
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders, *own[:2], made[1])
         assert acls_of(secured.grape, orders[:-1], ResourcePatternType.PREFIXED) == {own[2]}
 
@@ -135,18 +135,18 @@ async def test_an_acl_that_vanished_at_the_source_is_removed_and_an_operators_ow
 async def test_acls_are_followed_in_the_fifth_look_and_with_a_new_copy_at_once(secured: Pair) -> None:
     async with linked(secured, "first") as (engine, (topic,), (first,)):
         discovery = following(engine)
-        await discovery.look()
+        await discovery.search()
         second = topic.replace("first", "second")
         add_acls(secured.orange, allow(topic, "alice"), allow(second, "alice"))
-        await discovery.look()
+        await discovery.search()
         assert acls_of(secured.grape, first) == set()
         secured.topic("second")
-        await discovery.look()
+        await discovery.search()
         copy = secured.copy_of(second)
         await until_acls(secured.grape, copy, allow(copy, "alice"))
         remove_acls(secured.orange, second)
         for _ in range(5):
-            await discovery.look()
+            await discovery.search()
         await until_acls(secured.grape, copy)
 
 
@@ -156,7 +156,7 @@ async def test_nothing_follows_unless_it_is_asked_for(secured: Pair) -> None:
         assert not secured.settings().topics.follows_acls
         discovery = following(engine, acls=False)
         for _ in range(6):
-            await discovery.look()
+            await discovery.search()
         assert acls_of(secured.grape, orders) == set()
 
 
@@ -165,7 +165,7 @@ async def test_the_command_shows_what_would_be_changed_and_changes_nothing(secur
     async with linked(secured, "orders", "gone") as (engine, (topic, former), (orders, gone)):
         kept = allow(former, "alice")
         add_acls(secured.orange, kept)
-        await following(engine).look()
+        await following(engine).search()
         held = allow(gone, "alice")
         await until_acls(secured.grape, gone, held)
         remove_acls(secured.orange, kept.name)
@@ -227,17 +227,17 @@ async def test_case_150_killed_at_any_change_the_next_look_ends_the_same(
         add_acls(secured.orange, allow(topic, "old"), deny(topic, "old", "WRITE"))
         own = allow(orders, "own")
         add_acls(secured.grape, own)
-        await following(engine).look()
+        await following(engine).search()
         remove_acls(secured.orange, topic)
         add_acls(secured.orange, allow(topic, "new"), deny(topic, "new", "WRITE"))
         with monkeypatch.context() as patched:
             kill_at(patched, step, done=done)
             with pytest.raises(Killed):
-                await following(engine).look()
+                await following(engine).search()
         # What the next look wants may be less: what was made, or was about to be, must not be left behind.
         remove_acls(secured.orange, topic)
         add_acls(secured.orange, allow(topic, "new"))
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders, own, allow(orders, "new"))
         assert (await remembered(engine))[orders] == {"User:new"}
 
@@ -248,7 +248,7 @@ async def test_two_replicators_at_once_end_as_one(secured: Pair) -> None:
             for topic in topics:
                 remove_acls(secured.orange, topic)
                 add_acls(secured.orange, allow(topic, who))
-            await asyncio.gather(following(engine).look(), following(second).look())
+            await asyncio.gather(following(engine).search(), following(second).search())
             for copy in copies:
                 await until_acls(secured.grape, copy, allow(copy, who))
         held = await remembered(engine)
@@ -258,11 +258,11 @@ async def test_two_replicators_at_once_end_as_one(secured: Pair) -> None:
 async def test_a_copy_that_was_made_anew_is_followed_with_what_its_predecessor_got(secured: Pair) -> None:
     async with linked(secured, "orders") as (engine, (topic,), (orders,)):
         add_acls(secured.orange, allow(topic, "alice"))
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders, allow(orders, "alice"))
         secured.delete_copy(topic)
         remove_acls(secured.orange, topic)
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders)
 
 
@@ -271,7 +271,7 @@ async def test_a_promoted_copy_keeps_its_acls_even_from_a_replicator_that_was_ab
 ) -> None:
     async with linked(secured, "orders") as (engine, (topic,), (orders,)):
         add_acls(secured.orange, allow(topic, "alice"))
-        await following(engine).look()
+        await following(engine).search()
         held = allow(orders, "alice")
         await until_acls(secured.grape, orders, held)
         remove_acls(secured.orange, topic)
@@ -285,8 +285,8 @@ async def test_a_promoted_copy_keeps_its_acls_even_from_a_replicator_that_was_ab
 
         with monkeypatch.context() as patched:
             patched.setattr(Registry, "note_acls", promoted_meanwhile)
-            await following(engine).look()
-        await following(engine).look()
+            await following(engine).search()
+        await following(engine).search()
         assert acls_of(secured.grape, orders) == {held}
 
 
@@ -297,7 +297,7 @@ async def test_a_denial_that_would_bind_the_link_is_named_once_and_copying_goes_
         add_acls(secured.orange, allow(topic, "alice"), allow(topic, "alice", "DESCRIBE_CONFIGS"), deny(topic, "*"))
         discovery = following(engine)
         for _ in range(11):
-            assert (await discovery.look()).replicas
+            assert (await discovery.search()).replicas
         await until_acls(secured.grape, orders, allow(orders, "alice", "DESCRIBE_CONFIGS"))
     assert said(caplog) == [f"DENY User:* from * READ on {topic} {STAYS_BEHIND}"]
 
@@ -318,7 +318,7 @@ async def test_an_acl_that_the_destination_refuses_keeps_no_other_from_following
         monkeypatch.setattr(acl_follower, "copied_acls", with_an_odd_one)
         discovery = following(engine)
         for _ in range(11):
-            await discovery.look()
+            await discovery.search()
         await until_acls(secured.grape, orders, allow(orders, "alice"))
         assert (await remembered(engine))[orders] == {"User:alice"}
     (line,) = said(caplog)
@@ -331,7 +331,7 @@ async def test_clusters_without_an_authorizer_are_told_of_once_and_copied_all_th
     async with linked(pair, "orders") as (engine, *_):
         discovery = following(engine)
         for _ in range(11):
-            assert (await discovery.look()).replicas
+            assert (await discovery.search()).replicas
     assert said(caplog) == ["describe ACLs: the source cluster has no authorizer, so no ACLs"]
     env_file = settings_file(pair, tmp_path)
     told = await command("acls", env_file)
@@ -362,7 +362,7 @@ async def test_case_224_nobody_gains_while_a_right_cannot_be_taken(
         before = [allow(topic, "old"), deny(topic, "old")]
         after = [allow(topic, "new"), deny(topic, "new")]
         add_acls(secured.orange, *before)
-        await following(engine).look()
+        await following(engine).search()
         remove_acls(secured.orange, topic)
         add_acls(secured.orange, *after, allow(another, "new"))
         change = getattr(acl_follower, refused)
@@ -375,12 +375,12 @@ async def test_case_224_nobody_gains_while_a_right_cannot_be_taken(
 
         with monkeypatch.context() as patched:
             patched.setattr(acl_follower, refused, refuse)
-            await following(engine).look()
+            await following(engine).search()
         await until_acls(secured.grape, other, allow(other, "new"))
         rights = {(each.principal, each.permission_type.name) for each in acls_of(secured.grape, orders)}
         for who in ("User:old", "User:new"):
             assert (who, "ALLOW") not in rights or (who, "DENY") in rights
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders, allow(orders, "new"), deny(orders, "new"))
 
 
@@ -393,13 +393,13 @@ async def test_case_226_who_lost_a_right_while_a_topic_was_removed_does_not_have
         add_acls(secured.orange, allow(topic, "alice"))
         await engine.assign()
         await engine.copy_all()
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders, allow(orders, "alice"))
         for _ in range(2):
             await removed(secured, topic, delete_copies=delete)
         await until_acls(secured.grape, orders, allow(orders, "alice"))
         remove_acls(secured.orange, topic)
         await restored(secured, topic)
-        await following(engine).look()
+        await following(engine).search()
         await until_acls(secured.grape, orders)
         assert not (await remembered(engine))[orders]

@@ -17,7 +17,7 @@ async def looks(engine: Engine) -> dict[str, tuple[str, ...]]:
     """The settings left out after many looks of a replicator that has just started."""
     discovery = engine.discovery()
     for _ in range(LOOKS):
-        found = await discovery.look()
+        found = await discovery.search()
     return dict(found.left_out)
 
 
@@ -80,7 +80,7 @@ async def test_case_662_a_copy_that_is_made_of_a_compacted_topic_takes_its_recor
 async def test_a_copy_of_an_empty_compacted_topic_is_compacted_in_the_look_that_makes_it(pair: Pair) -> None:
     topic = pair.topic("empty", 2, **COMPACT)
     async with pair.engine() as engine:
-        await engine.discovery().look()
+        await engine.discovery().search()
         assert await looks(engine) == {}
     assert configuration(pair.grape, pair.copy_of(topic))["cleanup.policy"] == "compact"
 

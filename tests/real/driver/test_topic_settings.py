@@ -103,9 +103,9 @@ async def test_settings_that_the_destination_does_not_know_are_left_out_and_said
     async with between(pair, {Api.DESCRIBE_CONFIGS: telling(foreign)}) as engine:
         pair.make_copy(f"any-{pair.tag}", 1)
         watching = discovery(engine)
-        found = await watching.look()
+        found = await watching.search()
         for _ in range(6):
-            assert (await watching.look()).left_out == found.left_out
+            assert (await watching.search()).left_out == found.left_out
     assert found.left_out == {topic: ("confluent.tier.enable", "redpanda.remote.read")}
     (line,) = said(caplog)
     assert line["topic"] == pair.copy_of(topic)
@@ -122,7 +122,7 @@ async def test_record_times_are_kept_by_the_word_that_brokers_before_3_6_know(
     told = naming({BEFORE: DIFFERENCE, AFTER: ""}) if describing else forbidding
     async with between(pair, destination={Api.CREATE_TOPICS: create, Api.DESCRIBE_CONFIGS: told}) as engine:
         pair.make_copy(f"any-{pair.tag}", 1)
-        found = await discovery(engine).look()
+        found = await discovery(engine).search()
     assert (found.left_out, said(caplog)) == ({}, [])
     assert configuration(pair.grape, pair.copy_of(topic))[BEFORE] == str(2**63 - 1)
 
@@ -150,11 +150,11 @@ async def test_settings_that_a_policy_refuses_are_left_out_and_a_thousand_topics
     rewrites = with_policy(small_segments) | {Api.CREATE_TOPICS: questions}
     async with between(pair, destination=rewrites) as engine:
         watching = discovery(engine)
-        found = await watching.look()
+        found = await watching.search()
         assert questions.count <= 3 + 5 + 2  # all together, without settings, one by one, the others again, and finally
         asked = questions.count
         more = pair.topic("policy-more", **settings)
-        found = await watching.look()
+        found = await watching.search()
         assert questions.count == asked + 2
     assert found.left_out == dict.fromkeys([*topics, more], ("segment.bytes",))
     assert {replica.source_topic for replica in found.replicas} == {*topics, more}
@@ -173,10 +173,10 @@ async def test_a_refused_change_does_not_keep_the_others_from_being_followed(
     topic = pair.topic("changing", **{"retention.ms": "7200000"})
     async with between(pair, destination=with_policy(small_segments)) as engine:
         watching = discovery(engine)
-        await watching.look()
+        await watching.search()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
         async with asyncio.timeout(PATIENCE):
-            while not (found := await watching.look()).left_out:
+            while not (found := await watching.search()).left_out:
                 pass
     assert found.left_out == {topic: ("segment.bytes",)}
     held = configuration(pair.grape, pair.copy_of(topic))
@@ -190,16 +190,16 @@ async def test_a_copy_follows_only_what_is_not_excluded_and_nothing_when_it_is_s
     topic = pair.topic("chosen", **{"retention.ms": "7200000"})
     copy = pair.copy_of(topic)
     async with pair.engine() as engine:
-        await engine.discovery().look()
+        await engine.discovery().search()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.bytes": "1048576"})
         topics = replace(engine.discovery().topics, configs_exclude_regex="segment[.]bytes")
         switched_off = replace(topics, follows_configs=False)
-        await TopicDiscovery(Link(engine.source, engine.destination, pair.naming), switched_off).look()
+        await TopicDiscovery(Link(engine.source, engine.destination, pair.naming), switched_off).search()
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
         link = Link(engine.source, engine.destination, pair.naming)
         follower = ConfigFollower(link, topics)
         await link.registry.refresh()
-        assert (await follower.look([topic], ())).changes == {copy: {"retention.ms": "3600000"}}
+        assert (await follower.diff([topic], ())).changes == {copy: {"retention.ms": "3600000"}}
         assert configuration(pair.grape, copy)["retention.ms"] == "7200000"
         await follower.follow([topic], ())
         await until_configured(pair, copy, "retention.ms", "3600000")
@@ -242,7 +242,7 @@ async def test_a_topic_that_is_refused_by_its_name_keeps_no_other_from_being_mad
         return "such names are not allowed" if name.startswith("bad") else ""
 
     async with between(pair, destination=with_policy(policy)) as engine:
-        found = await discovery(engine).look()
+        found = await discovery(engine).search()
     assert "such names are not allowed" in found.unfit[bad]
     assert [replica.source_topic for replica in found.replicas] == [good]
     assert configuration(pair.grape, pair.copy_of(good))["retention.ms"] == "7200000"

@@ -28,7 +28,7 @@ async def test_case_14_a_copy_that_belongs_to_another_link_is_refused_and_the_ot
     produce(Producer(pair.grape.client_configuration()), topic, 10)
     async with other.engine() as engine:
         await engine.establish()
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         assert found.replicas == ()
         assert f"{pair.copy_of(topic)} belongs to link {pair.naming.replicator}" in found.unfit[topic]
         assert "REPLICA_TOPICS_DEST_SUFFIX" in found.unfit[topic]
@@ -44,7 +44,7 @@ async def test_of_two_links_that_come_at_once_one_has_the_copy(pair: Pair) -> No
     async with pair.engine() as ours, other.engine() as theirs:
         for engine in (ours, theirs):
             await engine.establish()
-        found = await asyncio.gather(ours.discovery().look(), theirs.discovery().look())
+        found = await asyncio.gather(ours.discovery().search(), theirs.discovery().search())
     copied = [{replica.source_topic for replica in each.replicas} for each in found]
     assert not copied[0] & copied[1]
     assert copied[0] | copied[1] == set(topics)
@@ -60,8 +60,8 @@ async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_sto
         told: list[str] = []
         assert await resume(other.settings(), Choice(topic, None, "earliest", take_over=True), told.append) == 2
         assert f"is taken over from {pair.naming.replicator}" in told[0]
-        assert [replica.source_topic for replica in (await theirs.discovery().look()).replicas] == [topic]
-        assert (await engine.discovery().look()).replicas == ()
+        assert [replica.source_topic for replica in (await theirs.discovery().search()).replicas] == [topic]
+        assert (await engine.discovery().search()).replicas == ()
 
 
 @pytest.mark.parametrize(("start", "count"), [("earliest", 10), ("latest", 5), ("7", 3)])

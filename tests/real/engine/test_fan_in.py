@@ -152,7 +152,7 @@ async def test_a_second_link_is_refused_unless_both_share_the_copy(pair: Pair, s
     await first.copy_all()
     async with second.engine() as engine:
         await engine.establish()
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         snapshot = await Watcher(engine.link(second.settings()), second.settings()).collect()
     assert found.replicas == ()
     assert f"belongs to link {first.naming.replicator}" in found.unfit[topic]
@@ -269,7 +269,7 @@ async def test_case_667_links_of_one_copy_do_not_undo_each_others_settings(pair:
         discoveries = [first.discovery(), second.discovery()]
         for _ in range(6):
             for discovery in discoveries:
-                assert (await discovery.look()).unfit == {}
+                assert (await discovery.search()).unfit == {}
     held = configuration(pair.grape, copy)
     assert held["retention.ms"] == "7200000"
     assert "segment.ms" not in held
@@ -283,9 +283,9 @@ async def test_case_668_a_compacted_topic_is_copied_to_a_shared_copy_only_if_eac
     topic = link.topic("orders", **{"cleanup.policy": "compact"})
     async with link.engine() as engine:
         await engine.establish()
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         snapshot = await Watcher(engine.link(link.settings()), link.settings()).collect()
-        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").look()
+        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").search()
     assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[topic]
     assert [status.stopped.reason for status in snapshot.topics if status.stopped] == [found.unfit[topic]]
     assert {replica.source_topic for replica in one_writer.replicas} == {topic}

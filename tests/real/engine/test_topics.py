@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 async def test_a_copy_has_its_sources_partitions_and_configuration(pair: Pair) -> None:
     topic = pair.topic("configured", 3, **{"retention.ms": "7200000", "min.insync.replicas": "1"})
     async with pair.engine() as engine:
-        await engine.discovery().look()
+        await engine.discovery().search()
     held = configuration(pair.grape, pair.copy_of(topic))
     assert held["retention.ms"] == "7200000"
     assert held["message.timestamp.type"] == "CreateTime"
@@ -26,11 +26,11 @@ async def test_copies_are_made_and_grown_and_found_in_one_look(pair: Pair) -> No
     topics = [pair.topic(f"found{number}", 2) for number in range(5)]
     async with pair.engine() as engine:
         await engine.establish()
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         assert {replica.source_topic for replica in found.replicas} == set(topics)
         await engine.copy_all()
         grow(pair.orange, topics[0], 6)
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
         assert len([replica for replica in found.replicas if replica.source_topic == topics[0]]) == 6
 
 
@@ -39,12 +39,12 @@ async def test_a_changed_configuration_follows(pair: Pair) -> None:
     copy = pair.copy_of(topic)
     async with pair.engine() as engine:
         watching = engine.discovery()
-        await watching.look()
+        await watching.search()
         configure(pair.orange, topic, **{"retention.ms": "3600000", "segment.ms": None})
         configure(pair.grape, copy, **{"flush.messages": "100"})
         async with asyncio.timeout(PATIENCE):
             while configuration(pair.grape, copy)["retention.ms"] != "3600000":
-                await watching.look()
+                await watching.search()
     held = configuration(pair.grape, copy)
     assert "segment.ms" not in held
     assert held["flush.messages"] == "100"
@@ -54,7 +54,7 @@ async def test_a_smaller_topic_that_is_not_our_copy_is_left_alone(pair: Pair) ->
     topic = pair.topic("foreign", 2)
     pair.make_copy(topic, 1)
     async with pair.engine() as engine:
-        found = await engine.discovery().look()
+        found = await engine.discovery().search()
     assert "has 1 partitions" in found.unfit[topic]
     assert found.replicas == ()
     assert partitions(pair.grape, pair.copy_of(topic)) == 1

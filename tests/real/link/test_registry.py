@@ -57,7 +57,7 @@ async def test_a_broker_that_does_not_know_the_registry_yet_lets_nobody_claim_an
     other = OtherLink(pair.grape, pair.grape, pair.tag)
     async with pair.engine() as ours, other.engine() as theirs:
         await ours.prepare()
-        (replica,) = (await ours.discovery().look()).replicas
+        (replica,) = (await ours.discovery().search()).replicas
         before = end(pair.grape, REGISTRY, 0)
         ask = theirs.destination.metadata
 

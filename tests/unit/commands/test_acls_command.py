@@ -1,13 +1,13 @@
 """The output of ``appliance acls``."""
 
 from appliance.commands.acls import as_document, as_lines
-from appliance.driver.acl_follower import AclLook
+from appliance.driver.acl_follower import AclDiff
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls
 
 READ = AccessControlEntry(AclPermission.ALLOW, "User:alice", "*", AclOperation.READ)
 DENIED = AccessControlEntry(AclPermission.DENY, "User:*", "*", AclOperation.WRITE)
-LOOK = AclLook(
+LOOK = AclDiff(
     {"a": CopiedAcls(left_out=frozenset({DENIED})), "b": CopiedAcls(left_out=frozenset({DENIED}))},
     AclChanges({"a.copy": frozenset({READ})}, {"b.copy": frozenset({READ})}),
 )
@@ -23,7 +23,7 @@ def test_each_acl_is_a_line_and_a_denial_that_stays_behind_is_one_for_all_topics
 
 
 def test_it_is_said_that_nothing_follows_when_that_is_switched_off() -> None:
-    nothing = AclLook({}, AclChanges({}, {}))
+    nothing = AclDiff({}, AclChanges({}, {}))
     assert as_lines(nothing, follows=False) == ["ACLS_SYNC=no: none of this is changed"]
     assert as_lines(nothing, follows=True) == ["every copy has the ACLs for its readers"]
 

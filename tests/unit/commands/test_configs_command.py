@@ -1,10 +1,10 @@
 """The output of ``appliance configs``."""
 
 from appliance.commands.configs import as_document, as_lines
-from appliance.driver.config_follower import ConfigLook
+from appliance.driver.config_follower import ConfigDiff
 from appliance.errors import BrokerBusy
 
-LOOK = ConfigLook(
+LOOK = ConfigDiff(
     {"a.copy": {"retention.ms": "1", "segment.bytes": None}},
     {"a": {"tier.enable": "not known there"}, "b": {}},
     {"c": BrokerBusy("not told", "REQUEST_TIMED_OUT")},
@@ -24,7 +24,7 @@ def test_each_setting_is_a_line_with_what_it_is_and_what_it_would_be() -> None:
 
 
 def test_it_is_said_that_nothing_follows_when_that_is_switched_off() -> None:
-    assert as_lines(ConfigLook(), {}, "CONFIGS_SYNC=no") == ["CONFIGS_SYNC=no: none of this is changed"]
+    assert as_lines(ConfigDiff(), {}, "CONFIGS_SYNC=no") == ["CONFIGS_SYNC=no: none of this is changed"]
 
 
 def test_json_has_the_same() -> None:

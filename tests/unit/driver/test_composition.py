@@ -117,7 +117,7 @@ async def test_a_service_of_one_step_ends_with_it() -> None:
 
 async def test_a_replicator_whose_link_is_deleted_meanwhile_ends_and_says_so() -> None:
     class Deleted:
-        async def look(self) -> DiscoveredTopics:
+        async def search(self) -> DiscoveredTopics:
             raise LinkRefused("the link was deleted")
 
     run, jvm = composed(Cluster())
