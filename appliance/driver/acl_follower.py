@@ -71,7 +71,10 @@ class AclFollower:
             causes = await self._follow(copies) if copies else set()
         except ApplianceError as error:
             causes = {str(error)}
-        self.problems.keep(ACLS, {ACLS: ApplianceError(some(sorted(causes), separator="; "))} if causes else {})
+        if causes:
+            self.problems.tell(ACLS, ApplianceError(some(sorted(causes), separator="; ")))
+        else:
+            self.problems.over(ACLS)
 
     async def _follow(self, copies: Mapping[str, str]) -> set[str]:
         diff = await self.diff(copies)

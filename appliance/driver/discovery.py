@@ -18,6 +18,7 @@ from appliance.link.model.claims import belongs_to_another
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import was_deleted
+from appliance.link.model.problems import CLAIMS
 from appliance.link.model.replicas import DiscoveredTopics, Replica, discover, obeying, waiting, without
 from appliance.settings.values import TopicSettings
 
@@ -59,7 +60,7 @@ class TopicDiscovery:
         """
         await self.link.registry.refresh()
         unreadable = self.link.registry.ledger.unreadable.items()
-        self.problems.keep("registry", {f"registry {of[0][0] if of else ''}": error for of, error in unreadable})
+        self.problems.keep(CLAIMS, {f"{CLAIMS}{of[0][0] if of else ''}": error for of, error in unreadable})
         if self.link.registry.ledger.deletion:
             raise LinkRefused(was_deleted(self.link.naming.replicator, self.link.registry.ledger.deletion))
         topics = await self._discover()

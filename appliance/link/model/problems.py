@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _GROUPS, _GAP = "groups ", " gap"
-ACLS, CONFIGS = "ACLs", "configs of "
-AUDIT, BOUND, HEARTBEATS, MAPS = "audit table", "bound of the link", "heartbeats", "maps of offsets"
-BESIDE = (ACLS, AUDIT, BOUND, CONFIGS, HEARTBEATS, MAPS, "names of lanes", "registry")
-"""Work beside the copying, by the beginnings of its subjects: it is never the reason that nothing is copied."""
+ACLS, AUDIT, BOUND, HEARTBEATS, MAPS = "ACLs", "audit table", "bound of the link", "heartbeats", "maps of offsets"
+CONFIGS, CLAIMS = "configs of ", "registry "
+BESIDE = (ACLS, AUDIT, BOUND, HEARTBEATS, MAPS, "names of lanes")
+BESIDE_EACH = (CONFIGS, CLAIMS)
+"""Work beside the copying, by its subjects, and by the beginnings of those that name a copy: it is never the reason that
+nothing is copied. No topic's name has the space of a beginning, and so no partition's."""
 PERSISTS_MS = 60_000
 """Age from which the search for topics does not pass by itself, as a new leader or a restarted broker would have it."""
 
@@ -22,6 +24,11 @@ class Fault:
 
 Problems = Mapping[str, Fault]
 """Faults by their subject: a partition, a topic, a lane, a cluster, or a part of the replicator's work."""
+
+
+def is_beside(subject: str) -> bool:
+    """True of work beside the copying."""
+    return subject in BESIDE or subject.startswith(BESIDE_EACH)
 
 
 def has_a_view(subject: str) -> bool:

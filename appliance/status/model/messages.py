@@ -7,7 +7,7 @@ from appliance.groups.model.newest_groups import sentences
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
-from appliance.link.model.problems import BESIDE, Fault, has_a_view
+from appliance.link.model.problems import Fault, has_a_view, is_beside
 from appliance.link.model.stops import Remedy, Stop, StopKind
 from appliance.listing import some
 from appliance.status.model.snapshot import ClusterStatus, LinkState, Snapshot
@@ -64,7 +64,7 @@ def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:
     """The most likely reason that nothing is copied."""
     faults = snapshot.problems
     near = (partition.name, f"lane {partition.lane}", f"lane {partition.lane} admission", "executors", "spark")
-    others = [subject for subject in faults if not (has_a_view(subject) or subject.startswith(BESIDE))]
+    others = [subject for subject in faults if not (has_a_view(subject) or is_beside(subject))]
     subject = next((each for each in (*near, *others) if each in faults), "")
     reason = f"{subject}: {faults[subject].reason}" if subject else snapshot.problems_unknown or "for no known reason"
     return f"nothing is copied of {partition.lag_records} offsets: {reason}"

@@ -41,10 +41,17 @@ def test_case_873_what_is_not_copied_for_two_minutes_is_failing_and_no_copying(s
     assert b'kafka_replicator_stuck{partition="0",topic="payments"} 1.0' in exposition(status, fresh=True)
 
 
-@pytest.mark.parametrize("subject", ["ACLs", "configs of payments", "heartbeats", "names of lanes"])
+@pytest.mark.parametrize("subject", ["ACLs", "configs of payments", "heartbeats", "names of lanes", "registry a.copy"])
 def test_work_beside_the_copying_is_not_given_as_the_reason_that_nothing_is_copied(subject: str) -> None:
     (problem,) = problems(with_running(after(3), Running({subject: Fault("no right", OLD)})))
     assert problem.endswith("nothing is copied of 30 offsets: for no known reason")
+
+
+@pytest.mark.parametrize("subject", ["heartbeats-0", "registry-0", "ACLs-eu-1"])
+def test_case_1150_a_partition_whose_topic_begins_as_work_beside_the_copying_is_a_reason(subject: str) -> None:
+    # Subjects were compared by their beginnings alone: "for no known reason".
+    (problem,) = problems(with_running(after(3), Running({subject: Fault("no right", OLD)})))
+    assert problem.endswith(f"nothing is copied of 30 offsets: {subject}: no right")
 
 
 def test_a_short_wait_is_no_failure() -> None:
