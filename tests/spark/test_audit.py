@@ -119,19 +119,6 @@ async def test_the_command_shows_the_last_hours_as_a_table_and_a_query_as_csv(au
     assert list(csv.reader(io.StringIO(as_csv.stdout))) == [["n", "none"], [str(PARTITIONS * ROUNDS * RECORDS), ""]]
 
 
-@pytest.mark.release  # held by the texts below, in a session
-async def test_the_command_refuses_what_is_no_query(audited: Audited) -> None:
-    refused = await command("audit", audited.settings, "DROP VIEW audit")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    of_libraries = ("WARNING: Using incubator", "/", " ")
-    lines = [line for line in refused.stderr.splitlines() if not line.startswith(of_libraries)]
-    assert all(line.startswith("appliance audit: ") for line in lines), refused.stderr
-    assert (
-        lines[0]
-        == "appliance audit: [PARSE_SYNTAX_ERROR] Syntax error at or near 'DROP'. SQLSTATE: 42601 (line 1, pos 0)"
-    )
-
-
 async def test_a_day_as_json_has_an_object_for_each_row(
     audited: Audited, spark: Spark, capsys: pytest.CaptureFixture[str]
 ) -> None:

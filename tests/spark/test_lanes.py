@@ -1,17 +1,11 @@
 """Other lanes for a link whose replicator runs, with its Spark job."""
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import Iterator
 
-import psutil
 import pytest
 
-from testbed.process import OwnedProcess
 from tests.support.link import Link
 from tests.support.patience import PATIENCE
-from tests.support.processes import family
 from tests.support.rows import read_partitions, until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -60,32 +54,3 @@ async def test_a_running_replicator_goes_on_with_another_number_of_lanes_by_itse
         await asyncio.to_thread(orders.produce, "orders", 100, 0)
         await until_rows(orders.grape, "orders.copy", 200, 0)
     assert_same(orders)
-
-
-@pytest.mark.release  # held by tests/real/commands/test_lanes.py
-async def test_a_replicator_that_stood_still_while_the_lanes_were_changed_writes_nothing_more(orders: Link) -> None:
-    async with orders.tunnel(), orders.running("replicate", TASKS="2") as older:
-        await produced(orders, 100, 0)
-        with standing_still(older):
-            await changed(orders, 3)
-            async with orders.running("replicate", TASKS="2"):
-                await produced(orders, 100, 100)
-        await older.wait_for_line("this one stops, a link has one", PATIENCE)
-        assert await older.wait(PATIENCE) == 1
-        async with orders.running("replicate", TASKS="2"):
-            await produced(orders, 100, 200)
-    assert_same(orders)
-
-
-@contextlib.contextmanager
-def standing_still(process: OwnedProcess) -> Iterator[None]:
-    """Within the block the process and its children do nothing."""
-    stopped = family(process.pid)
-    for each in stopped:
-        each.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for each in stopped:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.send_signal(signal.SIGCONT)

@@ -87,14 +87,6 @@ async def test_the_page_of_spark_names_the_link_and_its_lanes_on_loopback_alone_
         assert (await asked(address, f"{at}/jobs"))[0]["status"] == "RUNNING"
 
 
-@pytest.mark.release  # held by tests/unit/spark/test_configuration.py
-async def test_without_being_asked_spark_serves_no_page(pair: Pair, tmp_path: Path) -> None:
-    async with copying(pair, tmp_path) as replicator:
-        (java,) = (process for process in family(replicator.pid) if runs(process, DRIVER))
-        assert "Spark's page" not in replicator.log_file.read_text()
-        assert len(listeners(java)) == 2  # RPC and blocks
-
-
 @pytest.mark.release  # the page of a running Spark shows the same
 async def test_the_history_server_of_spark_reads_the_event_log_in_which_no_secret_stands(
     pair: Pair, tmp_path: Path

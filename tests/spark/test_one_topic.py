@@ -8,12 +8,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
 
 from demo.setenv import process_environment
 from testbed.process import OwnedProcess
-from tests.support.administration import make_topic, topics
+from tests.support.administration import topics
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -64,24 +62,3 @@ async def test_four_variables_copy_one_topic_exactly_once_and_go_on_after_a_kill
     made = {name for name in topics(pair.grape) if pair.tag in name}
     link, *_ = {name.rpartition(".")[0] for name in made if name.startswith("replicator-")}
     assert made == {f"destination-{topic}", f"{link}.positions", f"{link}.offsets"}
-
-
-@pytest.mark.release  # held by tests/real/engine/test_copies.py
-async def test_a_copy_that_kafka_reo_began_waits_for_the_offset_and_is_completed_from_there(
-    pair: Pair, tmp_path: Path
-) -> None:
-    topic = pair.topic("source")
-    produce(pair.producer(), topic, 100)
-    make_topic(pair.grape, NewTopic(f"destination-{topic}", 1, 1))
-    produce(Producer(pair.grape.client_configuration()), f"destination-{topic}", 40)
-    before = read_rows(pair.grape, f"destination-{topic}", 0)
-    replicator = await start("replicate", four(pair, topic), tmp_path)
-    try:
-        said = await replicator.wait_for_line("ends at offset 40, and no position says how far", PATIENCE)
-        assert f"`appliance resume --topic-name={topic} --partition 0 --from` earliest, latest or an offset" in said
-        chosen = "--topic", topic, "--partition", "0", "--from", "40"
-        assert await (await start("resume", four(pair, topic), tmp_path, *chosen)).wait(PATIENCE) == 0
-        copies = await until_rows(pair.grape, f"destination-{topic}", 100)
-    finally:
-        await replicator.kill()
-    assert copies == [*before, *read_rows(pair.orange, topic, 0)[40:]]

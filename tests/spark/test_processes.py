@@ -14,13 +14,11 @@ from bench.lib.copying import Copying
 from bench.lib.filling import Load
 from bench.lib.our_replicator import our_replicator
 from testbed.process import OwnedProcess
-from tests.support.administration import topics
-from tests.support.commands import command
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.processes import runs
 from tests.support.records import produce
-from tests.support.rows import read_rows, until_rows
+from tests.support.rows import until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -156,29 +154,3 @@ async def test_a_replicator_whose_jvm_hangs_ends_and_says_so(pair: Pair, start: 
         told = copying.process.log_file.read_text()
         assert "appliance replicate: Spark hangs" in told
         assert "never retrieved" not in told
-
-
-@pytest.mark.release  # held by tests/real/commands/test_deletion.py
-async def test_a_replicator_that_stood_still_while_its_link_was_deleted_ends_and_so_does_the_next(
-    pair: Pair, topic: str, tmp_path: Path
-) -> None:
-    both, name = clusters.Pair(pair.orange, pair.grape, tmp_path), f"ours{pair.tag}"
-    env_file = tmp_path / f"{name}.sh"
-    async with our_replicator(both, Load(0, topic), pair.tag) as copying:
-        await copied(pair, copying, 1)
-        refused = await command("link", env_file, "delete", "--yes")
-        assert (refused.returncode, "a replicator of this link runs" in refused.stderr) == (1, True)
-        processes = [psutil.Process(copying.process.pid), *await family(copying.process, DAEMON)]
-        for process in processes:
-            process.suspend()
-        deleted = await command("link", env_file, "delete", "--yes")
-        assert deleted.returncode == 0, deleted.stderr
-        produce(pair.producer(), topic, 1)
-        for process in processes:
-            process.resume()
-        assert await copying.process.wait(PATIENCE) == 1
-        assert "was deleted by" in (tmp_path / f"{name}.log").read_text()
-    async with our_replicator(both, Load(0, topic), pair.tag) as copying:
-        assert await copying.process.wait(PATIENCE) == 1
-    assert not [left for left in topics(pair.grape) if left.startswith(f"replicator-{name}.")]
-    assert len(await asyncio.to_thread(read_rows, pair.grape, copying.topic, 0)) == 1

@@ -2,9 +2,7 @@
 
 import asyncio
 import ipaddress
-import json
 import signal
-from collections.abc import Mapping
 
 import psutil
 import pytest
@@ -13,9 +11,7 @@ from appliance.link.model.naming import REGISTRY
 from bench.lib.running import OWN_ADDRESS
 from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
-from tests.support.administration import configure, delete_before
 from tests.support.disclosure import disclosing
-from tests.support.groups import consume
 from tests.support.link import Link, ended_by, lines, shown_by
 from tests.support.patience import PATIENCE
 from tests.support.processes import family, peers, runs
@@ -89,31 +85,6 @@ async def test_a_killed_replicator_goes_on_where_it_was_and_a_terminated_one_end
             # too.
             assert not [line for line in lines(replicator) if "Traceback" in line or " ERROR " in line]
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
-
-
-@pytest.mark.release  # held by tests/real/commands/test_groups_follow.py and test_group_sync.py
-async def test_groups_follow_a_replicator_that_is_killed_and_read_on_with_the_next_record(orders: Link) -> None:
-    groups = {"REPLICA_GROUPS_REGEX": "billing", "GROUPS_SYNC_SECONDS": "0.5"}
-    read: list[bytes] = []
-    async with orders.tunnel():
-        for count in (30, 80):
-            orders.produce("orders", 75)
-            read += await asyncio.to_thread(consume, orders.orange, "billing", "orders", count)
-            async with orders.running("replicate", **groups):
-                await until_synced(orders, groups)
-    read += await asyncio.to_thread(consume, orders.grape, "billing", "orders.copy", 40)
-    assert read == [row[2] for row in read_rows(orders.orange, "orders", 0)]
-
-
-async def until_synced(on: Link, settings: Mapping[str, str]) -> None:
-    """Wait until the status says that all groups have their source's offsets."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            async with on.running("status", "--json", **settings) as status:
-                await status.wait(PATIENCE)
-                groups = json.loads(status.log_file.read_text())["groups"]
-            if groups and all(group["state"] == "synced" for group in groups):
-                return
 
 
 @pytest.mark.release  # held by tests/real/engine/test_bounded.py
@@ -204,19 +175,6 @@ async def test_a_regex_that_matches_nothing_is_named_and_a_topic_that_comes_late
     assert orders.topics(orders.grape) == {"late.copy", POSITIONS, OFFSETS, REGISTRY}
 
 
-@pytest.mark.release  # held by tests/real/engine/test_topics.py
-async def test_a_copy_with_fewer_partitions_is_named_and_left_alone_and_other_topics_are_copied(orders: Link) -> None:
-    orders.make_topic(orders.grape, "orders.copy", 1)
-    orders.make_topic(orders.orange, "orders-eu", 1)
-    orders.produce("orders", 10)
-    orders.produce("orders-eu", 10)
-    async with orders.tunnel(), orders.running("replicate") as replicator:
-        line = await replicator.wait_for_line("orders.copy has 1 partitions", PATIENCE)
-        assert "give orders.copy 2 partitions" in line
-        await until_copied(orders, "orders-eu", 10)
-    assert await copied(orders.grape, "orders.copy") == 0
-
-
 @pytest.mark.release  # held by the regex that matches nothing, and tests/real/engine/test_topics.py
 async def test_a_new_topic_is_copied_by_the_running_job(orders: Link) -> None:
     orders.produce("orders", 10)
@@ -232,53 +190,3 @@ async def test_a_new_topic_is_copied_by_the_running_job(orders: Link) -> None:
         # Every SLICE_SECONDS the log has the copied records of each task.
         for task in range(2):
             await replicator.wait_for_line(rf" copied task={task} records=\d+ bytes=\d+ partitions=", PATIENCE)
-
-
-@pytest.mark.release  # held by tests/real/link/test_link.py
-async def test_start_latest_copies_what_comes_after_and_later_topics_whole(orders: Link) -> None:
-    orders.produce("orders", 10)
-    async with orders.tunnel(), orders.running("replicate", REPLICA_TOPICS_START="latest") as replicator:
-        await replicator.wait_for_line("topics to copy", PATIENCE)
-        await until_rows(orders.grape, POSITIONS, 1)  # one task, one lane
-        orders.produce("orders", 5)
-        orders.make_topic(orders.orange, "orders-later")
-        orders.produce("orders-later", 7)
-        await until_copied(orders, "orders", 5)
-        await until_copied(orders, "orders-later", 7)
-    assert await copied(orders.grape, "orders.copy") == 5
-
-
-@pytest.mark.release  # held by tests/real/engine/test_engine.py and test_copies.py
-async def test_a_stopped_partition_goes_on_by_the_operators_command_while_the_replicator_runs(orders: Link) -> None:
-    orders.make_topic(orders.grape, "orders.copy", 2, **{"max.message.bytes": "20000"})
-    orders.produce("orders", 10)
-    orders.produce("orders", 1, value=bytes(range(256)) * 200)
-    orders.produce("orders", 10)
-    async with orders.tunnel(), orders.running("replicate") as replicator:
-        line = await replicator.wait_for_line("MESSAGE_TOO_LARGE", PATIENCE)
-        assert "orders-0 offset 10 is refused" in line
-        await until_copied(orders, "orders", 10)
-        configure(orders.grape, "orders.copy", **{"max.message.bytes": "200000"})
-        async with orders.running("resume", "--topic", "orders") as resumed:
-            assert await resumed.wait(PATIENCE) == 0
-            assert "orders-0 goes on from offset 10" in "".join(lines(resumed))
-        await until_copied(orders, "orders", 21)
-    assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
-
-
-@pytest.mark.release  # held by tests/real/engine/test_engine.py, and by the simulation
-async def test_the_operator_leaves_a_gap_and_it_is_written_down(orders: Link) -> None:
-    orders.produce("orders", 10)
-    async with orders.tunnel():
-        async with orders.running("replicate"):
-            await until_copied(orders, "orders", 10)
-        orders.produce("orders", 10)
-        delete_before(orders.orange, "orders", 0, 15)
-        async with orders.running("replicate") as replicator:
-            await replicator.wait_for_line("offsets 10 to 14 were deleted at the source", PATIENCE)
-            async with orders.running("resume", "--topic", "orders", "--from", "earliest") as resumed:
-                assert await resumed.wait(PATIENCE) == 0
-            await until_copied(orders, "orders", 15)
-    remembered = [row[2] or b"" for row in read_rows(orders.grape, POSITIONS, 0)]  # one task, one lane
-    (gap,) = [value for value in remembered if b'"cause"' in value]
-    assert b'"first":10,"next":15,' in gap

@@ -115,26 +115,6 @@ def send(pair: Pair, topic: str, values: Iterable[bytes], partition: int) -> Non
     assert producer.flush(PATIENCE) == 0
 
 
-@pytest.mark.release  # held by test_transform_jobs.py and tests/unit/engine/test_transformation.py
-async def test_a_record_that_the_sql_fails_on_stops_its_partition_alone(pair: Pair, tmp_path: Path) -> None:
-    topic = pair.topic("source", 2)
-    copy = f"destination-{topic}"
-    send(pair, topic, [b"%d" % number for number in range(700)] + [b"none"] + [b"7"] * 300, 0)
-    send(pair, topic, [b"%d" % number for number in range(1000)], 1)
-    async with transforming(pair, topic, tmp_path, NUMBERS) as replicator:
-        said = await replicator.wait_for_line(f"{topic}-0 offset 700 fails in the SQL", PATIENCE)
-        assert "CAST_INVALID_INPUT" in said
-        assert "'none'" not in said
-        await until_rows(pair.grape, copy, 1000, 1)
-        send(pair, topic, [b"1000"], 1)
-        copies = await until_rows(pair.grape, copy, 1001, 1)
-    assert [row[2] for row in copies] == [b"%d" % (number + 1) for number in range(1001)]
-    assert [row[2] for row in read_rows(pair.grape, copy, 0)] == [b"%d" % (number + 1) for number in range(700)]
-    stopped, running = partitions_of(await status_of(pair, topic, tmp_path))
-    assert f"{topic}-0 offset 700 fails in the SQL" in stopped["stopped"]["reason"]
-    assert (stopped["next_offset"], running["stopped"]) == (700, None)
-
-
 async def test_failed_records_are_dead_letters_in_the_transaction_that_passes_them(pair: Pair, tmp_path: Path) -> None:
     topic = pair.topic("source")
     copy = f"destination-{topic}"

@@ -1,10 +1,8 @@
 """``appliance verify`` of copies that different SQL has made, and the link's SQL in its status."""
 
-import json
 import signal
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from tests.spark.test_one_topic import four, start
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
-from tests.support.rows import read_rows, until_rows
+from tests.support.rows import until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -63,37 +61,6 @@ class Link:
         self.directory.joinpath(f"{name}.log").unlink(missing_ok=True)
         command = await start(name, self.variables(sql), self.directory, *options)
         return await command.wait(PATIENCE), command.log_file.read_text()
-
-
-@pytest.mark.release  # held by test_copied_by_sql.py
-async def test_a_copy_is_verified_by_the_sql_of_each_of_its_offsets(pair: Pair, tmp_path: Path) -> None:
-    link = Link(pair, tmp_path)
-    await link.copies(range(300), None, 300)
-    await link.copies(range(300, 500), HASHED, 400)
-    await link.copies(range(500, 520), NUMBERED, 420)
-    keys = [row[1] for row in read_rows(pair.grape, link.copy, 0)]
-    assert (keys[299], len(keys[300] or b""), keys[400]) == (b"key 299", 64, b"key 500")
-    assert SALT not in (tmp_path / "replicate.log").read_text()
-
-    code, said = await link.told("verify", NUMBERED, "--json", "--wait", "1")
-    assert code == 0, said
-    (verdict,) = json.loads(said[said.index("{\n") :])["partitions"]
-    assert (verdict["state"], verdict["records"]) == ("equal", 420)
-
-    _, said = await link.told("status", None, "--json")
-    sql: dict[str, Any] = json.loads(said[said.index("{") :])["sql"]
-    assert (sql["number"], sql["text"], sql["salted"]) == (2, NUMBERED, True)
-
-    producer = pair.producer(**pair.grape.client_configuration())
-    producer.produce(link.copy, b"301", b"key 301", headers=[("h", b"1")])
-    assert producer.flush(PATIENCE) == 0
-    code, said = await link.told("verify", NUMBERED, "--wait", "1")
-    assert code == 1
-    assert "the destination has 1 record more" in said
-    link._salt.write_text(SALT[::-1])
-    code, said = await link.told("verify", NUMBERED, "--wait", "1")
-    assert code == 1
-    assert "were copied with another REPLICA_TRANSFORM_SALT" in said
 
 
 @pytest.mark.release  # held by tests/unit/driver/test_jobs.py

@@ -1,8 +1,5 @@
 """``bin/appliance verify`` of what SQL has made: by the tasks of Spark as by one process, and on after a kill."""
 
-import asyncio
-import json
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +9,8 @@ import pytest
 
 from appliance.sql.model.statement import Statement
 from appliance.verify.work import BLOCK_OFFSETS
-from testbed.process import OwnedProcess
 from tests.spark.test_verify import report
-from tests.support.administration import delete_before
-from tests.support.commands import command, command_line, settings_file
+from tests.support.commands import command, settings_file
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 
@@ -103,45 +98,3 @@ async def test_the_tasks_of_spark_verify_what_different_sql_has_made(pair: Pair,
     shared = await command("verify", env_file, "--json", "--wait", "0", "--spark", "yes")
     assert shared.returncode == 1, shared.stderr
     assert states(report(shared.stdout)) == expected
-
-
-@pytest.mark.release  # held by the test above and test_copied_by_sql.py
-async def test_what_sql_has_made_has_the_same_results_by_spark_as_by_one_process(pair: Pair, tmp_path: Path) -> None:
-    expected = await compared(pair)
-    options = "--json", "--wait", "0", "--spark"
-    env_file = settings_file(pair, tmp_path, TASKS="2")
-    alone, shared = await asyncio.gather(*(command("verify", env_file, *options, spark) for spark in ("no", "yes")))
-    assert (alone.returncode, shared.returncode) == (1, 1), shared.stderr
-    assert report(shared.stdout) == report(alone.stdout)
-    assert states(report(alone.stdout)) == expected
-
-
-@pytest.mark.release  # held by tests/unit/verify/test_work.py
-async def test_a_long_partition_that_sql_has_made_is_verified_in_parts_and_after_a_kill_the_rest_of_it(
-    pair: Pair, tmp_path: Path
-) -> None:
-    topic, few = pair.topic("long"), Statement("SELECT * FROM records WHERE int(string(value)) % 1000 = 0")
-    await copied(pair, topic, 1, range(1), few)
-    produce(pair, topic, 0, range(1, LONG))
-    made = ((number, original(number)) for number in range(1000, LONG, 1000))
-    write(pair, pair.grape, pair.naming.destination(topic), 0, made)
-    env_file, kept = settings_file(pair, tmp_path, TASKS="1"), tmp_path / "kept.json"
-    options = "--json", "--wait", "0", "--spark", "yes", "--resume", str(kept)
-    line, environment = command_line("verify", env_file, *options), {**os.environ, "TMPDIR": str(tmp_path)}
-    first = await OwnedProcess.start("verify", line, tmp_path / "first.log", environment)
-    try:
-
-        async def found() -> bool:
-            return kept.exists() and '"result"' in kept.read_text()
-
-        await first.wait_until(found, PATIENCE, "find a result")
-    finally:
-        await first.kill()
-    known, *_ = (json.loads(each) for each in kept.read_text().splitlines() if '"result"' in each)
-    assert (known["job"]["first"], known["job"]["last"], known["result"]["state"]) == (True, False, "equal")
-    # What is verified already may be deleted meanwhile: it is not read again.
-    copy, following = pair.naming.destination(topic), known["job"]["destination"]["end"]
-    await asyncio.to_thread(delete_before, pair.grape, copy, 0, following)
-    again = await command("verify", env_file, *options)
-    assert (again.returncode, kept.exists()) == (0, False), again.stderr
-    assert states(report(again.stdout)) == [("equal", len(range(0, LONG, 1000)))]

@@ -404,7 +404,7 @@ class Engine:
         """Wait until a subject has a problem with this text."""
         await until(lambda: subject in self.faults and text in str(self.faults[subject]))
 
-    async def copy_until(self, finished: Awaitable[None]) -> None:
+    async def copy_until(self, finished: Awaitable[object]) -> None:
         """Copy until this is done."""
         stopping = asyncio.Event()
         running = [asyncio.create_task(runner.run(stopping), name="runner") for runner in self.runners]

@@ -8,8 +8,8 @@ ACLS, AUDIT, BOUND, HEARTBEATS, MAPS = "ACLs", "audit table", "bound of the link
 CONFIGS, CLAIMS = "configs of ", "registry "
 BESIDE = (ACLS, AUDIT, BOUND, HEARTBEATS, MAPS, "names of lanes")
 BESIDE_EACH = (CONFIGS, CLAIMS)
-"""Work beside the copying, by its subjects, and by the beginnings of those that name a copy: it is never the reason that
-nothing is copied. No topic's name has the space of a beginning, and so no partition's."""
+"""Work beside the copying, by its subjects, or the beginnings of those that name a copy: it is never the reason that
+nothing is copied. No name of a topic has the space of a beginning."""
 PERSISTS_MS = 60_000
 """Age from which the search for topics does not pass by itself, as a new leader or a restarted broker would have it."""
 

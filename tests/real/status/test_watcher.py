@@ -10,9 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from appliance.link.handle import Link
-from appliance.settings.parse import parse
-from appliance.settings.role import Role
-from appliance.settings.values import OnGap, Settings
+from appliance.settings.values import OnGap
 from appliance.status.model.document import health
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.model.topic_status import PartitionStatus
@@ -24,28 +22,27 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def settings(pair: Pair, **changed: str) -> Settings:
-    """The pair's link, as settings from a setenv.sh."""
-    values = {
-        "SOURCE_CLUSTER_ID": pair.tag,
-        "SOURCE_BROKER_SERVERS": pair.orange.home_bootstrap,
-        "SOURCE_SECURITY_PROTOCOL": "PLAINTEXT",
-        "SOURCE_ROUTE": "direct",
-        "DESTINATION_CLUSTER_ID": "grape",
-        "DESTINATION_BROKER_SERVERS": pair.grape.home_bootstrap,
-        "DESTINATION_SECURITY_PROTOCOL": "PLAINTEXT",
-        "REPLICA_TOPICS_SOURCE_REGEX": pair.naming.included.pattern,
-        "REPLICA_TOPICS_DEST_SUFFIX": "copy",
-    }
-    return parse(values | changed, Role.REPLICATOR)
-
-
 @contextlib.asynccontextmanager
 async def watching(pair: Pair, **changed: str) -> AsyncIterator[Watcher]:
     """A watcher with its own connections."""
-    used = settings(pair, **changed)
-    async with Link.open(used) as link:
-        yield Watcher(link, used)
+    settings = pair.settings(**changed)
+    async with Link.open(settings) as link:
+        yield Watcher(link, settings)
+
+
+@contextlib.asynccontextmanager
+async def copied(pair: Pair, name: str) -> AsyncIterator[tuple[str, Watcher, Engine]]:
+    """A topic with ten records, and the watcher and the engine of a link that has copied them."""
+    topic = pair.topic(name)
+    produce(pair, topic, 10)
+    async with watching(pair) as watcher, pair.engine() as engine:
+        await engine.copy_all()
+        await until(watcher, is_copied)
+        yield topic, watcher, engine
+
+
+def is_copied(snapshot: Snapshot) -> bool:
+    return snapshot.state is LinkState.COPIED
 
 
 async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:
@@ -55,6 +52,13 @@ async def until(watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snaps
         assert time.monotonic() < deadline, snapshot
         await asyncio.sleep(0.05)
     return snapshot
+
+
+async def copied_until(engine: Engine, watcher: Watcher, expected: Callable[[Snapshot], bool]) -> Snapshot:
+    """Copy until a snapshot is as expected."""
+    waiting = asyncio.create_task(until(watcher, expected))
+    await engine.copy_until(waiting)
+    return await waiting
 
 
 def only(snapshot: Snapshot) -> PartitionStatus:
@@ -85,7 +89,7 @@ async def test_copied_and_lag_are_what_both_clusters_say(pair: Pair) -> None:
         produce(pair, topic, 20, partition)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
-        copied = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        copied = await until(watcher, is_copied)
         assert [(p.copied, p.lag_records, p.lag_seconds) for p in copied.partitions] == [(20, 0, 0)] * 2
         assert {lane.owner.run for lane in copied.lanes if lane.owner} == {engine.run}
         assert len(copied.lanes) == LANES
@@ -98,7 +102,7 @@ async def test_copied_and_lag_are_what_both_clusters_say(pair: Pair) -> None:
         assert lag is not None
         assert 0 < lag < PATIENCE
         await engine.copy_all()
-        again = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        again = await until(watcher, is_copied)
         assert [p.copied for p in again.partitions] == [50, 20]
         assert again.topics[0].rate is not None
         async with watching(pair) as other:
@@ -120,7 +124,7 @@ async def test_markers_and_aborted_records_leave_no_lag(pair: Pair) -> None:
         (producer.commit_transaction if commit else producer.abort_transaction)(PATIENCE)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.copy_all()
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        snapshot = await until(watcher, is_copied)
     assert (only(snapshot).copied, only(snapshot).end_offset, only(snapshot).lag_records) == (5, 12, 0)
 
 
@@ -132,13 +136,7 @@ async def test_a_stopped_partition_says_why_and_since_when(pair: Pair) -> None:
     before = time.time() * 1000
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.prepare()
-
-        async def stopped() -> None:
-            await until(watcher, lambda snapshot: snapshot.state is LinkState.STOPPED)
-
-        await engine.copy_until(asyncio.create_task(stopped()))
-        assert watcher.snapshot is not None
-        status = only(watcher.snapshot)
+        status = only(await copied_until(engine, watcher, lambda snapshot: snapshot.state is LinkState.STOPPED))
     assert status.stopped is not None
     assert "MESSAGE_TOO_LARGE" in status.stopped.reason
     assert before <= status.stopped.since <= time.time() * 1000
@@ -154,7 +152,7 @@ async def test_a_gap_that_was_left_is_told(pair: Pair) -> None:
     delete_before(pair.orange, topic, 0, 15)
     async with watching(pair) as watcher, pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        snapshot = await until(watcher, is_copied)
     gaps = only(snapshot).gaps
     assert gaps is not None
     assert [(gap.first, gap.next, gap.cause) for gap in gaps] == [(10, 15, "deleted at the source")]
@@ -173,21 +171,16 @@ async def test_an_open_transaction_is_named_and_gone_when_it_is_over(pair: Pair)
     produce(pair, topic, 10)
     async with watching(pair) as watcher, pair.engine() as engine:
         await engine.prepare()
-
-        async def held() -> None:
-            await until(watcher, lambda snapshot: only(snapshot).copied == 10 and only(snapshot).held is not None)
-
-        await engine.copy_until(asyncio.create_task(held()))
-        assert watcher.snapshot is not None
-        hold = only(watcher.snapshot).held
+        snapshot = await copied_until(engine, watcher, lambda seen: only(seen).copied == 10 and bool(only(seen).held))
+        hold = only(snapshot).held
         assert hold is not None
         assert (hold.transaction.transactional_id, hold.transaction.first_offset) == (f"till-{pair.tag}", 10)
         assert (hold.waiting, hold.transaction.producer_id >= 0) == (11, True)
         assert before - 1000 <= hold.transaction.began <= time.time() * 1000
-        assert watcher.snapshot.state is LinkState.COPIED  # the end up to which records may be copied
+        assert is_copied(snapshot)  # the end up to which records may be copied
         opened.commit_transaction(PATIENCE)
         await engine.copy_all()
-        snapshot = await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+        snapshot = await until(watcher, is_copied)
     assert (only(snapshot).held, only(snapshot).copied) == (None, 21)
 
 
@@ -205,10 +198,7 @@ async def test_the_newest_of_two_replicators_is_the_one_that_has_the_lanes(pair:
 
 
 async def test_positions_that_somebody_leaves_undecided_are_named_with_their_lane(pair: Pair) -> None:
-    topic = pair.topic("hanging")
-    produce(pair, topic, 10)
-    async with watching(pair) as watcher, pair.engine() as engine:
-        await engine.copy_all()
+    async with copied(pair, "hanging") as (_, watcher, _):
         hanging = pair.producer(**{**pair.grape.client_configuration(), "transactional.id": f"hanging-{pair.tag}"})
         hanging.init_transactions(PATIENCE)
         hanging.begin_transaction()
@@ -223,11 +213,7 @@ async def test_positions_that_somebody_leaves_undecided_are_named_with_their_lan
 
 
 async def test_a_positions_topic_that_is_gone_takes_what_it_said_with_it(pair: Pair) -> None:
-    topic = pair.topic("forgotten")
-    produce(pair, topic, 10)
-    async with watching(pair) as watcher, pair.engine() as engine:
-        await engine.copy_all()
-        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+    async with copied(pair, "forgotten") as (_, watcher, _):
         positions = pair.naming.positions_topic
         admin = AdminClient(pair.grape.client_configuration())
         admin.delete_topics([positions])[positions].result(PATIENCE)
@@ -236,11 +222,7 @@ async def test_a_positions_topic_that_is_gone_takes_what_it_said_with_it(pair: P
 
 
 async def test_a_foreign_record_among_the_positions_is_unknown_and_not_guessed(pair: Pair) -> None:
-    topic = pair.topic("garbage")
-    produce(pair, topic, 10)
-    async with watching(pair) as watcher, pair.engine() as engine:
-        await engine.copy_all()
-        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+    async with copied(pair, "garbage") as (_, watcher, _):
         stranger = pair.producer(**pair.grape.client_configuration())
         stranger.produce(pair.naming.positions_topic, b"hello", b"key", partition=0)
         stranger.flush(PATIENCE)
@@ -251,11 +233,7 @@ async def test_a_foreign_record_among_the_positions_is_unknown_and_not_guessed(p
 
 
 async def test_a_copy_that_is_gone_or_made_anew_is_unknown_and_not_copied(pair: Pair) -> None:
-    topic = pair.topic("copy")
-    produce(pair, topic, 10)
-    async with watching(pair) as watcher, pair.engine() as engine:
-        await engine.copy_all()
-        await until(watcher, lambda snapshot: snapshot.state is LinkState.COPIED)
+    async with copied(pair, "copy") as (topic, watcher, _):
         for change, what in (
             (pair.delete_copy, "is not there any more"),
             (functools.partial(pair.make_copy, partitions=1), "was deleted and made anew"),
@@ -270,10 +248,8 @@ async def test_a_copy_that_is_gone_or_made_anew_is_unknown_and_not_copied(pair: 
 
 @pytest.mark.parametrize("side", ["SOURCE", "DESTINATION"])
 async def test_a_cluster_that_does_not_answer_is_unknown_and_the_other_one_is_not(pair: Pair, side: str) -> None:
-    topic = pair.topic("silent")
-    produce(pair, topic, 10)
-    async with pair.engine() as engine:
-        await engine.copy_all()
+    async with copied(pair, "silent"):
+        """The clusters hold what was copied."""
     async with watching(pair, **{f"{side}_BROKER_SERVERS": "127.0.3.9:9"}) as watcher:
         first, second = await watcher.collect(), await watcher.collect()
     assert first.state is LinkState.UNKNOWN

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import random
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,19 +9,12 @@ from dataclasses import replace
 import pytest
 
 from appliance.audit.model.encoding import decode_state, encode_state
-from appliance.audit.model.entries import Entry, LogRange
+from appliance.audit.model.entries import Entry
 from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneProgress
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.records import Record, key_and_value
-from appliance.link.model.checkpoint import LaneCheckpoint, Mark
-from appliance.link.model.checkpoint_records import (
-    decode,
-    encode_forgotten,
-    encode_layout,
-    encode_mark,
-    encode_position,
-)
+from appliance.link.model.checkpoint import LaneCheckpoint
+from appliance.link.model.checkpoint_records import decode, encode_forgotten, encode_layout
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
 from tests.unit.audit.test_rows import AT, PARTITION, START, TOPIC, Log, copied, rows, rows_of_lanes
@@ -231,96 +223,3 @@ def test_what_an_older_release_had_not_settled_after_a_truncation_is_unaudited()
         (Kind.UNAUDITED, 150, 0),
         (Kind.COPIED, 128, 2),
     ]
-
-
-@pytest.mark.parametrize("seed", range(100))
-def test_whatever_a_log_loses_the_rows_lie_one_after_the_other_up_to_the_position_and_none_counts_twice(
-    seed: int,
-) -> None:
-    chance = random.Random(seed)
-    history = History(chance)
-    for _ in range(60):
-        history.step()
-    history.read()
-    counted = sum(row.records for row in history.found)
-    unknown = [row for row in history.found if row.kind is Kind.UNAUDITED]
-    assert counted <= history.copied
-    assert counted == history.copied or unknown
-    assert all((row.records, row.cause) == (0, LOST) for row in unknown)
-    assert all(row.kind is Kind.COPIED and row.bytes == 10 * row.records for row in history.found if not row.cause)
-    for partition in PARTITIONS:
-        own = [row for row in history.found if row.partition == partition[1]]
-        assert [row.source_from for row in own] == [100, *(row.source_to for row in own[:-1])][: len(own)]
-        position = present(history.entries, history.end).positions.get(partition)
-        assert position is None or (own[-1].source_to if own else 100) == position.next_offset
-
-
-class History:
-    """A lane's log that is copied to, read, compacted and truncated; the audit has read all that a truncation takes."""
-
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
-        self.entries: list[Entry] = []
-        self.removed, self.end, self.at = -1, 0, AT
-        self.epoch = 0
-        self.state, self.copied = AuditState(TOPIC), 0
-        self.found: list[AuditRow] = []
-        self.held: dict[Partition, Position] = {}
-        self.start()
-        self.read()
-
-    def step(self) -> None:
-        kinds = self.copy, self.start, self.read, self.compact, self.truncate
-        self.chance.choices(kinds, [10, 2, 4, 2, 1])[0]()
-
-    def write(self, record: Record) -> None:
-        self.entries.append(Entry(record._replace(offset=self.end), self.at, 7, self.epoch))
-        self.end += 2
-        self.at += self.chance.randint(0, 3)
-
-    def copy(self) -> None:
-        partition = self.chance.choice(sorted(self.held))
-        records = self.chance.randint(1, 5)
-        self.copied += records
-        end = CopyEnd(2 * self.copied, 0, 7, 0)  # the copy keeps what the log loses
-        self.held[partition] = replace(copied(self.held[partition], records), copy_end=end)
-        self.write(encode_position(partition, self.held[partition], self.at))
-
-    def start(self) -> None:
-        """A new epoch goes on from the positions in the log."""
-        self.epoch += 1
-        self.write(encode_mark(Mark(0, 7, self.epoch), self.at))
-        self.held = present(self.entries, self.end).positions
-        for partition in PARTITIONS:
-            if partition not in self.held:
-                self.held[partition] = START
-                self.write(encode_position(partition, START, self.at))
-
-    def read(self) -> None:
-        while self.state.lanes.get(0, LaneProgress()).read_to < self.end:
-            at = max(0, self.state.lanes.get(0, LaneProgress()).read_to)
-            to = min(self.end, at + self.chance.randint(1, 20))
-            part = LogRange([e for e in self.entries if at <= e.record.offset < to], to, min(self.removed + 1, to))
-            self.found += rows(self.state, part, row_ms=self.chance.choice((0, 5)))
-            self.state = decode_state(encode_state(self.state))
-
-    def compact(self) -> None:
-        """Remove some records that newer ones replace."""
-        newest = {key_and_value(e.record.body)[0]: e for e in self.entries}
-        old = [e for e in self.entries if newest[key_and_value(e.record.body)[0]] is not e]
-        gone = {e.record.offset for e in old if self.chance.random() < 0.7}
-        self.entries = [e for e in self.entries if e.record.offset not in gone]
-        self.removed = max([self.removed, *gone])
-
-    def truncate(self) -> None:
-        """Lose the end of the log; the producer may have started again, and copied, before the audit notices."""
-        self.read()
-        self.end = self.chance.choice([0, self.chance.randrange(self.end + 1)]) // 2 * 2
-        self.entries = [e for e in self.entries if e.record.offset < self.end]
-        self.at += 1
-        if self.chance.random() < 0.7:
-            self.start()
-        for _ in range(self.chance.randint(0, 3)):
-            self.copy()
-        self.found += self.state.after_truncation(0, present(self.entries, self.end), 5, self.at, str)
-        self.state = decode_state(encode_state(self.state))
