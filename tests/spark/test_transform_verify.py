@@ -16,7 +16,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SALT = "MtQ1vR8kX0sJ4yWbN7cLzG2hUe5pAoDf9iTqKxB3"
 HASHED = "SELECT sha2(concat(salt, string(key)), 256) AS key FROM records WHERE int(string(value)) % 2 = 0"
-NUMBERED = "SELECT string(1000 / (int(string(value)) + 1)) AS value FROM records"
 
 
 class Link:
@@ -44,17 +43,6 @@ class Link:
         for number in numbers:
             producer.produce(self.topic, b"%d" % number, b"key %d" % number, headers=[("h", b"1")])
         assert producer.flush(PATIENCE) == 0
-
-    async def copies(self, numbers: Iterable[int], sql: str | None, copied: int) -> None:
-        """Produce these numbers, and run a replicator until there are so many copies in all."""
-        self.produce(numbers)
-        replicator = await start("replicate", self.variables(sql), self.directory)
-        try:
-            await until_rows(self.pair.grape, self.copy, copied)
-            psutil.Process(replicator.pid).send_signal(signal.SIGTERM)
-            assert await replicator.wait(PATIENCE) == 0
-        finally:
-            await replicator.kill()
 
     async def told(self, name: str, sql: str | None, *options: str) -> tuple[int | None, str]:
         """The exit code of a command, and what it says."""

@@ -1,4 +1,4 @@
-"""``bin/appliance verify`` of what SQL has made: by the tasks of Spark as by one process, and on after a kill."""
+"""``bin/appliance verify`` of what SQL has made, by the tasks of Spark."""
 
 import time
 from collections.abc import Iterable
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from appliance.sql.model.statement import Statement
-from appliance.verify.work import BLOCK_OFFSETS
 from tests.spark.test_verify import report
 from tests.support.commands import command, settings_file
 from tests.support.engine import Pair
@@ -24,9 +23,6 @@ SELECT IF(int(string(value)) < 100, string(60 / int(string(value))), string(valu
 WHERE int(string(value)) <> 7
 """)
 """SQL that leaves a record out, and fails on another; larger numbers stay."""
-
-LONG = BLOCK_OFFSETS + 30_000
-"""Records of a partition that is verified in two parts."""
 
 NOW = time.time_ns() // 1_000_000
 """The time of the records: retention keeps them."""
@@ -47,12 +43,10 @@ def masked(number: int) -> bytes:
 
 def write(pair: Pair, cluster: Any, topic: str, partition: int, values: Iterable[tuple[int, bytes]]) -> None:
     """Records with these numbers and values."""
-    producer = pair.producer(**cluster.client_configuration(), **{"queue.buffering.max.messages": 2 * LONG})
+    producer = pair.producer(**cluster.client_configuration())
     for number, value in values:
         key, headers = b"key %d" % number, [("h", b"%d" % number), ("h", None)]
         producer.produce(topic, value, key, partition, headers=headers, timestamp=NOW + number)
-        if not number % 100_000:
-            producer.poll(0)
     assert producer.flush(PATIENCE) == 0
 
 
