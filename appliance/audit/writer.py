@@ -11,8 +11,7 @@ import logging
 from appliance.audit.log import AuditLog
 from appliance.audit.model.files import Claim, DataFile, day_of
 from appliance.audit.model.progress import AuditProgress
-from appliance.audit.positions_log import PositionsLog
-from appliance.audit.reading import LaneReading
+from appliance.audit.reading import LaneReading, PositionsLog
 from appliance.audit.store import Store, in_thread, store_of
 from appliance.clock import monotonic, now_ms, utc_now
 from appliance.errors import ApplianceError

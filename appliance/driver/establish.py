@@ -180,12 +180,10 @@ class Establishing:
 
     async def link_record(self, topic: PositionsTopic) -> LinkRecord:
         """A record of the link between the clusters as they are now."""
-        source = await self.link.source.metadata([PRODUCERS] if self.link.naming.sharing.tells_origins else [])
-        producers = source.topics.get(PRODUCERS)
+        cluster_id, producers = await self.link.source_identity()
         if self.link.naming.sharing.tells_origins and producers is None:
             raise BrokerBusy(f"{PRODUCERS} of the source is not shown", "UNKNOWN_TOPIC_OR_PARTITION")
-        known_producers = producers.id.hex if producers else ""
-        record = LinkRecord(source.cluster_id, topic.lanes, 0, now_ms(), known_producers)
+        record = LinkRecord(cluster_id, topic.lanes, 0, now_ms(), producers.id.hex if producers else "")
         return record.laid_out(topic.layout, len(topic.checkpoints))
 
     def lane(self, topic: PositionsTopic, index: int) -> Lane:

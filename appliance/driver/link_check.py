@@ -50,16 +50,13 @@ class LinkCheck:
         link, sharing = self.link, self.link.naming.sharing
         await link.registry.refresh()
         sides = {link.destination: sharing.others_write, link.source: sharing.tells_origins}
-        remembering = [cluster for cluster, wanted in sides.items() if wanted]
-        source = await link.source.metadata([PRODUCERS] if sharing.tells_origins else [])
         return LinkFacts(
             topic,
             await cleanup_policy(link.destination, REGISTRY),
             link.registry.ledger.deletion,
-            [await cleanup_policy(cluster, PRODUCERS) for cluster in remembering],
+            [await cleanup_policy(cluster, PRODUCERS) for cluster, wanted in sides.items() if wanted],
             link.registry.ledger.own(await link.destination.metadata(None)),
-            source.cluster_id,
-            source.topics.get(PRODUCERS),
+            *await link.source_identity(),
         )
 
     async def fault(self, topic: PositionsTopic) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, Topic
 from appliance.link.client.checkpoint_log import NewestStates, peek_checkpoints
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.client.offset_maps import OffsetMaps
@@ -18,7 +18,7 @@ from appliance.link.client.registry import Registry
 from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import PositionsTopic, link_fault, never_ran
-from appliance.link.model.naming import Naming
+from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.replicas import DiscoveredTopics, discover, obeying
 from appliance.settings.values import Settings
 
@@ -111,6 +111,11 @@ class Link:
         if fault := fault_of(topic, self.registry.ledger.own(await self.destination.metadata(None)), self.naming):
             raise LinkRefused(fault)
         return topic
+
+    async def source_identity(self) -> tuple[str, Topic | None]:
+        """The source cluster's id, and its topic of producers if the link tells origins."""
+        source = await self.source.metadata([PRODUCERS] if self.naming.sharing.tells_origins else [])
+        return source.cluster_id, source.topics.get(PRODUCERS)
 
     def maps(self) -> OffsetMaps:
         """The maps of offsets of its copies, not read yet."""

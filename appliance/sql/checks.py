@@ -6,8 +6,7 @@ from typing import Any
 
 from appliance.sql.catalyst import HASHES, SPARK_ERRORS, TIMES, Catalyst, class_of, spark_place, spark_reason
 from appliance.sql.model import refusals
-from appliance.sql.model.functions import CLASSES, SPECIAL_TIMES, refusal
-from appliance.sql.model.refusals import Places
+from appliance.sql.model.refusals import CLASSES, SPECIAL_TIMES, Places, refusal
 from appliance.sql.model.statement import (
     HEADERS_TYPE,
     INTERNAL,

@@ -5,8 +5,7 @@ from typing import Any
 
 from appliance.sql.catalyst import HASHES, TIMES, Catalyst, class_of
 from appliance.sql.model import refusals
-from appliance.sql.model.functions import SPECIAL_TIMES, refusal
-from appliance.sql.model.refusals import Places
+from appliance.sql.model.refusals import SPECIAL_TIMES, Places, refusal
 from appliance.sql.model.statement import RECORDS, SALT, Statement, StatementRefused
 
 _AS = re.compile(r"\bAS\b", re.IGNORECASE)

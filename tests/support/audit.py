@@ -12,7 +12,7 @@ from typing import Any
 from pyarrow import parquet
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.audit.positions_log import PositionsLog
+from appliance.audit.reading import PositionsLog
 from appliance.audit.store import Folder, Store
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster

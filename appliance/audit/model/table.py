@@ -8,9 +8,8 @@ from typing import Any, get_args, get_type_hints
 import pyarrow as pa
 from pyarrow import parquet
 
-from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.rows import AuditRow
-from appliance.audit.model.state import AuditState
+from appliance.audit.model.state import AuditState, decode_state, encode_state
 from appliance.errors import PeerError
 
 _STATE = b"appliance.audit.state"

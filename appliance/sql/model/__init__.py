@@ -2,6 +2,5 @@
 
 - ``statement``: its text, its records' columns, and the place of an error in it.
 - ``dry_run``: records before and after, side by side.
-- ``functions``: the functions of Spark SQL that it may use.
-- ``refusals``: what is wrong with a part of a statement, by its name in Catalyst.
+- ``refusals``: what is wrong with a part of a statement, by its name in Catalyst, and the functions that it may use.
 """

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance.audit import positions_log
-from appliance.audit.model.encoding import decode_state, encode_state
+from appliance.audit import reading
 from appliance.audit.model.entries import ANY_DAY, LogRange
-from appliance.audit.model.state import AuditState
+from appliance.audit.model.state import AuditState, decode_state, encode_state
 from appliance.audit.model.taking import take
-from appliance.audit.positions_log import PositionsLog
+from appliance.audit.reading import PositionsLog
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
 from appliance.kafka.protocol.metadata import Partition, Topic
@@ -46,7 +45,7 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
         diverges = EpochEnd(4, 60)
         return [Fetched(Partition("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
 
-    monkeypatch.setattr(positions_log, "fetch", fetch)
+    monkeypatch.setattr(reading, "fetch", fetch)
     naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(""), re.compile(""))
     found = [each async for each in PositionsLog(Destination(), naming).ranges(TOPIC, state.lanes, [0])]
     assert found == [(0, None, False)]

@@ -9,10 +9,9 @@ from dataclasses import replace
 import pytest
 
 from appliance.audit.model import taking
-from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneProgress
+from appliance.audit.model.state import AuditState, LaneProgress, decode_state, encode_state
 from appliance.audit.model.taking import take
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition

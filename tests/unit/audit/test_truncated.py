@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import Entry
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneProgress
+from appliance.audit.model.state import AuditState, LaneProgress, decode_state, encode_state
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import decode, encode_forgotten, encode_layout

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.audit.model.encoding import decode_state, encode_state
 from appliance.audit.model.entries import Entry, LogRange
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneProgress
+from appliance.audit.model.state import AuditState, LaneProgress, decode_state, encode_state
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import Mark

@@ -14,8 +14,7 @@ from pyarrow import parquet
 from appliance.audit.model.entries import LogRange
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.state import LaneProgress
-from appliance.audit.positions_log import PositionsLog
-from appliance.audit.reading import _STEPS_WAITED
+from appliance.audit.reading import _STEPS_WAITED, PositionsLog
 from appliance.audit.store import Folder
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
