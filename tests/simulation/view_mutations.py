@@ -9,7 +9,7 @@ import pytest
 
 from appliance.link.model.problems import Problems
 from appliance.status.model import compose_partition, snapshot
-from appliance.status.model.compose import _Composer
+from appliance.status.model.compose import Composer
 from appliance.status.model.compose_partition import PartitionComposer
 from appliance.status.model.metrics import SnapshotCollector
 from appliance.status.model.snapshot import Snapshot
@@ -56,8 +56,8 @@ def look_for_topics_untold(patch: pytest.MonkeyPatch) -> None:
 
 def unreachable_taken_for_known(patch: pytest.MonkeyPatch) -> None:
     """A cluster that does not answer is shown as it was."""
-    shown = _Composer._cluster
-    patch.setattr(_Composer, "_cluster", lambda self, cluster, _, before: shown(self, cluster, "", before))
+    shown = Composer._cluster
+    patch.setattr(Composer, "_cluster", lambda self, cluster, _, before: shown(self, cluster, "", before))
 
 
 def topics_problems_untold(patch: pytest.MonkeyPatch) -> None:

@@ -108,14 +108,14 @@ def _refused(link: Watched) -> Callable[[], None]:
     return lambda: None
 
 
-def _look_denied(link: Watched) -> Callable[[], None]:
-    look = TopicDiscovery.look
+def _search_denied(link: Watched) -> Callable[[], None]:
+    search = TopicDiscovery.search
 
     async def denied(_: TopicDiscovery) -> object:
         raise BrokerRefused("the destination does not describe topics", "TOPIC_AUTHORIZATION_FAILED")
 
-    link.monkeypatch.setattr(TopicDiscovery, "look", denied)
-    return lambda: link.monkeypatch.setattr(TopicDiscovery, "look", look)
+    link.monkeypatch.setattr(TopicDiscovery, "search", denied)
+    return lambda: link.monkeypatch.setattr(TopicDiscovery, "search", search)
 
 
 def _uncopyable(link: Watched) -> Callable[[], None]:
@@ -400,7 +400,7 @@ DIRECTED: dict[str, Play] = {
     "a partition has no leader": _lasting(lambda link: link.take_leader(link.log), 9),
     "a copy cannot be made": _lasting(_uncopyable, 4),
     "nothing matches": _lasting(_nothing_matches, 6),
-    "the look for topics is denied": _lasting(_both(_look_denied, _told(("NotCopying", LINK))), 6),
+    "the look for topics is denied": _lasting(_both(_search_denied, _told(("NotCopying", LINK))), 6),
     "it has never run": _never_run,
     "it is slower than its producers": _bounded,
     "a transaction stays open": _lasting(_open_transaction, 20),
