@@ -1,5 +1,5 @@
 """The image's bill of materials in CycloneDX: its components, with versions, hashes and licences.
 
-- ``bill``: the bill, and the Debian packages in it.
-- ``python``, ``jars``: the Python packages and the Java libraries.
+- ``bill``: the bill, the Debian packages and the Java libraries in it.
+- ``python``: the Python packages.
 """

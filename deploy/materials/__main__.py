@@ -7,8 +7,7 @@ LOCK. PACKAGES is a file with the output of ``dpkg-query`` in ``DPKG_FORMAT``. R
 import sys
 from pathlib import Path
 
-from deploy.materials.bill import Materials, bill, debian_packages
-from deploy.materials.jars import java_libraries
+from deploy.materials.bill import Materials, bill, debian_packages, java_libraries
 from deploy.materials.python import python_packages
 
 

@@ -1,9 +1,17 @@
-"""The bill of materials in CycloneDX 1.6 (ECMA-424): the components of the image, by the part that contains them."""
+"""The bill of materials in CycloneDX 1.6 (ECMA-424): the components of the image, by the part that contains them.
 
+The Debian packages and the Java libraries in PySpark are made here, the Python packages in ``python``.
+"""
+
+import hashlib
+import re
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model import HashAlgorithm, HashType
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
@@ -13,6 +21,8 @@ from appliance.version import VERSION
 
 _INDENT = 1
 _BRINGS_JARS = "pyspark"
+_POM = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
+_FILE = re.compile(r"(?P<name>.+?)-(?P<version>\d.*)\.jar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +44,11 @@ def bill(materials: Materials) -> str:
         licenses=[LicenseFactory().make_with_id("Apache-2.0")],
     )
     parts = [*materials.python, *materials.debian]
-    made = Bom(metadata=BomMetaData(component=appliance), components=[*parts, *materials.java])
-    made.register_dependency(appliance, parts)
+    bom = Bom(metadata=BomMetaData(component=appliance), components=[*parts, *materials.java])
+    bom.register_dependency(appliance, parts)
     for spark in [part for part in materials.python if part.name == _BRINGS_JARS]:
-        made.register_dependency(spark, materials.java)
-    return JsonV1Dot6(made).output_as_string(indent=_INDENT)
+        bom.register_dependency(spark, materials.java)
+    return JsonV1Dot6(bom).output_as_string(indent=_INDENT)
 
 
 DPKG_FORMAT = "${Package}\\t${Version}\\t${Architecture}\\n"
@@ -55,3 +65,41 @@ def _component(line: str, release: str) -> Component:
     qualifiers = {"arch": architecture, "distro": f"debian-{release}"}
     purl = PackageURL("deb", "debian", name, version, qualifiers)
     return Component(name=name, version=version, bom_ref=str(purl), purl=purl)
+
+
+def java_libraries(directory: Path) -> list[Component]:
+    """A component for each jar in ``directory``; without an address if the jar has no Maven metadata."""
+    return [_jar(path) for path in sorted(directory.glob("*.jar"))]
+
+
+def _jar(jar: Path) -> Component:
+    name, version, purl = _identity(jar)
+    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    return Component(
+        name=name,
+        version=version,
+        group=purl.namespace if purl else None,
+        bom_ref=jar.name,
+        purl=purl,
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest)],
+    )
+
+
+def _identity(jar: Path) -> tuple[str, str | None, PackageURL | None]:
+    """Name, version and address; the file's own name decides, because a jar may also contain other libraries."""
+    with zipfile.ZipFile(jar) as archive:
+        poms = [_properties(archive.read(name).decode()) for name in archive.namelist() if _POM.fullmatch(name)]
+    for pom in poms:
+        group, name, version = (pom.get(key) for key in ("groupId", "artifactId", "version"))
+        if name and version and f"{jar.stem}-".startswith(f"{name}-{version}-"):
+            classifier = jar.stem[len(f"{name}-{version}-") :]
+            qualifiers = {"classifier": classifier} if classifier else None
+            return name, version, PackageURL("maven", group, name, version, qualifiers)
+    named = _FILE.fullmatch(jar.name)
+    return (named["name"], named["version"], None) if named else (jar.stem, None, None)
+
+
+def _properties(text: str) -> dict[str, str]:
+    """A Java properties file, as Maven writes it."""
+    pairs = (line.partition("=") for line in text.splitlines() if not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -17,11 +17,7 @@ _NOT_A_LICENCE = "OSI Approved"
 
 
 def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
-    """The packages in ``site``, installed from the files in ``wheels`` by the lock file's text ``lock``.
-
-    Raises:
-        KeyError: a package that the lock does not list.
-    """
+    """The packages in ``site``, installed from the files in ``wheels`` by the lock file's text ``lock``."""
     locked = _locked(lock)
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in wheels.glob("*.whl")}
     installed = sorted(distributions(path=[str(site)]), key=lambda one: _plain(one.name))
@@ -30,9 +26,9 @@ def python_packages(site: Path, wheels: Path, lock: str) -> list[Component]:
 
 def licences(metadata: PackageMetadata) -> Iterator[License]:
     """The licence that a package states: as an SPDX expression, in its own words, or by its classifiers."""
-    said = [text.strip() for field in ("License-Expression", "License") for text in metadata.get_all(field) or []]
-    named = [text for text in said if text and "\n" not in text][:1] or _classified(metadata)
-    for name in named:
+    texts = [text.strip() for field in ("License-Expression", "License") for text in metadata.get_all(field) or []]
+    names = [text for text in texts if text and "\n" not in text][:1] or _classified(metadata)
+    for name in names:
         yield LicenseFactory().make_from_string(name)
 
 
@@ -63,8 +59,8 @@ def _digest(locked: Iterable[str], installed: set[str]) -> str:
 
 def _locked(lock: str) -> Mapping[tuple[str, str], list[str]]:
     entries = re.split(r"\n(?=\S)", lock)
-    named = [(re.match(r"(\S+)==(\S+)", entry), entry) for entry in entries]
-    return {(_plain(at[1]), at[2]): re.findall(r"--hash=sha256:(\w+)", entry) for at, entry in named if at}
+    names = [(re.match(r"(\S+)==(\S+)", entry), entry) for entry in entries]
+    return {(_plain(at[1]), at[2]): re.findall(r"--hash=sha256:(\w+)", entry) for at, entry in names if at}
 
 
 def _plain(name: str) -> str:

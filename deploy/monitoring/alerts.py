@@ -1,6 +1,7 @@
 """The alerts: their conditions, how long each must hold, and the task of whoever is called."""
 
 import enum
+import functools
 from dataclasses import dataclass
 
 import yaml
@@ -30,19 +31,22 @@ class Severity(enum.StrEnum):
 class Alert:
     """An alert; ``holds`` is the time for which its condition must be true, as Prometheus writes it."""
 
-    name: str
     severity: Severity
+    name: str
     condition: str
     holds: str
     summary: str
     description: str
 
 
+_critical = functools.partial(Alert, Severity.CRITICAL)
+_warning = functools.partial(Alert, Severity.WARNING)
+
+
 def _not_scraped(name: str, job: str, variable: str) -> Alert:
     """The alert that no target is scraped, so that a renamed job does not silence the others."""
-    return Alert(
+    return _critical(
         name,
-        Severity.CRITICAL,
         f'absent(up{{job="{job}"}})',
         "2m",
         f"Prometheus has no target of the job {job}.",
@@ -61,9 +65,8 @@ def _grown(counter: str) -> str:
 
 REPLICATOR_ALERTS = (
     _not_scraped("KafkaReplicatorNotScraped", REPLICATOR_JOB, "CONSOLE_LISTEN"),
-    Alert(
+    _critical(
         "KafkaReplicatorSilent",
-        Severity.CRITICAL,
         f'up{{job="{REPLICATOR_JOB}"}} unless on (job, instance) '
         "(count_over_time(kafka_replicator_source_reachable[2m]) "
         "> on (job, instance) 0.5 * count_over_time(up[2m]))",
@@ -73,26 +76,23 @@ REPLICATOR_ALERTS = (
         "`docker-compose ps` and `docker-compose logs --tail 100 replicator`, then run `docker-compose up -d`. If it "
         "runs, compare its address with the scrape configuration.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorPartitionStopped",
-        Severity.CRITICAL,
         "sum without (partition) (kafka_replicator_stopped) > 0",
         "1m",
         f"The topic {{{{ $labels.topic }}}} has stopped partitions: {{{{ $value }}}}, link {_LINK}.",
         f"{_TOPIC_STATUS} shows the reason of each, and the commands that end it. With `--dry-run` these only show "
         f"what they change. `{IN_CONTAINER} resume {topic_option(TOPIC)}` retries all whose cause is mended.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorTopicStopped",
-        Severity.CRITICAL,
         "kafka_replicator_topic_stopped > 0",
         "1m",
         f"No partition of the topic {{{{ $labels.topic }}}} can be copied, link {_LINK}.",
         f"{_TOPIC_STATUS} shows the reason, and what to change.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorNotCopying",
-        Severity.CRITICAL,
         'max_over_time(kafka_replicator_link_state{state=~"never run|failing|nothing matches"}[1m]) == 1 or '
         'max_over_time(kafka_replicator_link_state{state="stopped"}[1m]) == 1 unless on (job, instance) '
         "(max_over_time(kafka_replicator_stopped[1m]) == 1 or max_over_time(kafka_replicator_topic_stopped[1m]) == 1)",
@@ -100,9 +100,8 @@ REPLICATOR_ALERTS = (
         f"The link {_LINK} does not copy: it is {{{{ $labels.state }}}}.",
         f"{_STATUS} shows what is tried in vain, since when and why, and what to change.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorRestarts",
-        Severity.CRITICAL,
         "count by (job, instance, link) (count by (job, instance, link, run) "
         "(count_over_time(kafka_replicator_lane_owner_since_seconds[15m]))) > 4",
         "0m",
@@ -110,17 +109,15 @@ REPLICATOR_ALERTS = (
         "Its log says why each run has ended: `docker-compose logs --tail 200 replicator`. If it is killed without a "
         "word, look at the VM's memory.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorStuck",
-        Severity.CRITICAL,
         "sum without (partition) (max_over_time(kafka_replicator_stuck[90s])) > 0",
         "2m",
         f"Nothing is copied of partitions of the topic {{{{ $labels.topic }}}}: {{{{ $value }}}}, link {_LINK}.",
         f"{_STATUS} shows since when, and the problem that the replicator has.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorPartitionUnknown",
-        Severity.CRITICAL,
         "sum without (partition) (kafka_replicator_unknown) > 0 and on (job, instance) "
         "(kafka_replicator_source_reachable == 1 and kafka_replicator_destination_reachable == 1)",
         "5m",
@@ -128,26 +125,23 @@ REPLICATOR_ALERTS = (
         f"{_STATUS} shows the reason of each: a leader that does not answer, a missing right, or a copy that was "
         "deleted or made anew.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorSourceUnreachable",
-        Severity.CRITICAL,
         "kafka_replicator_source_reachable == 0",
         "1m",
         f"The source cluster does not answer, link {_LINK}.",
         f"{_DOCTOR}: it tests the way step by step, and names the fault with its remedy. If the cluster is lost, "
         "docs/failover.md says how to promote the copies.",
     ),
-    Alert(
+    _critical(
         "KafkaReplicatorDestinationUnreachable",
-        Severity.CRITICAL,
         "kafka_replicator_destination_reachable == 0",
         "1m",
         f"The destination cluster does not answer, link {_LINK}.",
         f"{_DOCTOR}: it names the fault with its remedy. Copying continues by itself when the cluster answers.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorLag",
-        Severity.WARNING,
         "max without (partition) (kafka_replicator_lag_seconds) > 60 "
         'and on (job, instance, topic) kafka_replicator_topic_state{state="active"} == 1',
         "10m",
@@ -156,52 +150,46 @@ REPLICATOR_ALERTS = (
         "it is at the bound, raise MAX_BYTES_PER_SECOND. Look at the clusters' quotas. Otherwise see "
         "docs/performance.md.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorHeld",
-        Severity.WARNING,
         "max without (partition) (kafka_replicator_held_seconds) > 900",
         "0m",
         "An open transaction at the source has held the topic {{ $labels.topic }} for "
         f"{{{{ $value | humanizeDuration }}}}, link {_LINK}.",
         f"{_STATUS} names the transaction and its producer. End that transaction, or wait for its timeout.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorGap",
-        Severity.WARNING,
         _grown("kafka_replicator_gaps_total"),
         "0m",
         f"Records of the topic {{{{ $labels.topic }}}} will never be copied, link {_LINK}.",
         f"{_STATUS} lists the offsets and the cause. If retention is faster than the copy, give the source more "
         "retention, or the replicator more cores.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorDeadLetters",
-        Severity.WARNING,
         _grown("kafka_replicator_dead_letters_total"),
         "0m",
         f"SQL in flight fails on records of the topic {{{{ $labels.topic }}}}, link {_LINK}.",
         "They are in the copy's dead-letter topic, each with the reason in its headers: docs/transform.md.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorCommandUnfinished",
-        Severity.WARNING,
         'kafka_replicator_topic_state{state=~"failing over|failing back|resetting"} == 1',
         "30m",
         f"The topic {{{{ $labels.topic }}}} is {{{{ $labels.state }}}} for half an hour, link {_LINK}.",
         "If the command does not run any more, run it again: it finishes what it has begun, and nothing is copied "
         "before.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorGroupsNotSynced",
-        Severity.WARNING,
         'kafka_replicator_groups{state=~"refused|unknown"} > 0',
         "10m",
         f"Groups whose offsets are {{{{ $labels.state }}}}: {{{{ $value }}}}, link {_LINK}.",
         f"{_STATUS} names them, with the reasons.",
     ),
-    Alert(
+    _warning(
         "KafkaReplicatorAuditBehind",
-        Severity.WARNING,
         "kafka_replicator_audit_lag_seconds > 7200",
         "10m",
         f"The audit table is {{{{ $value | humanizeDuration }}}} behind, link {_LINK}.",
@@ -212,71 +200,63 @@ REPLICATOR_ALERTS = (
 
 TUNNEL_ALERTS = (
     _not_scraped("KafkaTunnelNotScraped", TUNNEL_JOB, "TUNNEL_STATUS_LISTEN"),
-    Alert(
+    _critical(
         "KafkaTunnelEndSilent",
-        Severity.CRITICAL,
         f'up{{job="{TUNNEL_JOB}"}} == 0',
         "2m",
         f"An end of the tunnel does not answer, link {_LINK}.",
         "On its VM, look at `docker-compose ps` and `docker-compose logs --tail 100`, then run `docker-compose up -d`. "
         "If it runs, compare its address with the scrape configuration.",
     ),
-    Alert(
+    _critical(
         "KafkaTunnelServerUnreachable",
-        Severity.CRITICAL,
         "kafka_tunnel_server_reachable == 0",
         "1m",
         f"The destination VM does not reach the source VM, link {_LINK}.",
         f"{_DOCTOR}, then on the source VM. It tells a closed port from a filtered one, another secret and another "
         "clock.",
     ),
-    Alert(
+    _critical(
         "KafkaTunnelBrokersUnknown",
-        Severity.CRITICAL,
         "kafka_tunnel_metadata_known == 0",
         "2m",
         f"The source cluster does not list its brokers, link {_LINK}.",
         f"{_DOCTOR}. Known brokers are still reached; new ones are not. The cause is in /health of the destination "
         "VM's end: the way, the API key, or the brokers' certificate.",
     ),
-    Alert(
+    _warning(
         "KafkaTunnelBrokerNotOpen",
-        Severity.WARNING,
         'kafka_tunnel_brokers{state!="open"} > 0',
         "1m",
         f"Source brokers are {{{{ $labels.state }}}}: {{{{ $value }}}}, link {_LINK}.",
         "/health of the destination VM's end names them. For refused ones, extend SOURCE_BROKER_SERVERS or "
         "SOURCE_BROKER_PATTERN on both VMs; for closed ones, look at TUNNEL_ENDPOINT_NETWORK.",
     ),
-    Alert(
+    _warning(
         "KafkaTunnelConnectionsRefused",
-        Severity.WARNING,
         'increase(kafka_tunnel_connections_refused_total{cause=~"identity|full|crowd"}[5m]) > 0',
         "0m",
         f"Connections are refused ({{{{ $labels.cause }}}}), link {_LINK}.",
         "identity: strangers are at the port, or the two VMs have different secrets. crowd: too many unauthenticated "
         "connections; let the firewall admit only the other VM. full: raise TUNNEL_CONNECTIONS_MAX.",
     ),
-    Alert(
+    _warning(
         "KafkaTunnelCertificateExpires",
-        Severity.WARNING,
         "kafka_tunnel_certificate_days_left < 30",
         "1h",
         f'A certificate of the tunnel expires in {{{{ $value | printf "%.0f" }}}} days, link {_LINK}.',
         "Replace the file of TUNNEL_CERTIFICATE_FILE on that VM. It is taken without a restart.",
     ),
-    Alert(
+    _warning(
         "KafkaTunnelPeerCertificateExpires",
-        Severity.WARNING,
         "kafka_tunnel_peer_certificate_days_left < 30",
         "1h",
         f'The certificate of the other end expires in {{{{ $value | printf "%.0f" }}}} days, seen from {_LINK}.',
         "Replace the file of TUNNEL_CERTIFICATE_FILE on the other VM. It is taken without a restart. This alert ends "
         "with the next connection of the tunnel.",
     ),
-    Alert(
+    _warning(
         "KafkaTunnelPreviousSecret",
-        Severity.WARNING,
         "kafka_tunnel_previous_secret == 1",
         "1d",
         f"The previous secret is still accepted, link {_LINK}.",

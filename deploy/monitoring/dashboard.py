@@ -109,7 +109,7 @@ def _at(left: int, top: int, width: int, height: int) -> Json:
 
 
 def _panel(panel: Panel) -> Json:
-    made: Json = {
+    panel_json: Json = {
         "type": panel.type.value,
         "title": panel.title,
         "description": _description(panel),
@@ -119,8 +119,8 @@ def _panel(panel: Panel) -> Json:
         "options": _OPTIONS[panel.type],
     }
     if panel.type is PanelType.TABLE:
-        made["transformations"] = [_columns(panel)]
-    return made
+        panel_json["transformations"] = [_columns(panel)]
+    return panel_json
 
 
 def _description(panel: Panel) -> str:

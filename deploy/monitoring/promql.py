@@ -28,8 +28,8 @@ def faults(expression: str, shown: Iterable[str] = ()) -> list[str]:
     wrong = [f"{name} has no label {label}" for name, labels in selectors for label in sorted(labels - _LABELS[name])]
     every = frozenset().union(*(_LABELS[name] for name, _ in selectors))
     wrong += [f"no metric here has the label {label}" for label in _names(_GROUPED, expression) if label not in every]
-    left = (frozenset(_names(_KEPT, expression)) or every) - frozenset(_names(_DROPPED, expression))
-    return wrong + [f"the result has no label {label}" for label in shown if label not in left]
+    result = (frozenset(_names(_KEPT, expression)) or every) - frozenset(_names(_DROPPED, expression))
+    return wrong + [f"the result has no label {label}" for label in shown if label not in result]
 
 
 def metrics(expression: str) -> set[str]:

@@ -1,7 +1,7 @@
 """The two prepare scripts: they check setenv.sh, write a VM's files, and print the next steps.
 
-- ``preparation``, ``checks``, ``vm``, ``port_conflicts``: every check, or every fault at once.
-- ``writing``: files, whole or not at all.
+- ``preparation``, ``checks``, ``vm``: every check, or every fault at once.
+- ``writing``: files, whole or not at all, and their changes without secrets.
 - ``report``: the output for the user.
 - ``spark_package``: the package for spark-submit.
 """

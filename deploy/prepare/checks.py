@@ -1,23 +1,30 @@
-"""Faults that appear only in containers, or only on this VM."""
+"""Faults that appear only in containers, or only on this VM, such as ports that other links beside this one have."""
 
 import asyncio
+import contextlib
+import errno
 import ipaddress
 import os
+import re
+import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from secrets import token_hex
 
-from appliance.dns.invented import known_names, remedy
+from appliance.dns.invented import remedy, resolved_names
 from appliance.dns.stub import StubResolver
 from appliance.settings.role import Role
 from appliance.settings.target import Target, is_ip_literal
 from appliance.settings.values import Route, Settings, TunnelSettings
+from deploy.render.compose import COMPOSE_FILE
 from deploy.render.mounts import mounts
-from deploy.render.vm import Vm
+from deploy.render.vm import PortMapping, Vm
 
 _IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.0.11"))
 """Addresses of the shim and of Docker's own resolver."""
+
+_PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
 
 
 def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
@@ -94,12 +101,53 @@ def _may(others: int, status: os.stat_result, vm: Vm) -> bool:
 def made_up_name_warnings(settings: TunnelSettings, resolver: Target | None) -> list[str]:
     """A warning for each pattern for which a made-up name has an address.
 
-    Args:
-        resolver: the VM's DNS server, used when the settings name none.
+    ``resolver`` is the VM's DNS server, used when the settings name none.
     """
     server = settings.resolver or resolver
     if not settings.allowed.patterns or settings.broker_networks or server is None:
         return []
     random, own = f"nobody-{token_hex(4)}", [settings.server.host]
-    known = asyncio.run(known_names(settings.allowed, StubResolver(server).addresses, random, own))
-    return [f"{one}: {remedy(one.pattern)}" for one in known]
+    names = asyncio.run(resolved_names(settings.allowed, StubResolver(server).addresses, random, own))
+    return [f"{one}: {remedy(one.pattern)}" for one in names]
+
+
+def port_conflicts(folder: Path, mappings: Sequence[PortMapping]) -> list[str]:
+    """A fault for each port that a link in a folder beside this one also publishes, or on which another program
+    listens."""
+    ours = _published_in(folder)
+    faults = [
+        f"{one.variable}: the link in {other} publishes {at} too: choose another"
+        for other in sorted(folder.resolve().parent.glob(f"*/{COMPOSE_FILE}"))
+        if other.parent != folder.resolve()
+        for at in _published_in(other.parent)
+        for one in mappings
+        if one.clashes_with(at)
+    ]
+    busy = [one for one in mappings if one.at not in ours and _is_taken(one.at)]
+    return faults or [f"{one.variable}: another program has {one.at}: stop it, or choose another" for one in busy]
+
+
+def _published_in(folder: Path) -> set[Target]:
+    """The ports that a folder's docker-compose.yml publishes; none if it cannot be read."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return set(_targets((folder / COMPOSE_FILE).read_text("utf-8")))
+    return set()
+
+
+def _targets(text: str) -> Iterator[Target]:
+    for at in _PORT.findall(text):
+        with contextlib.suppress(ValueError):
+            yield Target.parse(at)
+
+
+def _is_taken(at: Target) -> bool:
+    """True when a program listens there. An address that this VM does not have counts as free; Docker will refuse
+    it."""
+    family = socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((at.host, at.port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False

@@ -11,8 +11,7 @@ from appliance.errors import SettingsError
 from appliance.settings.env_file import load, read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from deploy.prepare.checks import container_faults
-from deploy.prepare.port_conflicts import port_conflicts
+from deploy.prepare.checks import container_faults, port_conflicts
 from deploy.prepare.vm import container_user, resolver
 from deploy.render.compose import RenderedFile, rendered
 from deploy.render.container import SALT, SERVICES
@@ -30,11 +29,7 @@ class Preparation:
 
 
 def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]) -> Preparation:
-    """Check everything, and render the files without writing them.
-
-    Raises:
-        SettingsError: the settings file, its values or this VM have faults.
-    """
+    """Check everything, and render the files without writing them."""
     settings = read_settings(env_file, role, process)
     environment = load(env_file, process)
     user, group = container_user()
@@ -50,10 +45,10 @@ def _salt(folder: Path, role: Role) -> str:
     """The salt of the existing files, so that they stay the same; otherwise a new one."""
     path = folder / SERVICES[role][0].path
     try:
-        found = re.search(rf"^{SALT}([0-9a-f]+)$", path.read_text("utf-8"), re.MULTILINE)
+        salt = re.search(rf"^{SALT}([0-9a-f]+)$", path.read_text("utf-8"), re.MULTILINE)
     except FileNotFoundError:
-        found = None
+        salt = None
     except (OSError, UnicodeDecodeError) as error:
         cause = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError([f"{path}: {cause}: prepare as the same user as before, or remove the folder"]) from error
-    return found[1] if found else secrets.token_hex(16)
+    return salt[1] if salt else secrets.token_hex(16)

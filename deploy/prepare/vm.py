@@ -26,11 +26,11 @@ def resolver() -> Target | None:
     """The VM's DNS server, at the address that a container reaches."""
     for path in _RESOLVER_FILES:
         try:
-            found = list(nameservers(path.read_text("utf-8", "replace")))
+            servers = list(nameservers(path.read_text("utf-8", "replace")))
         except OSError:
             continue
-        if found:
-            return min(found, key=_is_ipv6)
+        if servers:
+            return min(servers, key=_is_ipv6)
     return None
 
 
@@ -78,7 +78,7 @@ def _lacks(program: str) -> bool:
 
 def _has_compose_plugin() -> bool:
     try:
-        asked = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=20, check=False)
+        answer = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return asked.returncode == 0
+    return answer.returncode == 0

@@ -1,21 +1,30 @@
-"""Write rendered files: atomically, and only if they differ.
+"""Write rendered files: atomically, and only if they differ; the differences are shown without secrets.
 
 A container's settings file is overwritten in place: the container has mounted this very file, and reads parts of it
 again while it runs (``appliance.settings.engine``).
 """
 
+import difflib
 import os
+import re
 import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import SettingsError
+from appliance.settings.variables import TABLE
 from deploy.render.compose import RenderedFile
-from deploy.render.differences import differences
+from deploy.render.container import SALT
 
 _NEW_FILES = "prepared"
 """Folder in which a file is written before it is moved. Only its owner can enter it, and Git ignores it."""
+
+_CONFIDENTIAL = "|".join(variable.name for variable in TABLE if variable.confidential)
+_MENTIONED = re.compile(rf"({_CONFIDENTIAL})(?!\w*_FILE\b)", re.IGNORECASE)
+"""The name of a secret in a line, even if the line is badly edited. The path of a file with a secret is not a
+secret."""
+_WRITTEN = re.compile(rf"export (?:{_CONFIDENTIAL})=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +43,7 @@ class Outcome:
 
 
 def write(folder: Path, file: RenderedFile, owner: tuple[int, int], *, dry: bool) -> Outcome:
-    """Write the file in ``folder`` if it differs; with ``dry`` only return the outcome.
-
-    Raises:
-        SettingsError: the system does not permit it.
-    """
+    """Write the file in ``folder`` if it differs; with ``dry`` only return the outcome."""
     try:
         outcome = _compared(folder / file.path, file, owner)
         if outcome.changed and not dry:
@@ -101,3 +106,32 @@ def _put(folder: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def differences(path: str, old: str, new: str) -> list[str]:
+    """The lines of a unified diff from ``old`` to ``new``; none when they are equal.
+
+    For a secret they only say that it has changed.
+    """
+    before, after = _entries(old), _entries(new)
+    lines = difflib.unified_diff(
+        _shown(before, after, "old"), _shown(after, before, "new"), f"{path} (old)", f"{path} (new)", n=0, lineterm=""
+    )
+    return list(lines)
+
+
+def _entries(text: str) -> list[str]:
+    """The lines of a text; a quoted assignment over several lines is one entry."""
+    return re.findall(r"(?:[ \t]*(?:export[ \t]+)?\w+=(?:'[^']*'|\"(?:\\[\s\S]|[^\"\\])*\").*|.*)\n|.+\Z", text)
+
+
+def _shown(entries: list[str], others: list[str], which: str) -> list[str]:
+    known = set(others)
+    return [_masked(entry, "" if entry in known else f" ({which})").rstrip("\n") for entry in entries]
+
+
+def _masked(entry: str, mark: str) -> str:
+    if mentioned := _MENTIONED.search(entry):
+        start = _WRITTEN.match(entry)
+        return f"{start[0] if start else f'{mentioned[0]} '}****{mark}"
+    return f"{SALT}****{mark}" if entry.startswith(SALT) else entry

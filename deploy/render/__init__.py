@@ -2,6 +2,6 @@
 
 - ``compose``, ``container``, ``mounts``, ``limits``: docker-compose.yml.
 - ``firewall``: firewall rules.
-- ``differences``, ``example``: changes without secrets, and the file in Git.
+- ``example``: the file in Git.
 - ``template``, ``vm``: the templates, and the VM with its ports.
 """

@@ -47,11 +47,7 @@ class RenderedFile:
 def rendered(environment: Mapping[str, str], settings: Settings, role: Role, vm: Vm) -> tuple[RenderedFile, ...]:
     """The files of the VM whose role is ``role``; docker-compose.yml comes last, after all files that it names.
 
-    Args:
-        environment: the variables from which ``settings`` were made.
-
-    Raises:
-        SettingsError: a value that no line of a file can hold.
+    ``environment`` are the variables from which ``settings`` were made.
     """
     texts = {
         service: settings_text(service_settings(service, environment, settings, vm), vm) for service in SERVICES[role]

@@ -18,7 +18,7 @@ from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
 from appliance.settings.variables import TABLE
-from deploy.render.mounts import Mount, mounts
+from deploy.render.mounts import mounts
 from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
 
 SALT = "# salt: "
@@ -61,20 +61,17 @@ _RESOLVER = "127.0.0.1:53"
 
 def service_settings(service: Service, environment: Mapping[str, str], settings: Settings, vm: Vm) -> dict[str, str]:
     """The variables of a service: those of its role, changed where a container needs other values."""
-    given = {
+    own = {
         variable.name: environment[variable.name]
         for variable in TABLE
         if variable.roles & service.role and environment.get(variable.name)
     }
-    return given | _in_a_container(service.role, environment, settings, vm) | _files(mounts(settings, service.role))
+    mounted = {mount.variable: mount.path for mount in mounts(settings, service.role)}
+    return own | _in_a_container(service.role, environment, settings, vm) | mounted
 
 
 def settings_text(values: Mapping[str, str], vm: Vm) -> str:
-    """The text of the file.
-
-    Raises:
-        SettingsError: a line cannot hold a value.
-    """
+    """The text of the file."""
     lines = "".join(assignment(name, value) for name, value in values.items())
     return f"# Written by bin/prepare_*_config.sh: edits are lost, edit setenv.sh.\n{SALT}{vm.salt}\n{lines}"
 
@@ -106,10 +103,6 @@ def _in_a_container(role: Role, environment: Mapping[str, str], settings: Settin
         upstream = settings.dns.upstream or vm.resolver
         changed |= {"DNS_LISTEN": _RESOLVER} | ({"DNS_UPSTREAM": str(upstream)} if upstream else {})
     return changed
-
-
-def _files(mounted: tuple[Mount, ...]) -> dict[str, str]:
-    return {mount.variable: mount.path for mount in mounted}
 
 
 _ASK = (

@@ -84,25 +84,20 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
 
 
 def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
-    port = tunnel.server.port
-    if tunnel.ssh and tunnel.by_own_sshd:
-        ssh, reason = tunnel.ssh.login.server, "the source VM's SSH server, which carries the tunnel"
-        return (
-            Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), ssh.port, ssh.port, True, reason),
-            Rule(Side.DESTINATION, False, _vm(Side.SOURCE, ssh.host), ssh.port, ssh.port, True, reason),
-        )
+    client, server = _vm(Side.DESTINATION, tunnel.peer_address), _vm(Side.SOURCE, tunnel.server.host)
+    inside, outside, reason = tunnel.server.port, tunnel.server.port, "the tunnel, which the destination VM dials"
     if tunnel.ssh:
-        inside = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
-        ssh, reason = tunnel.ssh.login.server, "the tunnel, which comes by way of the bastion"
-        outside = _peer("bastion", "bastion", ssh.host)
-        return (
-            Rule(Side.SOURCE, True, inside, port, port, True, reason),
-            Rule(Side.DESTINATION, False, outside, ssh.port, ssh.port, True, reason),
-        )
-    reason = "the tunnel, which the destination VM dials"
+        ssh = tunnel.ssh.login.server
+        outside = ssh.port
+        if tunnel.by_own_sshd:
+            server, inside = _vm(Side.SOURCE, ssh.host), ssh.port
+            reason = "the source VM's SSH server, which carries the tunnel"
+        else:
+            client = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
+            server, reason = _peer("bastion", "bastion", ssh.host), "the tunnel, which comes by way of the bastion"
     return (
-        Rule(Side.SOURCE, True, _vm(Side.DESTINATION, tunnel.peer_address), port, port, True, reason),
-        Rule(Side.DESTINATION, False, _vm(Side.SOURCE, tunnel.server.host), port, port, True, reason),
+        Rule(Side.SOURCE, True, client, inside, inside, True, reason),
+        Rule(Side.DESTINATION, False, server, outside, outside, True, reason),
     )
 
 
@@ -111,7 +106,7 @@ def ready(form: str, settings: Settings, machine: Side) -> str:
 
     ``nftables`` is the firewall of a VM itself, so it gets the rules of ``machine`` only.
     """
-    wanted = [rule for rule in rules(settings) if form != "nftables" or rule.machine is machine]
+    needed = [rule for rule in rules(settings) if form != "nftables" or rule.machine is machine]
     return filled(
         f"firewall/{form}.j2",
         link=settings.tunnel.link,
@@ -119,11 +114,11 @@ def ready(form: str, settings: Settings, machine: Side) -> str:
         bridge=bridge(settings.tunnel.link, Role.SOURCE if machine is Side.SOURCE else Role.DESTINATION),
         words=_WORDS,
         machine=machine,
-        machines=list(dict.fromkeys(rule.machine for rule in wanted)),
-        peers=list(dict.fromkeys(rule.peer for rule in wanted)),
-        inbound=[rule for rule in wanted if rule.inbound],
-        published=[rule for rule in wanted if rule.inbound and not settings.tunnel.by_own_sshd],
-        outbound=[rule for rule in wanted if not rule.inbound],
+        machines=list(dict.fromkeys(rule.machine for rule in needed)),
+        peers=list(dict.fromkeys(rule.peer for rule in needed)),
+        inbound=[rule for rule in needed if rule.inbound],
+        published=[rule for rule in needed if rule.inbound and not settings.tunnel.by_own_sshd],
+        outbound=[rule for rule in needed if not rule.inbound],
     )
 
 

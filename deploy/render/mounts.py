@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.settings.clusters import ClusterSettings
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.transform import read_sql
@@ -29,38 +30,36 @@ class Mount:
     path: str
 
 
-def mounts(settings: Settings, role: Role) -> tuple[Mount, ...]:
+def mounts(settings: Settings, role: Role) -> Iterator[Mount]:
     """The mounts for a service of this role."""
-    return (
-        *_certificates(settings, role),
-        *_ssh_keys(settings, role),
-        *_page(settings, role),
-        *_logins(settings, role),
-        *_sql(settings, role),
-        *_secrets(settings, role),
-    )
-
-
-def _certificates(settings: Settings, role: Role) -> Iterator[Mount]:
-    files = settings.tunnel.files
-    if files and role & TUNNEL_ENDS:
-        yield _folder("TUNNEL_AUTHORITY_FILE", files.authority)
-        yield _folder("TUNNEL_CERTIFICATE_FILE", files.certificate)
-        yield _folder("TUNNEL_KEY_FILE", files.key)
-
-
-def _page(settings: Settings, role: Role) -> Iterator[Mount]:
-    if role & Role.CONSOLE:
-        yield from (_folder(variable, file) for variable, file in settings.control_center.files.items())
-        if (authorities := settings.control_center.login.ca_file) is not None:
-            yield _file("CONSOLE_OIDC_CA_FILE", authorities)
-
-
-def _ssh_keys(settings: Settings, role: Role) -> Iterator[Mount]:
-    ssh = settings.tunnel.ssh
+    certificates, ssh, sql = settings.tunnel.files, settings.tunnel.ssh, settings.transform.sql_file
+    if certificates and role & TUNNEL_ENDS:
+        yield _folder("TUNNEL_AUTHORITY_FILE", certificates.authority)
+        yield _folder("TUNNEL_CERTIFICATE_FILE", certificates.certificate)
+        yield _folder("TUNNEL_KEY_FILE", certificates.key)
     if ssh and role & Role.DESTINATION:
         yield _folder("TUNNEL_SSH_KEY_FILE", ssh.files.key)
         yield _folder("TUNNEL_SSH_HOST_KEYS_FILE", ssh.files.host_keys)
+    if role & Role.CONSOLE:
+        yield from (_folder(variable, file) for variable, file in settings.control_center.files.items())
+        yield from _file("CONSOLE_OIDC_CA_FILE", settings.control_center.login.ca_file, "CONSOLE_OIDC_CA_FILE.pem")
+    for cluster in (settings.source, settings.destination):
+        yield from _of_login(cluster, role)
+    if role & Role.REPLICATOR:
+        yield from _file("REPLICA_TRANSFORM_SQL_FILE", sql, "transform.sql")
+    for file in secret_files(settings, role):
+        yield from _file(f"{file.variable}_FILE", file.path, f"{file.variable}_FILE")
+
+
+def _of_login(cluster: ClusterSettings, role: Role) -> Iterator[Mount]:
+    for name, file in {"CA_FILE": cluster.ca_file, "OAUTH_CA_FILE": cluster.oauth.ca_file}.items():
+        variable = cluster.variable(name)
+        if BY_NAME[variable].roles & role:
+            yield from _file(variable, file, f"{variable}.pem")
+    own = cluster.certificate
+    if own and BY_NAME[cluster.variable("SSL_KEY_FILE")].roles & role:
+        yield _folder(cluster.variable("SSL_CERTIFICATE_FILE"), own.file)
+        yield _folder(cluster.variable("SSL_KEY_FILE"), own.key)
 
 
 def _folder(variable: str, file: Path) -> Mount:
@@ -68,9 +67,10 @@ def _folder(variable: str, file: Path) -> Mount:
     return Mount(variable, file.absolute().parent, target, f"{target}/{file.name}")
 
 
-def _file(variable: str, file: Path) -> Mount:
-    target = f"{DIRECTORY}/{variable}.pem"
-    return Mount(variable, file.absolute(), target, target)
+def _file(variable: str, file: Path | None, name: str) -> Iterator[Mount]:
+    """The mount of the file itself, by this name in ``DIRECTORY``; none without a file."""
+    if file is not None:
+        yield Mount(variable, file.absolute(), f"{DIRECTORY}/{name}", f"{DIRECTORY}/{name}")
 
 
 def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
@@ -84,30 +84,3 @@ def read_at_start(settings: Settings, role: Role) -> Iterator[Secret]:
     yield from (file.content for file in secret_files(settings, role))
     if settings.transform.sql_file is not None and role & Role.REPLICATOR:
         yield Secret(read_sql(settings.transform.sql_file))
-
-
-def _secrets(settings: Settings, role: Role) -> Iterator[Mount]:
-    for file in secret_files(settings, role):
-        variable = f"{file.variable}_FILE"
-        target = f"{DIRECTORY}/{variable}"
-        yield Mount(variable, file.path.absolute(), target, target)
-
-
-def _sql(settings: Settings, role: Role) -> Iterator[Mount]:
-    file = settings.transform.sql_file
-    if file is not None and role & Role.REPLICATOR:
-        target = f"{DIRECTORY}/transform.sql"
-        yield Mount("REPLICA_TRANSFORM_SQL_FILE", file.absolute(), target, target)
-
-
-def _logins(settings: Settings, role: Role) -> Iterator[Mount]:
-    for cluster in (settings.source, settings.destination):
-        files = {"CA_FILE": cluster.ca_file, "OAUTH_CA_FILE": cluster.oauth.ca_file}
-        for name, file in files.items():
-            variable = cluster.variable(name)
-            if file is not None and BY_NAME[variable].roles & role:
-                yield _file(variable, file)
-        own = cluster.certificate
-        if own and BY_NAME[cluster.variable("SSL_KEY_FILE")].roles & role:
-            yield _folder(cluster.variable("SSL_CERTIFICATE_FILE"), own.file)
-            yield _folder(cluster.variable("SSL_KEY_FILE"), own.key)

@@ -12,8 +12,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from appliance.version import VERSION
-from deploy.materials.bill import Materials, bill, debian_packages
-from deploy.materials.jars import java_libraries
+from deploy.materials.bill import Materials, bill, debian_packages, java_libraries
 from deploy.materials.python import licences, python_packages
 from tests.support.package_index import digest, entry, source, wheel
 

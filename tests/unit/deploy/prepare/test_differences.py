@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.settings.env_file import assignment
+from deploy.prepare.writing import differences
 from deploy.render.compose import SOURCE_VM
-from deploy.render.differences import differences
 from tests.support.rendering import files
 from tests.support.settings import SECRET
 
