@@ -22,46 +22,41 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as Prometheus scrapes it."""
+    """A metric as Prometheus scrapes it; by its conventions, the name of a counter ends with ``_total``."""
 
     name: str
     help: str
     labels: tuple[str, ...] = ()
-    kind: Kind = Kind.GAUGE
+    is_histogram: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The type."""
+        if self.is_histogram:
+            return Kind.HISTOGRAM
+        return Kind.COUNTER if self.name.endswith("_total") else Kind.GAUGE
 
 
 _PARTITION = ("topic", "partition")
 
 REPLICATOR = (
+    Metric("kafka_replicator_records_copied_total", "Records copied since the link was made.", _PARTITION),
     Metric(
-        "kafka_replicator_records_copied_total",
-        "Records copied since the link was made.",
-        _PARTITION,
-        kind=Kind.COUNTER,
-    ),
-    Metric(
-        "kafka_replicator_bytes_copied_total",
-        "Bytes of record batches copied since the link was made.",
-        _PARTITION,
-        kind=Kind.COUNTER,
+        "kafka_replicator_bytes_copied_total", "Bytes of record batches copied since the link was made.", _PARTITION
     ),
     Metric(
         "kafka_replicator_records_filtered_total",
         "Records that SQL in flight has left out since the link was made.",
         _PARTITION,
-        kind=Kind.COUNTER,
     ),
     Metric(
         "kafka_replicator_dead_letters_total",
         "Records that SQL in flight failed on, and that are in a dead-letter topic.",
         _PARTITION,
-        kind=Kind.COUNTER,
     ),
-    Metric("kafka_replicator_gaps_total", "Entries in the gap ledger.", _PARTITION, kind=Kind.COUNTER),
+    Metric("kafka_replicator_gaps_total", "Entries in the gap ledger.", _PARTITION),
     Metric(
-        "kafka_replicator_lag_records",
-        "Source offsets still to be copied, up to the last stable offset.",
-        _PARTITION,
+        "kafka_replicator_lag_records", "Source offsets still to be copied, up to the last stable offset.", _PARTITION
     ),
     Metric(
         "kafka_replicator_lag_seconds",
@@ -95,11 +90,7 @@ REPLICATOR = (
         "Age of a problem of the running replicator; no sample once it is over.",
         ("subject",),
     ),
-    Metric(
-        "kafka_replicator_topic_stopped",
-        "1 while no partition of the topic can be copied, else 0.",
-        ("topic",),
-    ),
+    Metric("kafka_replicator_topic_stopped", "1 while no partition of the topic can be copied, else 0.", ("topic",)),
     Metric(
         "kafka_replicator_topic_state",
         "1 for the state that operators have given to the topic's copy: active, paused, failing over, promoted, "
@@ -112,11 +103,7 @@ REPLICATOR = (
         ("lane", "run", "host"),
     ),
     Metric("kafka_replicator_max_bytes_per_second", "The present MAX_BYTES_PER_SECOND; 0: no bound."),
-    Metric(
-        "kafka_replicator_group_lag_offsets",
-        "Offsets that a group is behind at the destination.",
-        ("group",),
-    ),
+    Metric("kafka_replicator_group_lag_offsets", "Offsets that a group is behind at the destination.", ("group",)),
     Metric("kafka_replicator_groups", "Groups by state; unknown while nobody can see them.", ("state",)),
     Metric(
         "kafka_replicator_heartbeat_milliseconds",
@@ -138,59 +125,43 @@ REPLICATOR = (
 
 TUNNEL = (
     Metric(
-        "kafka_tunnel_build_info",
-        "1; carrier is tcp, or ssh where TUNNEL_SSH is set.",
-        ("version", "side", "carrier"),
+        "kafka_tunnel_build_info", "1; carrier is tcp, or ssh where TUNNEL_SSH is set.", ("version", "side", "carrier")
     ),
     Metric(
-        "kafka_tunnel_certificate_days_left",
-        "Days until this end's certificate is no longer valid; warn below 30.",
+        "kafka_tunnel_certificate_days_left", "Days until this end's certificate is no longer valid; warn below 30."
     ),
     Metric(
         "kafka_tunnel_peer_certificate_days_left",
         "Days that the other end's certificate had left at the last handshake; no sample before the first one.",
     ),
     Metric("kafka_tunnel_previous_secret", "1 while SHARED_SECRET_PREVIOUS is set, else 0."),
-    Metric("kafka_tunnel_connections_accepted_total", "Connections accepted.", kind=Kind.COUNTER),
+    Metric("kafka_tunnel_connections_accepted_total", "Connections accepted."),
     Metric("kafka_tunnel_connections_open", "Open connections."),
     Metric("kafka_tunnel_connections_waiting", "Open connections without a target yet."),
-    Metric("kafka_tunnel_connections_refused_total", "Refused connections, by cause.", ("cause",), kind=Kind.COUNTER),
+    Metric("kafka_tunnel_connections_refused_total", "Refused connections, by cause.", ("cause",)),
     Metric(
-        "kafka_tunnel_bytes_total",
-        "Bytes carried, to_target and from_target, counted continuously.",
-        ("direction",),
-        kind=Kind.COUNTER,
+        "kafka_tunnel_bytes_total", "Bytes carried, to_target and from_target, counted continuously.", ("direction",)
     ),
     Metric(
         "kafka_tunnel_relays_ended_total",
         "Ended connections: complete; near_lost or far_lost, if one side broke (far is the broker's side); silent, if "
         "no data came after one direction had ended; idle, after TUNNEL_IDLE_SECONDS without data.",
         ("cause",),
-        kind=Kind.COUNTER,
     ),
-    Metric(
-        "kafka_tunnel_handshake_seconds", "Duration of successful handshakes between the ends.", kind=Kind.HISTOGRAM
-    ),
+    Metric("kafka_tunnel_handshake_seconds", "Duration of successful handshakes between the ends.", is_histogram=True),
     Metric(
         "kafka_tunnel_dial_seconds",
         "Duration of successful dials: on the source VM to a broker, including the resolution of its name; on the "
         "destination VM to the other end.",
-        kind=Kind.HISTOGRAM,
+        is_histogram=True,
     ),
-    Metric(
-        "kafka_tunnel_server_reachable",
-        "1 if the last attempt to reach the other end succeeded, else 0.",
-    ),
-    Metric(
-        "kafka_tunnel_endpoints_open",
-        "Open endpoints: pairs of address and port that lead to a broker.",
-    ),
+    Metric("kafka_tunnel_server_reachable", "1 if the last attempt to reach the other end succeeded, else 0."),
+    Metric("kafka_tunnel_endpoints_open", "Open endpoints: pairs of address and port that lead to a broker."),
     Metric(
         "kafka_tunnel_dns_queries_total",
         "Queries to the shim: mapped to an endpoint, forwarded, refused, servfail, malformed, dropped while too many "
         "were being answered.",
         ("outcome",),
-        kind=Kind.COUNTER,
     ),
     Metric(
         "kafka_tunnel_brokers",
@@ -198,16 +169,12 @@ TUNNEL = (
         ("state",),
     ),
     Metric("kafka_tunnel_broker", "1 for the present state of each broker.", ("broker", "state")),
-    Metric(
-        "kafka_tunnel_metadata_known",
-        "1 if the source cluster listed its brokers at the last attempt, else 0.",
-    ),
+    Metric("kafka_tunnel_metadata_known", "1 if the source cluster listed its brokers at the last attempt, else 0."),
     Metric("kafka_tunnel_metadata_timestamp_seconds", "Time of the last successful listing."),
     Metric(
         "kafka_tunnel_metadata_failures_total",
         "Failed attempts: unreachable, credentials, identity (its certificate), protocol, settings, other.",
         ("cause",),
-        kind=Kind.COUNTER,
     ),
 )
 """The metrics of the tunnel's ends, on TUNNEL_STATUS_LISTEN; the last ones are those of the destination VM alone."""
