@@ -1,10 +1,13 @@
-"""The clock: the time of day, and seconds that never go back."""
+"""The clock: the time of day, seconds that never go back, and deadlines."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from appliance.errors import ApplianceError, TimedOut
 
 
 @dataclass(slots=True)
@@ -41,3 +44,13 @@ def monotonic() -> float:
 def loop_seconds() -> float:
     """The event loop's clock, in seconds: as ``monotonic``, or the virtual time of a simulation."""
     return asyncio.get_running_loop().time()
+
+
+@contextlib.asynccontextmanager
+async def deadline(seconds: float, late: str, kind: type[ApplianceError] = TimedOut) -> AsyncIterator[None]:
+    """End the block after that time, with an error that says ``late`` and within how many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise kind(f"{late} within {seconds:g} s") from error

@@ -14,6 +14,7 @@ addresses ``SettingsError``. A docstring names them only where they mean somethi
 The message is one line, and names the thing to change. Brokers and records say some of its words, so it is bounded.
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
@@ -25,7 +26,12 @@ def bounded(text: str, most: int = 1_500) -> str:
     return text if len(text) <= most else f"{text[: most - 503]}...{text[-500:]}"
 
 
-def said(error: BaseException) -> str:
+def os_reason(error: OSError) -> str:
+    """The system's words for an error."""
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def error_text(error: BaseException) -> str:
     """The type and the words of an exception: its ``repr`` may quote all that was read."""
     return f"{type(error).__name__}: {error}"
 
@@ -48,11 +54,7 @@ def raise_first(errors: Iterable[ApplianceError]) -> None:
 
 
 class SettingsError(ApplianceError):
-    """The settings cannot be used.
-
-    Args:
-        faults: every fault found, one line each, none holding a secret.
-    """
+    """The settings cannot be used; ``faults`` are all of them, a line each, none holding a secret."""
 
     exit_code = 2
     text_max = 1_000_000_000
@@ -262,11 +264,7 @@ class CopyRefused(BrokerRefused):
 
 
 class PartitionsUnavailable(ApplianceError):
-    """Some partitions of a request cannot be written now; the others can.
-
-    Args:
-        reasons: the destination's topic and partition of each, with what was said of it.
-    """
+    """Some partitions of a request cannot be written now; ``reasons`` are by the destination's topic and partition."""
 
     retriable = True
 

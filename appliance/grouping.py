@@ -9,10 +9,10 @@ Value = TypeVar("Value")
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """The values of each key; both in the order in which they come."""
-    found: dict[Key, list[Value]] = {}
+    groups: dict[Key, list[Value]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def pieces(sized: Iterable[tuple[Value, int]], limit: int) -> Iterator[list[Value]]:

@@ -30,13 +30,13 @@ def table(
     **layout: Any,
 ) -> Table:
     """A table, with some columns to the ``right``, and some that are never broken; ``layout`` is rich's."""
-    made = Table(title=cell(title) if title else None, **layout)
+    grid = Table(title=cell(title) if title else None, **layout)
     for name in columns:
         side: Any = "right" if name in right else "left"
-        made.add_column(cell(name), justify=side, overflow="fold", no_wrap=name in unbroken)
+        grid.add_column(cell(name), justify=side, overflow="fold", no_wrap=name in unbroken)
     for row in rows:
-        made.add_row(*(each if isinstance(each, Text) else cell(each) for each in row))
-    return made
+        grid.add_row(*(each if isinstance(each, Text) else cell(each) for each in row))
+    return grid
 
 
 def terminal(width: int = _WIDTH, file: IO[str] | None = None) -> Console:

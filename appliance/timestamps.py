@@ -17,22 +17,14 @@ def clock(milliseconds: int) -> str:
 
 
 def milliseconds(text: str) -> int:
-    """The milliseconds since 1970 of such a text.
-
-    Raises:
-        ValueError, TypeError: it is none.
-    """
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None or not 1970 <= found.year < 9999:
+    """The milliseconds since 1970 of such a text."""
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None or not 1970 <= time.year < 9999:
         raise ValueError(f"expected a time in UTC: {text}")
-    return round(found.timestamp() * 1000)
+    return round(time.timestamp() * 1000)
 
 
 def since_1970(text: str) -> int:
-    """A time of ISO 8601 in milliseconds since 1970; without a zone it is UTC, as in Kafka's own commands.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A time of ISO 8601 in milliseconds since 1970; without a zone it is UTC, as in Kafka's own commands."""
     time = datetime.fromisoformat(text)
     return max(0, int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000))

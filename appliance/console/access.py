@@ -90,12 +90,12 @@ class Access:
         present = self._sessions.get(session, _NO_SESSION)
         return present if present.end > self._clock() else _NO_SESSION
 
-    def given_by(self, authorization: str) -> Right:
+    def right_by(self, authorization: str) -> Right:
         """The right of the token in a header: as a bearer's, or as the password of any user."""
         token = _token_of(authorization)
-        return Right.NONE if token is None else self.of_token(token)
+        return Right.NONE if token is None else self.right_of_token(token)
 
-    def of_token(self, token: str) -> Right:
+    def right_of_token(self, token: str) -> Right:
         """The right that a token gives."""
         tokens, sent = self._tokens, token.encode(errors="surrogateescape")
         return max((right for right in tokens if hmac.compare_digest(sent, tokens[right])), default=Right.NONE)

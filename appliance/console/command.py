@@ -35,11 +35,7 @@ log = logging.getLogger("appliance.console")
 
 
 async def run_console(settings: Settings, env_file: Path, process: Mapping[str, str], stopping: asyncio.Event) -> None:
-    """Watch the link and serve the pages until ``stopping`` is set.
-
-    Raises:
-        SettingsError: the address or the directory cannot be had.
-    """
+    """Watch the link and serve the pages until ``stopping`` is set."""
     own, directory = settings.control_center, settings.control_center.links
     socket = socket_of(directory, settings.tunnel.link) if directory else None
     async with contextlib.AsyncExitStack() as stack:

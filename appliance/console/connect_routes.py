@@ -19,11 +19,7 @@ _END = "{end:/?}"
 
 @dataclass(slots=True)
 class Connect:
-    """The routes of one connector.
-
-    Args:
-        allowed: true of a request by somebody with the token.
-    """
+    """The routes of one connector. ``allowed`` is true of a request by somebody with the token."""
 
     settings: Settings
     variables: Mapping[str, str]
@@ -70,16 +66,16 @@ class Connect:
 
     async def _connectors(self, request: web.Request) -> web.StreamResponse:
         self.watch.mark_viewed()
-        wanted = request.query.getall("expand", [])
-        if "status" in wanted:
+        expanded = request.query.getall("expand", [])
+        if "status" in expanded:
             await self.watch.renew()
-        if not wanted:
+        if not expanded:
             return _json([self.settings.replicator])
         parts: dict[str, Callable[[], Any]] = {
             "status": self._status,
             "info": lambda: connect.info(self.settings.replicator, self.watch.snapshot, self.variables),
         }
-        return _json({self.settings.replicator: {name: make() for name, make in parts.items() if name in wanted}})
+        return _json({self.settings.replicator: {name: make() for name, make in parts.items() if name in expanded}})
 
     def _page(self, make: Callable[[], Any]) -> Callable[[web.Request], Any]:
         async def answer(request: web.Request) -> web.StreamResponse:

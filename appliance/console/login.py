@@ -67,12 +67,12 @@ class _Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoggedIn:
-    """The end of a login: who has logged in, the provider's own name of them, their right, and the wanted path."""
+    """The end of a login: the user, the provider's own name of them, their right, and the path that they want."""
 
     user: str
     subject: str
     right: Right
-    wanted: str
+    path: str
 
 
 class Logins:
@@ -89,15 +89,11 @@ class Logins:
         self._asking = asyncio.Lock()
         self._exchanges = asyncio.Semaphore(_EXCHANGES_MAX)
 
-    async def begin(self, redirect: str, wanted: str) -> tuple[str, str, str]:
-        """The state and the cookie of a login, and the address for the browser, which comes back to ``redirect``.
-
-        Raises:
-            TokenUnavailable: the provider does not answer as one.
-        """
+    async def begin(self, redirect: str, path: str) -> tuple[str, str, str]:
+        """The state and the cookie of a login, and the address for the browser, which comes back to ``redirect``."""
         provider = await self._current()
         request = await self._answer(provider.create_authorization_url(redirect))
-        contents = [redirect, wanted, request["state"], request["nonce"], request["code_verifier"]]
+        contents = [redirect, path, request["state"], request["nonce"], request["code_verifier"]]
         return request["state"], self._seal.encrypt(json.dumps(contents).encode()).decode(), request["url"]
 
     async def finish(self, cookie: str, query: Mapping[str, str]) -> LoggedIn:
@@ -111,7 +107,7 @@ class Logins:
             contents = self._seal.decrypt(cookie.encode(errors="replace"), ttl=BEGUN_SECONDS)
         except InvalidToken as error:
             raise CredentialsRefused("this browser has begun no such login in the last minutes") from error
-        redirect, wanted, state, nonce, verifier = json.loads(contents)
+        redirect, path, state, nonce, verifier = json.loads(contents)
         if not hmac.compare_digest(query.get("state", "").encode(errors="replace"), state.encode()):
             raise CredentialsRefused("the answer belongs to another login")
         if "code" not in query:
@@ -122,8 +118,8 @@ class Logins:
             provider = await self._current()
             claims = await self._answer(self._claims(provider, redirect, query["code"], verifier, nonce))
         names = (claims.get("preferred_username"), claims.get("email"), claims["sub"])
-        for name in filter(None, map(_shown, names)):
-            return LoggedIn(name, _shown(claims["sub"]), right_of(claims, self._own), wanted)
+        for name in filter(None, map(_display_name, names)):
+            return LoggedIn(name, _display_name(claims["sub"]), right_of(claims, self._own), path)
         raise CredentialsRefused("the provider gives the user no name")
 
     async def _claims(self, provider: _Provider, redirect: str, code: str, verifier: str, nonce: str) -> dict[str, Any]:
@@ -193,7 +189,7 @@ def right_of(claims: Mapping[str, Any], own: PageLoginSettings) -> Right:
     return Right.VIEWER if "*" in own.viewers or values & set(own.viewers) else Right.NONE
 
 
-def _shown(name: object) -> str:
+def _display_name(name: object) -> str:
     return "".join(filter(str.isprintable, str(name or ""))).strip()[:_USER_MAX]
 
 

@@ -88,11 +88,7 @@ def came_by_socket(request: web.Request) -> bool:
 
 
 async def _body(path: Path) -> bytes:
-    """The JSON that a peer answers over HTTP; nobody else is asked.
-
-    Raises:
-        ValueError: no peer listens there, or its answer is none or too long.
-    """
+    """The JSON that a peer answers over HTTP; nobody else is asked."""
     reader, writer = await asyncio.open_unix_connection(path, limit=_CARD_MAX)
     try:
         credentials = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
@@ -111,11 +107,7 @@ async def _body(path: Path) -> bytes:
 
 
 def _read_card(document: object, path: Path) -> dict[str, Any]:
-    """A card that may be of another release: a value that is missing, or of another type, is unknown.
-
-    Raises:
-        ValueError: it is no card of this socket's link.
-    """
+    """A card that may be of another release: a value that is missing, or of another type, is unknown."""
     card = document if isinstance(document, dict) else {}
     texts = {name: _text(card.get(name)) for name in _TEXTS}
     if socket_of(path.parent, texts["link"]) != path:

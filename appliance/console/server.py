@@ -19,7 +19,7 @@ from appliance.console.model.actions import ACTIONS, DOCTOR
 from appliance.console.model.tables import Query
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.peer_centers import PeerCenters, came_by_socket
-from appliance.console.sessions import WRONG, Sessions, form_of, seen
+from appliance.console.sessions import WRONG, Sessions, form_of, redirect
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.errors import SettingsError, Unreachable
@@ -117,7 +117,7 @@ class ConsoleServer:
         elif ".." in re.split(r"[/\\]", request.path):
             answer = web.Response(status=400, text="a path with .. is refused\n")
         elif own.closed and not by_socket and not self._may_read(request):
-            answer = self._sessions.wanted(request)
+            answer = self._sessions.refusal(request)
         elif request.method not in ("GET", "HEAD") and from_elsewhere(request.headers):
             answer = web.Response(status=403, text="a request from another site is refused\n")
         else:
@@ -144,7 +144,7 @@ class ConsoleServer:
         right = self._sessions.right(request)
         authorization = request.headers.get("Authorization", "")
         if right is Right.NONE and authorization and (self._settings.closed or request.method not in ("GET", "HEAD")):
-            right = self._access.given_by(authorization)
+            right = self._access.right_by(authorization)
             if right is Right.NONE:
                 request[WRONG] = True
         return right
@@ -235,7 +235,7 @@ class ConsoleServer:
             self._commands.start(ACTIONS[name].title, line, user=self._sessions.user(request))
         except (SettingsError, CommandBusy) as error:
             self._messages = {self._sessions.key(request): str(error)}
-        return seen(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
+        return redirect(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
 
 
 def _shows_certificate(request: web.Request) -> bool:

@@ -33,11 +33,7 @@ _BY_ANOTHER_USER = (errno.EPERM, errno.EISDIR, errno.EADDRINUSE, errno.ENOSPC)
 async def serving(
     app: web.Application, at: Target, own_socket: Path | None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Target]:
-    """Serve while the block runs, on the address and on the socket; yield the address.
-
-    Raises:
-        SettingsError: one of them cannot be had.
-    """
+    """Serve while the block runs, on the address and on the socket; yield the address."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, keepalive_timeout=_HEAD_SECONDS)
     accept = _bounded(runner)
     await runner.setup()
@@ -115,11 +111,7 @@ def _remove(path: Path, inode: int | None = None) -> None:
 
 @contextlib.asynccontextmanager
 async def page_tls(own: ControlCenterSettings) -> AsyncIterator[ssl.SSLContext | None]:
-    """The TLS with which the page listens while the block runs; None without. Open connections keep their certificate.
-
-    Raises:
-        SettingsError: the files cannot be used from the start.
-    """
+    """The TLS with which the page listens, None without; open connections keep their certificate."""
     if own.certificate is None:
         yield None
         return

@@ -55,7 +55,7 @@ class Sessions:
         """True for the addresses of a login, which everybody may ask."""
         return bool(self._own.login) and path in (self._login_path, f"{self._login_path}/answer")
 
-    def wanted(self, request: web.Request) -> web.Response:
+    def refusal(self, request: web.Request) -> web.Response:
         """The answer to who may not read: a browser goes to the login, if there is one."""
         if request.path == "/health":  # for probes, which have no token
             return web.Response()
@@ -65,8 +65,8 @@ class Sessions:
         if self._own.login and browses and "Authorization" not in request.headers:
             # A session's cookie is sent to the link's own pages alone.
             if request.path == "/":
-                return seen(f"{self._path}overview")
-            return seen(f"{self._login_path}?{urlencode({'to': request.path_qs})}")
+                return redirect(f"{self._path}overview")
+            return redirect(f"{self._login_path}?{urlencode({'to': request.path_qs})}")
         if not (self._own.viewer_token or self._own.token):
             return web.Response(status=401, text="this needs a login, with a browser\n")
         headers = {"WWW-Authenticate": 'Basic realm="control center"'}
@@ -77,17 +77,17 @@ class Sessions:
         """Send the browser to the provider."""
         if request.headers.get("Sec-Fetch-Dest", "document") != "document":  # such as a picture in another site's page
             raise web.HTTPForbidden(reason="a login begins in a window of its own")
-        wanted = request.query.get("to", "")
-        if not re.fullmatch(rf"{re.escape(self._path)}[!-~]*", wanted) or wanted.startswith(self._login_path):
-            wanted = self._path
+        path = request.query.get("to", "")
+        if not re.fullmatch(rf"{re.escape(self._path)}[!-~]*", path) or path.startswith(self._login_path):
+            path = self._path
         scheme = "https" if _is_secure(request) else "http"
         try:
             state, cookie, address = await self._logins.begin(
-                f"{scheme}://{request.host}{self._login_path}/answer", wanted
+                f"{scheme}://{request.host}{self._login_path}/answer", path
             )
         except TokenUnavailable as error:
             return self._login_failed(error, 502)
-        answer = seen(address)
+        answer = redirect(address)
         # Lax: the provider's page sends the browser back.
         self._set_cookie(request, answer, self._login_cookie(state), cookie, self._login_path, BEGUN_SECONDS, "Lax")
         return answer
@@ -110,7 +110,7 @@ class Sessions:
             answer.del_cookie(self._cookie, path=self._path)
             return answer
         # Not a redirect, which would come from the provider: the session's cookie would not be sent.
-        answer = self._login_page(f"{login.user} has logged in.", 200, login.wanted)
+        answer = self._login_page(f"{login.user} has logged in.", 200, login.path)
         self._begin(request, answer, login.right, login.user)
         answer.del_cookie(name, path=self._login_path)
         return answer
@@ -136,11 +136,11 @@ class Sessions:
 
     async def _begin_session(self, request: web.Request) -> web.StreamResponse:
         form = await form_of(request)
-        if self._access.of_token(form.get("token", "")) is not Right.OPERATOR:
+        if self._access.right_of_token(form.get("token", "")) is not Right.OPERATOR:
             request[WRONG] = True
             page = self._pages.actions(Viewer(message="That is not the token."))
             return web.Response(status=403, text=page, content_type="text/html")
-        answer = seen(f"{self._path}actions")
+        answer = redirect(f"{self._path}actions")
         self._begin(request, answer, Right.OPERATOR)
         return answer
 
@@ -150,7 +150,7 @@ class Sessions:
         if user:  # the provider would log the same user in at once
             answer = self._login_page("The session has ended here. The provider may still know you.", 200)
         else:
-            answer = seen(f"{self._path}actions")
+            answer = redirect(f"{self._path}actions")
         answer.del_cookie(self._cookie, path=self._path)
         return answer
 
@@ -167,6 +167,6 @@ async def form_of(request: web.Request) -> dict[str, str]:
         raise web.HTTPBadRequest(reason="the form cannot be read") from error
 
 
-def seen(path: str) -> web.Response:
+def redirect(path: str) -> web.Response:
     """An answer that leads a browser to another address."""
     return web.Response(status=303, headers={"Location": path})

@@ -32,11 +32,7 @@ _IDLE_COST_MAX = 0.008
 class LinkWatch:
     """The newest snapshot of a link, its history and its events.
 
-    Args:
-        collect: collects a snapshot.
-        ask_replicator: asks this VM's replicator for what it alone knows.
-        ask_tunnel: asks the tunnel's end on this VM; gives its trouble, empty if it is well.
-        clock: in seconds.
+    ``ask_replicator`` and ``ask_tunnel`` ask this VM's; a trouble of the tunnel is empty if it is well.
     """
 
     collect: Callable[[], Awaitable[Snapshot]]

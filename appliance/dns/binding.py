@@ -19,11 +19,7 @@ _CURES = {
 
 
 def check(settings: DnsSettings) -> None:
-    """Refuse settings that would open the shim to a network or let it ask itself.
-
-    Raises:
-        SettingsError: with every fault.
-    """
+    """Refuse settings that would open the shim to a network or let it ask itself."""
     faults = _listen_faults(settings.listen) + _upstream_faults(settings)
     if faults:
         raise SettingsError(faults)
@@ -91,10 +87,7 @@ class AddressBook:
 
     The address follows from the name's hash. So it survives restarts without a file, and does not depend on the order
     of the queries. If two names have the same hash, the later one takes the next free address. In the default /10, this
-    happens to one pair in four million.
-
-    Args:
-        network: where the addresses lie; its first and last address are never given.
+    happens to one pair in four million. The first and the last address of the network are never given.
     """
 
     def __init__(self, network: ipaddress.IPv4Network) -> None:

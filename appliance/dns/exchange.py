@@ -13,6 +13,7 @@ import secrets
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 
+from appliance.clock import deadline
 from appliance.dns.messages.answers import servfail
 from appliance.dns.messages.question import Question, is_reply_to
 from appliance.errors import Unreachable
@@ -27,10 +28,7 @@ _Converse = Callable[[str, int, Question], Awaitable[bytes]]
 async def ask_by_udp(server: Target, question: Question, timeouts: Sequence[float]) -> bytes:
     """The server's reply in a datagram, under the question's own id.
 
-    Args:
-        server: the DNS server.
-        question: the question.
-        timeouts: seconds to wait for each try, one at least.
+    ``timeouts`` are the seconds of each try, one at least.
     """
     for timeout in timeouts[:-1]:
         with contextlib.suppress(Unreachable):
@@ -44,12 +42,10 @@ async def ask_by_tcp(server: Target, question: Question, timeout: float) -> byte
 
 
 async def _attempt(converse: _Converse, server: Target, question: Question, timeout: float) -> bytes:
-    asked = dataclasses.replace(question, identifier=secrets.randbelow(1 << 16))
+    query = dataclasses.replace(question, identifier=secrets.randbelow(1 << 16))
     try:
-        async with asyncio.timeout(timeout):
-            reply = await converse(server.host.strip("[]"), server.port, asked)
-    except TimeoutError as error:
-        raise Unreachable(f"DNS server {server} does not answer within {timeout:g} s") from error
+        async with deadline(timeout, f"DNS server {server} does not answer", Unreachable):
+            reply = await converse(server.host.strip("[]"), server.port, query)
     except (OSError, EOFError) as error:
         raise Unreachable(f"DNS server {server} does not answer: {error}") from error
     return question.identifier.to_bytes(2, "big") + reply[2:]
@@ -58,12 +54,12 @@ async def _attempt(converse: _Converse, server: Target, question: Question, time
 class _Datagrams(asyncio.DatagramProtocol):
     """Waits for the one datagram that answers the question."""
 
-    def __init__(self, asked: Question) -> None:
-        self._asked = asked
+    def __init__(self, query: Question) -> None:
+        self._query = query
         self.reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def datagram_received(self, data: bytes, _sender: object) -> None:
-        if not self.reply.done() and is_reply_to(self._asked, data):
+        if not self.reply.done() and is_reply_to(self._query, data):
             self.reply.set_result(data)
 
     def error_received(self, error: Exception) -> None:
@@ -71,21 +67,21 @@ class _Datagrams(asyncio.DatagramProtocol):
             self.reply.set_exception(error)
 
 
-async def _by_datagram(host: str, port: int, asked: Question) -> bytes:
+async def _by_datagram(host: str, port: int, query: Question) -> bytes:
     loop = asyncio.get_running_loop()
-    transport, datagrams = await loop.create_datagram_endpoint(lambda: _Datagrams(asked), remote_addr=(host, port))
+    transport, datagrams = await loop.create_datagram_endpoint(lambda: _Datagrams(query), remote_addr=(host, port))
     try:
-        transport.sendto(asked.encode())
+        transport.sendto(query.encode())
         return await datagrams.reply
     finally:
         transport.close()
 
 
-async def _by_stream(host: str, port: int, asked: Question) -> bytes:
+async def _by_stream(host: str, port: int, query: Question) -> bytes:
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        writer.write(framed(asked.encode()))
-        while not is_reply_to(asked, reply := await read_framed(reader)):
+        writer.write(framed(query.encode()))
+        while not is_reply_to(query, reply := await read_framed(reader)):
             pass
         return reply
     finally:
@@ -98,12 +94,7 @@ def framed(message: bytes) -> bytes:
 
 
 async def read_framed(reader: asyncio.StreamReader) -> bytes:
-    """The next message of a connection.
-
-    Raises:
-        asyncio.IncompleteReadError: the peer closed.
-        OSError: the connection broke.
-    """
+    """The next message of a connection."""
     (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
     return await reader.readexactly(length)
 
@@ -120,9 +111,7 @@ log = logging.getLogger("appliance.dns")
 class Upstream:
     """The resolver behind the shim.
 
-    Args:
-        server: its address, never the shim's own.
-        timeouts: seconds for each try by UDP; by TCP there is one try, as long as all of them.
+    ``timeouts`` are the seconds of each try by UDP; by TCP there is one try, as long as all of them.
     """
 
     def __init__(self, server: Target, timeouts: tuple[float, ...] = TIMEOUTS) -> None:

@@ -20,7 +20,7 @@ _HOMES_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ResolvedName:
     """An invented name below a pattern's domain, and the resolver's address for it."""
 
     pattern: TargetPattern
@@ -45,9 +45,9 @@ def labels(random: str, addresses: Iterable[str]) -> tuple[str, ...]:
     return random, *(form.format(one) for one in dashed for form in _FORMS)
 
 
-async def known_names(
+async def resolved_names(
     allowed: AllowedTargets, resolve: Resolve, random: str, own: Sequence[str] = ()
-) -> tuple[Known, ...]:
+) -> tuple[ResolvedName, ...]:
     """The first invented name below each pattern that resolves to another address than a named broker's.
 
     The names are made of this machine's ``own`` addresses, which certainly exist, and of neighbours of the brokers'
@@ -56,8 +56,8 @@ async def known_names(
     homes = await _homes(allowed.exact, resolve)
     machines = (*own, *local_addresses(homes[:1]))
     asked = labels(random, dict.fromkeys([*machines, *map(_neighbour, filter(_is_ipv4, homes[:_HOMES_MAX]))]))
-    every = [await _first_known(pattern, asked, allowed.exact, homes, resolve) for pattern in allowed.patterns]
-    return tuple(known for known in every if known)
+    every = [await _first_resolved(pattern, asked, allowed.exact, homes, resolve) for pattern in allowed.patterns]
+    return tuple(name for name in every if name)
 
 
 def local_addresses(towards: Iterable[str]) -> tuple[str, ...]:
@@ -85,20 +85,20 @@ async def _homes(brokers: Sequence[Target], resolve: Resolve) -> list[str]:
     return homes
 
 
-async def _first_known(
+async def _first_resolved(
     pattern: TargetPattern, asked: Sequence[str], brokers: Sequence[Target], homes: Sequence[str], resolve: Resolve
-) -> Known | None:
-    given = {target.host for target in brokers}
+) -> ResolvedName | None:
+    named_hosts = {target.host for target in brokers}
     for host in (f"{label}.{pattern.domain}" for label in asked):
         try:
-            addresses = await resolve(host) if host not in given else ()
+            addresses = await resolve(host) if host not in named_hosts else ()
         except NameUnresolved:
             continue
         except Unreachable:
             return None
         foreign = [address for address in addresses if address not in homes]
         if foreign:
-            return Known(pattern, host, foreign[0])
+            return ResolvedName(pattern, host, foreign[0])
     return None
 
 

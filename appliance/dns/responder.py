@@ -44,9 +44,7 @@ QueryCounters = Counter[Outcome]
 class Responder:
     """Answers queries about mapped names, forwards or refuses the others.
 
-    Args:
-        lookup: maps names to addresses.
-        upstream: answers for all other names; None means that they are refused.
+    Without an upstream, all other names are refused.
 
     ``counters`` counts the queries by outcome.
     """

@@ -27,12 +27,7 @@ _Tasks = set[asyncio.Task[None]]
 
 
 class DnsServer:
-    """Serves DNS from ``start`` to ``close``.
-
-    Args:
-        settings: the address to listen on, port 0 for any, and the resolver for names that aren't ours.
-        lookup: maps the names that are ours.
-    """
+    """Serves DNS from ``start`` to ``close``."""
 
     def __init__(self, settings: DnsSettings, lookup: Lookup) -> None:
         self._settings = settings

@@ -16,12 +16,7 @@ TCP_TIMEOUT = 5.0
 
 
 class StubResolver:
-    """Asks one recursive DNS server.
-
-    Args:
-        server: its address.
-        timeouts: seconds for each try by UDP.
-    """
+    """Asks one recursive DNS server. ``timeouts`` are the seconds of each try by UDP."""
 
     def __init__(self, server: Target, timeouts: Sequence[float] = TIMEOUTS) -> None:
         self._server = server

@@ -5,7 +5,7 @@ import ssl
 from dataclasses import dataclass
 from secrets import token_hex
 
-from appliance.dns.invented import Resolve, known_names, labels, remedy
+from appliance.dns.invented import Resolve, labels, remedy, resolved_names
 from appliance.doctor.brokers import RemoteDial
 from appliance.doctor.clock import NTP, judge_skew
 from appliance.doctor.step import Finding, Verdict, failed, passed, remedy_of, skipped, warning
@@ -197,7 +197,7 @@ async def examine_here(settings: TunnelSettings, resolve: Resolve) -> Finding:
         return NO_PATTERN
     if settings.broker_networks:
         return passed(f"bounded by TUNNEL_BROKER_NETWORKS={','.join(map(str, settings.broker_networks))}")
-    names = await known_names(settings.allowed, resolve, _random_label(), [settings.server.host])
+    names = await resolved_names(settings.allowed, resolve, _random_label(), [settings.server.host])
     if names:
         return warning("; ".join(map(str, names)), remedy(names[0].pattern))
     return passed("no name that was made up has an address")

@@ -38,11 +38,7 @@ _FAILURE = "a background task failed, the tunnel goes on: {}"
 
 
 async def run_source(settings: Settings, stopping: asyncio.Event) -> None:
-    """The source VM: serve the tunnel to the source brokers until ``stopping`` is set, then drain it.
-
-    Raises:
-        SettingsError: the port is not available, or a file of the identity cannot be used.
-    """
+    """The source VM: serve the tunnel to the source brokers until ``stopping`` is set, then drain it."""
     tunnel = settings.tunnel
     raise_fd_limit(tunnel.connections_max)
     async with CertificateReload(tunnel, Side.SOURCE) as identity:
@@ -68,11 +64,7 @@ def broker_resolver(settings: TunnelSettings) -> Resolve:
 
 
 async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
-    """The destination VM: serve the brokers' endpoints and names on its loopback until ``stopping`` is set.
-
-    Raises:
-        SettingsError: an address or a port is not available, or a file of the identity cannot be used.
-    """
+    """The destination VM: serve the brokers' endpoints and names on its loopback until ``stopping`` is set."""
     tunnel = settings.tunnel
     raise_fd_limit(tunnel.connections_max)
     async with contextlib.AsyncExitStack() as stack:

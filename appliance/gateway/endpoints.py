@@ -20,13 +20,7 @@ log = logging.getLogger("appliance.gateway")
 
 
 class Endpoints:
-    """Opens the endpoints of the allowed names: the exact ones at once, others when they are asked for or listed.
-
-    Args:
-        allowed: the names that there may be, and their ports.
-        book: gives each name its address.
-        client: listens there and carries to the broker.
-    """
+    """Opens the endpoints of the allowed names: the exact ones at once, others when they are asked for or listed."""
 
     def __init__(self, allowed: AllowedTargets, book: AddressBook, client: TunnelClient) -> None:
         self._allowed = allowed
@@ -53,11 +47,7 @@ class Endpoints:
             await self.open(target)
 
     async def open(self, target: Target) -> None:
-        """Open the endpoint of an allowed target, unless it is open.
-
-        Raises:
-            SettingsError: an address or the port cannot be had.
-        """
+        """Open the endpoint of an allowed target, unless it is open."""
         async with self._opening:
             if target in self._open:
                 return

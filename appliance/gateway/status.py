@@ -68,29 +68,25 @@ class FarEnd:
 
     Whoever looks gets the last answer at once. If it is old, one request is made in the background: one for all who
     look meanwhile.
-
-    Args:
-        ask: gets the far end's document through the tunnel; raises ApplianceError.
-        link: the link's name.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[bytes]], link: str) -> None:
         self._ask = ask
         self._link = link
-        self._wanted = asyncio.Event()
+        self._request = asyncio.Event()
         self._next = 0.0
         self._view = FarView()
 
     def newest(self) -> FarView:
         """The last answer; a newer one is fetched in the background if this one is old."""
         if loop_seconds() >= self._next:
-            self._wanted.set()
+            self._request.set()
         return self._view
 
     async def run(self) -> None:
         """Ask when somebody looks, until cancelled."""
         while True:
-            await self._wanted.wait()
+            await self._request.wait()
             try:
                 self._view = self._view.answered(read_document(await self._ask(), self._link), epoch_seconds())
             except ApplianceError as error:
@@ -100,7 +96,7 @@ class FarEnd:
                 raise
             finally:
                 self._next = loop_seconds() + self._view.pause
-                self._wanted.clear()
+                self._request.clear()
 
 
 class SourceStatus:

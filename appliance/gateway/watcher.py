@@ -28,11 +28,6 @@ log = logging.getLogger("appliance.gateway")
 class BrokerWatcher:
     """Keeps the endpoints in step with the cluster.
 
-    Args:
-        cluster: the source's metadata.
-        allowed: the allow-list.
-        endpoints: opens the brokers' endpoints.
-
     ``view`` holds the known brokers, ``failures`` counts the failed polls.
     """
 
@@ -64,11 +59,11 @@ class BrokerWatcher:
             return False
         if self.view.fault:
             log.info("the source cluster tells its brokers again", extra={"fields": {"brokers": len(metadata.brokers)}})
-        change = compare(self._allowed, self.view.known, metadata.brokers)
+        change = compare(self._allowed, self.view.brokers, metadata.brokers)
         self._tell(change)
         state = {target: await self._opened(target) for target in change.open}
         refused = dict.fromkeys(change.refused, BrokerState.REFUSED)
-        self.view = BrokerView(epoch_seconds(), change.known, {**state, **refused})
+        self.view = BrokerView(epoch_seconds(), change.brokers, {**state, **refused})
         return True
 
     async def _opened(self, target: Target) -> BrokerState:
@@ -89,7 +84,7 @@ class BrokerWatcher:
             fields = {"fault": fault.value, "cause": str(error)}
             log.warning("the source cluster does not tell its brokers", extra={"fields": fields})
         before = self.view
-        self.view = BrokerView(before.at, before.known, before.state, fault, str(error))
+        self.view = BrokerView(before.at, before.brokers, before.state, fault, str(error))
 
     def _tell(self, change: Change) -> None:
         for target in change.joined:

@@ -71,9 +71,6 @@ async def ends_within(seconds: float, work: Coroutine[Any, Any, object]) -> bool
     """True if the work ends in that time; else it is cancelled.
 
     In a task that is being cancelled, ``asyncio.timeout`` of Python 3.11.2 raises no TimeoutError (cases 503 and 541).
-
-    Raises:
-        Exception: that of the work.
     """
     working = asyncio.create_task(work, name="ends-within")
     try:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance.errors import SettingsError
+from appliance.errors import SettingsError, os_reason
 from appliance.settings.target import Target
 
 _CURES = {
@@ -22,9 +22,8 @@ def port_refused(variable: str, at: Target) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         cure = _CURES.get(error.errno or 0, "")
-        raise SettingsError([f"{variable}: cannot listen on {at}: {reason.lower()}{cure}"]) from error
+        raise SettingsError([f"{variable}: cannot listen on {at}: {os_reason(error).lower()}{cure}"]) from error
 
 
 @contextlib.contextmanager

@@ -43,11 +43,7 @@ def with_settings(
 
 
 def seconds(text: str) -> float:
-    """The number of seconds of an option: one that is no number, or has no end, would have a command wait for ever.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
+    """The number of seconds of an option: one that is no number, or has no end, would have a command wait for ever."""
     try:
         number = float(text)
     except ValueError:

@@ -34,11 +34,7 @@ async def page_at(at: Target, path: str, session: aiohttp.ClientSession) -> tupl
 
 
 async def whole_body(answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """The body of an answer.
-
-    Raises:
-        ValueError: it has more than ``most`` bytes.
-    """
+    """The body of an answer."""
     body = bytearray()
     async for part in answer.content.iter_any():
         body += part

@@ -14,7 +14,7 @@ its own below the record's.
 import json
 import logging
 
-from appliance.errors import said
+from appliance.errors import error_text
 from appliance.output import printable
 from appliance.settings.values import LogFormat, LogSettings
 from appliance.timestamps import utc
@@ -47,7 +47,7 @@ class TextFormatter(logging.Formatter):
         line = " ".join([head, *(f"{name}={_quoted(str(value))}" for name, value in _fields(record).items())])
         if not record.exc_info or record.exc_info[1] is None:
             return line
-        line += f" error={_quoted(said(record.exc_info[1]))}"
+        line += f" error={_quoted(error_text(record.exc_info[1]))}"
         trace = printable(self.formatException(record.exc_info), keep="\n").replace("\n", "\n  ")
         return f"{line}\n  {trace}" if self._traceback else line
 
@@ -69,7 +69,7 @@ class JsonFormatter(logging.Formatter):
             "fields": _fields(record),
         }
         if record.exc_info and record.exc_info[1] is not None:
-            line["error"] = said(record.exc_info[1])
+            line["error"] = error_text(record.exc_info[1])
             if self._traceback:
                 line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)

@@ -77,11 +77,7 @@ class ControlCenterSettings:
         return {name: file for name, file in files.items() if file}
 
     def read_files(self) -> tuple[bytes, bytes]:
-        """The certificate with its key, and the authority if there is one, in PEM.
-
-        Raises:
-            ValueError: ``VARIABLE=file: what is expected``.
-        """
+        """The certificate with its key, and the authority if there is one, in PEM."""
         pair = read_pair((_CERTIFICATE, self.files[_CERTIFICATE]), (_KEY, self.files[_KEY]))
         return pair, read_authorities(_AUTHORITY, self.authority) if self.authority else b""
 

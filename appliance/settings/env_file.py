@@ -26,11 +26,7 @@ def usual_file(process: Mapping[str, str]) -> Path:
 
 
 def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
-    """The settings of ``role`` from the file ``path`` and the environment, which takes precedence.
-
-    Raises:
-        SettingsError: with the faults of the file, of its lines and of its values together.
-    """
+    """The settings of ``role`` from the file ``path`` and the environment, which takes precedence."""
     faults = _mode_faults(path, role)
     lines = list(read_lines(_text(path)))
     faults += _line_faults(lines)
@@ -45,11 +41,7 @@ def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Setting
 
 
 def load(path: Path, process: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the file ``path``, overruled by those that the process has; files with secrets are unread.
-
-    Raises:
-        SettingsError: no such file, lines that cannot be read, or names that are nearly ours.
-    """
+    """The variables of the file ``path``, overruled by those that the process has; files with secrets are unread."""
     lines = list(read_lines(_text(path)))
     faults = _line_faults(lines)
     if faults:
@@ -58,11 +50,7 @@ def load(path: Path, process: Mapping[str, str]) -> dict[str, str]:
 
 
 def assignment(name: str, value: str) -> str:
-    """The line of such a file that gives ``name`` the value, as it stands.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """The line of such a file that gives ``name`` the value, as it stands."""
     try:
         return f"export {name}={quoted(value)}\n"
     except ValueError as error:

@@ -61,10 +61,10 @@ class _Reading:
         self.faults: list[str] = []
         self.files: list[SecretFile] = []
 
-    def build(self, kind: type[_T], side: Side | None = None, unwanted: Collection[str] = (), /, **ready: Any) -> _T:
+    def build(self, kind: type[_T], side: Side | None = None, needless: Collection[str] = (), /, **ready: Any) -> _T:
         """An instance of a dataclass: the ``ready`` fields, and for the others the values of their variables.
 
-        A field that is a dataclass is built too. ``side`` is the cluster's; the ``unwanted`` fields may be absent in
+        A field that is a dataclass is built too. ``side`` is the cluster's; the ``needless`` fields may be absent in
         every role.
         """
         values = dict(ready)
@@ -72,17 +72,17 @@ class _Reading:
             if field.name in ready:
                 continue
             if variables := declared(field, side):
-                values[field.name] = self.value(*variables, wanted=field.name not in unwanted)
+                values[field.name] = self.value(*variables, needed=field.name not in needless)
             elif dataclasses.is_dataclass(field.type):
                 values[field.name] = self.build(cast("type[Any]", field.type), side)
         return kind(**values)
 
-    def named(self, name: str, *, more: str = "") -> Any:
+    def of_name(self, name: str, *, more: str = "") -> Any:
         """The value of the variable of that name, as ``value``; for fields that are made from several variables."""
         return self.value(BY_NAME[name], more=more)
 
-    def value(self, variable: Variable[_T], *, wanted: bool = True, more: str = "") -> _T:
-        """The value of ``variable``; it may be absent where it has a default, or the role or ``wanted`` says so.
+    def value(self, variable: Variable[_T], *, needed: bool = True, more: str = "") -> _T:
+        """The value of ``variable``; it may be absent where it has a default, or the role or ``needed`` says so.
 
         ``more`` follows the purpose where it is missing.
         """
@@ -90,7 +90,7 @@ class _Reading:
         if text is None:
             return variable.absent
         if not text:
-            if variable.required and wanted and variable.roles & self.role:
+            if variable.required and needed and variable.roles & self.role:
                 self.faults.append(f"{variable.name}: missing: {variable.purpose}{more}")
             return variable.absent
         try:
@@ -143,7 +143,7 @@ def _shown(variable: Variable[object], text: str) -> str:
 
 def _settings(reading: _Reading) -> Settings:
     source, destination = _cluster(reading, Side.SOURCE), _cluster(reading, Side.DESTINATION)
-    patterns = reading.named("SOURCE_BROKER_PATTERN")
+    patterns = reading.of_name("SOURCE_BROKER_PATTERN")
     settings = reading.build(
         Settings,
         replicator=f"replicator-{source.cluster_id}",
@@ -157,13 +157,13 @@ def _settings(reading: _Reading) -> Settings:
 
 
 def _cluster(reading: _Reading, side: Side) -> ClusterSettings:
-    protocol: SecurityProtocol = reading.named(f"{side.upper()}_SECURITY_PROTOCOL")
-    mechanism: SaslMechanism = reading.named(f"{side.upper()}_SASL_MECHANISM")
+    protocol: SecurityProtocol = reading.of_name(f"{side.upper()}_SECURITY_PROTOCOL")
+    mechanism: SaslMechanism = reading.of_name(f"{side.upper()}_SASL_MECHANISM")
     oauth, certificate = reading.build(OAuthSettings, side), _certificate(reading, side)
     by_key = not mechanism.by_token or (mechanism is SaslMechanism.OAUTHBEARER and not oauth.command)
-    unwanted = () if protocol.authenticated and by_key else ("api_key", "api_secret")
+    needless = () if protocol.authenticated and by_key else ("api_key", "api_secret")
     ready = {"protocol": protocol, "mechanism": mechanism, "certificate": certificate, "oauth": oauth}
-    return reading.build(ClusterSettings, side, unwanted, side=side, **ready)
+    return reading.build(ClusterSettings, side, needless, side=side, **ready)
 
 
 def _certificate(reading: _Reading, side: Side) -> ClientCertificate | None:
@@ -176,14 +176,14 @@ def _certificate(reading: _Reading, side: Side) -> ClientCertificate | None:
 
 
 def _topics(reading: _Reading) -> TopicSettings:
-    naming: TopicNaming = reading.named("REPLICA_TOPICS_NAMING")
+    naming: TopicNaming = reading.of_name("REPLICA_TOPICS_NAMING")
     return reading.build(TopicSettings, None, naming.needless, naming=naming)
 
 
 def _tunnel(
     reading: _Reading, source: ClusterSettings, destination_id: str, patterns: tuple[TargetPattern, ...]
 ) -> TunnelSettings:
-    port, host = reading.named("TUNNEL_PORT"), reading.named("SOURCE_SIDE_TUNNEL_IP")
+    port, host = reading.of_name("TUNNEL_PORT"), reading.of_name("SOURCE_SIDE_TUNNEL_IP")
     files, ssh = _certificate_files(reading), _ssh(reading)
     if ssh and ssh.login.server.host == host:
         host = "127.0.0.1"
@@ -193,11 +193,11 @@ def _tunnel(
         TunnelSettings,
         source_id=source.cluster_id,
         destination_id=destination_id,
-        secret=reading.named("SHARED_SECRET", more=_BESIDE_FILES if files else ""),
+        secret=reading.of_name("SHARED_SECRET", more=_BESIDE_FILES if files else ""),
         files=files,
         ssh=ssh,
         server=Target(host, port),
-        listen=Target(reading.named("TUNNEL_LISTEN") or by_default, port),
+        listen=Target(reading.of_name("TUNNEL_LISTEN") or by_default, port),
         allowed=AllowedTargets(source.bootstrap, patterns),
     )
 
@@ -213,7 +213,7 @@ def _certificate_files(reading: _Reading) -> CertificateFiles | None:
 
 
 def _ssh(reading: _Reading) -> SshSettings | None:
-    login, files = reading.named("TUNNEL_SSH"), reading.build(KeyFiles)
+    login, files = reading.of_name("TUNNEL_SSH"), reading.build(KeyFiles)
     if not login:
         return None
     if reading.role & Role.DESTINATION and not (files.key and files.host_keys):

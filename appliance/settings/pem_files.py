@@ -99,11 +99,7 @@ def read_authorities(variable: str, path: Path) -> bytes:
 def read_pair(
     certificate: tuple[str, Path], key: tuple[str, Path], password: Secret | None = None, remedy: str = ""
 ) -> bytes:
-    """A key and its certificate with the chain, in PEM, from two files and their variables; ``remedy`` as above.
-
-    Raises:
-        ValueError: ``VARIABLE=file: what is expected``.
-    """
+    """A key and its certificate with the chain, in PEM, from two files and their variables; ``remedy`` as above."""
     at = certificate
     try:
         chain = read_pem(certificate[1])

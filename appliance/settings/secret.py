@@ -61,9 +61,7 @@ class Secret:
 def weakness(secret: str, names: Iterable[str] = ()) -> str | None:
     """The reason why ``secret`` is too easy to guess, without any part of it; None when it is not.
 
-    Args:
-        secret: what is judged.
-        names: what others know of the link, such as the names of its clusters and hosts.
+    ``names`` are what others know of the link, such as the names of its clusters and hosts.
     """
     guesses, patterns = _judged(_without_repeats(re.sub(r"[\s._-]+", "", secret[:_LOOKED_AT]))[:_JUDGED], _words(names))
     if guesses >= GUESSES_MIN:

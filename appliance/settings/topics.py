@@ -45,8 +45,8 @@ def regular_expression(value: str) -> str:
 def topics_regex(value: str) -> str:
     """A regular expression of topics' names; a comma of a list, as MirrorMaker 2 has it, would match nothing."""
     if "," in value and (parts := _split(value)) != [value]:
-        wanted = "|".join(part.strip() for part in parts)
-        raise ValueError(f"expected a regular expression: topics have no comma in their names; a list is {wanted}")
+        regex = "|".join(part.strip() for part in parts)
+        raise ValueError(f"expected a regular expression: topics have no comma in their names; a list is {regex}")
     return regular_expression(value)
 
 

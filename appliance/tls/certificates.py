@@ -180,10 +180,10 @@ def read_credentials(files: CertificateFiles, link: str, role: Side) -> Credenti
         pair = pem_files.read_pair(certificate, key)
     except ValueError as error:
         raise SettingsError([str(error)]) from error
-    found, name = uris_of(pem_files.certificates(pair)[0]), peer_name(link, role)
-    if found != [name]:
+    names, name = uris_of(pem_files.certificates(pair)[0]), peer_name(link, role)
+    if names != [name]:
         expected = f"expected the URI {name}, and no other one, as subject alternative name"
-        raise SettingsError([f"{'='.join(map(str, certificate))}: {expected}, it has {', '.join(found) or 'none'}"])
+        raise SettingsError([f"{'='.join(map(str, certificate))}: {expected}, it has {', '.join(names) or 'none'}"])
     return Credentials(authority, pair)
 
 

@@ -41,10 +41,7 @@ class TlsLayer:
 
     ``handshaken`` is true once this end is satisfied with the handshake; in TLS 1.3 a client learns only by its first
     read whether the server was. ``ended`` is true once the peer's close_notify has arrived.
-
-    Args:
-        context: its role, and the authorities that it trusts.
-        wire: rewrites the handshake's clear text; None: it goes as OpenSSL has made it.
+    ``wire`` rewrites the handshake's clear text; None: it goes as OpenSSL has made it.
     """
 
     def __init__(self, context: ssl.SSLContext, wire: Wire | None = None) -> None:
@@ -63,11 +60,7 @@ class TlsLayer:
             self._clear()
 
     def receive(self, ciphertext: bytes | memoryview) -> bytes:
-        """The plaintext of all records that ``ciphertext`` completes.
-
-        Raises:
-            IdentityRefused: one end does not accept the other's certificate.
-        """
+        """The plaintext of all records that ``ciphertext`` completes."""
         _INCOMING.write(self._wire.incoming(ciphertext) if self._wire else ciphertext)
         try:
             if not self.handshaken:

@@ -187,16 +187,14 @@ def _masked(time: bytes, tag: bytes, keys: TokenKeys) -> bytes:
 class ClientWire:
     """Rewrites the clear text of a client's handshake: OpenSSL's on its way out, the server's on its way in.
 
-    Args:
-        keys: the token's.
-        now: the token's time, in seconds since 1970.
+    ``now`` is the token's time, in seconds since 1970.
     """
 
     def __init__(self, keys: TokenKeys, now: float) -> None:
         self._keys = keys
         self._now = now
         self._token = b""
-        self._begun = bytearray()
+        self._buffer = bytearray()
         self._greeted = False
         self.done = False
 
@@ -212,13 +210,13 @@ class ClientWire:
         """The wire's bytes to OpenSSL's."""
         if self._greeted:
             return bytes(data)
-        self._begun += data
-        record = _first_record(self._begun)
+        self._buffer += data
+        record = _first_record(self._buffer)
         if record is None:
             return b""
         self._greeted = True
-        rest = bytes(self._begun[len(record) :])
-        self._begun.clear()
+        rest = bytes(self._buffer[len(record) :])
+        self._buffer.clear()
         if record[0] == _ALERT:
             return record + rest
         if record[_RECORD_HEADER + 6 : _SESSION_ID_AT] == _RETRY_RANDOM:

@@ -61,7 +61,7 @@ RENEWAL_REMEDY = "renew the file of TUNNEL_CERTIFICATE_FILE on that VM"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Known:
+class LinkTls:
     """An end's TLS by one secret: the keys of the first flight's token, the context, and the own certificate."""
 
     tokens: TokenKeys
@@ -75,19 +75,19 @@ class Identity:
     Args:
         link: the link's name.
         role: the end: the source is the TLS server, the destination the client.
-        known: for each secret the token's keys, and the credentials that are shown and trusted. The first is that
+        choices: for each secret the token's keys, and the credentials that are shown and trusted. The first is that
             of SHARED_SECRET, one more that of SHARED_SECRET_PREVIOUS.
         exchange: the key exchange, of both ends.
     """
 
     def __init__(
-        self, link: str, role: Side, *known: tuple[TokenKeys, Credentials], exchange: KeyExchange = KeyExchange.X25519
+        self, link: str, role: Side, *choices: tuple[TokenKeys, Credentials], exchange: KeyExchange = KeyExchange.X25519
     ) -> None:
         self.exchange = exchange
         self._peer = peer_name(link, Side.DESTINATION if role is Side.SOURCE else Side.SOURCE)
         self._protocol = ssl.PROTOCOL_TLS_SERVER if role is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
-        self._known = [Known(tokens, self._context(each), _leaf(each)) for tokens, each in known]
-        self._newest = self._known[0].tokens
+        self._choices = [LinkTls(tokens, self._context(each), _leaf(each)) for tokens, each in choices]
+        self._newest = self._choices[0].tokens
         self._peer_certificate: bytes | None = None
 
     @classmethod
@@ -95,27 +95,27 @@ class Identity:
         """The identity that the settings give one end."""
         files = read_credentials(settings.files, settings.link, role) if settings.files else None
 
-        def known(secret: Secret) -> tuple[TokenKeys, Credentials]:
+        def choice(secret: Secret) -> tuple[TokenKeys, Credentials]:
             key = link_key(secret, settings.source_id, settings.destination_id)
             return TokenKeys.of(key), files or make_credentials(key, settings.link, role)
 
         previous = settings.previous_secret if role is Side.DESTINATION else None
-        every = [known(secret) for secret in (settings.secret, previous) if secret]
-        return cls(settings.link, role, *every, exchange=settings.key_exchange)
+        choices = [choice(secret) for secret in (settings.secret, previous) if secret]
+        return cls(settings.link, role, *choices, exchange=settings.key_exchange)
 
     @property
-    def known(self) -> Known:
+    def tls(self) -> LinkTls:
         """The credentials of the next connection; the one after it may need others."""
-        return self._known[0]
+        return self._choices[0]
 
     @property
-    def every_known(self) -> tuple[Known, ...]:
+    def all_tls(self) -> tuple[LinkTls, ...]:
         """All credentials that this end could use."""
-        return tuple(self._known)
+        return tuple(self._choices)
 
     def days_left(self) -> float:
         """Days until our own certificate is no longer valid."""
-        return days_left(self.known.certificate, utc_now())
+        return days_left(self.tls.certificate, utc_now())
 
     def peer_days_left(self) -> float | None:
         """Days until the certificate that the peer showed last is no longer valid; None before the first."""
@@ -127,7 +127,7 @@ class Identity:
     @property
     def accepts_previous(self) -> bool:
         """True as long as SHARED_SECRET_PREVIOUS would still do."""
-        return len(self._known) > 1
+        return len(self._choices) > 1
 
     def renew(self, credentials: Credentials) -> None:
         """Use ``credentials`` from the next connection on.
@@ -136,18 +136,18 @@ class Identity:
             SettingsError: TLS does not take them; then everything is as before.
         """
         context, leaf = self._context(credentials), _leaf(credentials)
-        self._known = [replace(each, context=context, certificate=leaf) for each in self._known]
+        self._choices = [replace(each, context=context, certificate=leaf) for each in self._choices]
 
-    def refused(self, keys: Known) -> None:
+    def refused(self, keys: LinkTls) -> None:
         """One end refused the other with ``keys``: if there is another secret, use that next."""
-        if self.accepts_previous and keys.tokens is self.known.tokens:
-            self._known.reverse()
+        if self.accepts_previous and keys.tokens is self.tls.tokens:
+            self._choices.reverse()
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
-    def accepted(self, keys: Known) -> None:
+    def accepted(self, keys: LinkTls) -> None:
         """Both ends accepted each other with ``keys``: if that is the new secret, drop the previous one."""
         if self.accepts_previous and keys.tokens is self._newest:
-            self._known = [each for each in self._known if each.tokens is self._newest]
+            self._choices = [each for each in self._choices if each.tokens is self._newest]
             log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
     def check(self, certificate: bytes | None) -> None:

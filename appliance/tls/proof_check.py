@@ -17,12 +17,7 @@ class ProofCheck:
 
     It remembers each token for as long as it could be replayed. Only a peer that knows the secret can make it remember
     one, and the limit of handshakes bounds their number.
-
-    Args:
-        keys: the link's.
-        clock: seconds since 1970.
-        monotonic: seconds by a clock that is never set.
-        exchange: the key exchange that this server permits.
+    ``clock`` is in seconds since 1970, ``monotonic`` in seconds by a clock that is never set.
     """
 
     def __init__(self, keys: TokenKeys, clock: Clock, monotonic: Clock, exchange: KeyExchange) -> None:
@@ -30,7 +25,7 @@ class ProofCheck:
         self._exchange = exchange
         self._clock = clock
         self._monotonic = monotonic
-        self._seen: dict[bytes, float] = {}
+        self._tokens: dict[bytes, float] = {}
 
     def examine(self, received: bytes) -> Proof | None:
         """The proof in the first bytes of a connection; None: more of them have to come.
@@ -61,8 +56,8 @@ class ProofCheck:
 
     def _check_new(self, proof: Proof) -> None:
         now = self._monotonic()
-        while self._seen and next(iter(self._seen.values())) < now - 2 * TOLERANCE:
-            del self._seen[next(iter(self._seen))]
-        if proof.token in self._seen:
+        while self._tokens and next(iter(self._tokens.values())) < now - 2 * TOLERANCE:
+            del self._tokens[next(iter(self._tokens))]
+        if proof.token in self._tokens:
             raise IdentityRefused("somebody plays a recorded hello again")
-        self._seen[proof.token] = now
+        self._tokens[proof.token] = now

@@ -3,11 +3,11 @@
 In this order: check the target against the allow-list, resolve its name, check the addresses, connect.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.errors import ApplianceError, OutOfDescriptors, TargetRefused, TimedOut, Unreachable
+from appliance.clock import deadline
+from appliance.errors import ApplianceError, OutOfDescriptors, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.limits.connection_limit import FD_REMEDY
@@ -32,13 +32,7 @@ _LINES = (
 
 
 class BrokerDialer:
-    """Dials targets, and carries connections to them.
-
-    Args:
-        settings: the allow-list and the networks.
-        resolve: finds the addresses of an allowed target.
-        counters: count dials and relays.
-    """
+    """Dials targets, and carries connections to them."""
 
     def __init__(self, settings: TunnelSettings, resolve: Resolve, timeouts: Timeouts, counters: Counters) -> None:
         self._settings = settings
@@ -72,9 +66,6 @@ class BrokerDialer:
 
     async def _dial(self, target: Target) -> TcpChannel:
         check_target(target, self._settings)
-        try:
-            async with asyncio.timeout(self._timeouts.resolve):
-                addresses = await self._resolve(target.host)
-        except TimeoutError as error:
-            raise TimedOut(f"{target.host} not resolved within {self._timeouts.resolve:g} s") from error
+        async with deadline(self._timeouts.resolve, f"{target.host} not resolved"):
+            addresses = await self._resolve(target.host)
         return await dial(dialable(target, addresses, self._settings), target.port, self._timeouts.dial, TcpChannel)

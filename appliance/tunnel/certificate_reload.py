@@ -24,7 +24,7 @@ class CertificateReload:
 
     def __init__(self, settings: TunnelSettings, role: Side) -> None:
         # Taken before they are read, so that a replacement meanwhile is noticed.
-        self._taken = signature_of(settings.files) if settings.files else None
+        self._signature = signature_of(settings.files) if settings.files else None
         self._identity = Identity.of(settings, role)
         self._files = settings.files
         self._link = settings.link
@@ -55,9 +55,9 @@ class CertificateReload:
         logged = ""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            seen = signature_of(files)
+            signature = signature_of(files)
             self._log_days()
-            if seen == self._taken:
+            if signature == self._signature:
                 continue
             try:
                 self._identity.renew(read_credentials(files, self._link, self._role))
@@ -67,5 +67,5 @@ class CertificateReload:
                 logged = str(error)
             else:
                 log.info("certificate files taken", extra={"fields": {"certificate": str(files.certificate)}})
-                self._taken, logged = seen, ""
+                self._signature, logged = signature, ""
                 self._log_days()

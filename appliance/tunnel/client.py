@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from typing import Self
 
-from appliance.clock import loop_seconds
+from appliance.clock import deadline, loop_seconds
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
@@ -27,7 +27,6 @@ from appliance.errors import (
     SettingsError,
     SshUnreachable,
     TargetRefused,
-    TimedOut,
     Unreachable,
 )
 from appliance.settings.target import Target
@@ -95,12 +94,7 @@ _TARGET_LINES = (
 
 
 class TunnelClient:
-    """Carries connections from ``open_endpoint`` to ``drain``, or as a context manager.
-
-    Args:
-        settings: the server's address, the limit of connections.
-        identity: the destination's.
-    """
+    """Carries connections from ``open_endpoint`` to ``drain``, or as a context manager."""
 
     def __init__(self, settings: TunnelSettings, identity: Identity, timeouts: Timeouts | None = None) -> None:
         self._settings = settings
@@ -134,12 +128,8 @@ class TunnelClient:
         """
         if self._breaker.state is not BreakerState.CLOSED:
             raise Unreachable(f"the tunnel server was not reached at the last attempt: {self.counters.server_fault}")
-        seconds = self._timeouts.status
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._request_status()
-        except TimeoutError as error:
-            raise TimedOut(f"no status from {self._settings.server} within {seconds:g} s") from error
+        async with deadline(self._timeouts.status, f"no status from {self._settings.server}"):
+            return await self._request_status()
 
     async def _request_status(self) -> bytes:
         async with self._handshakes:
@@ -210,7 +200,7 @@ class TunnelClient:
 
     async def _reach_server(self) -> TlsChannel:
         """A channel to the server, which has proved its identity."""
-        keys = self._identity.known
+        keys = self._identity.tls
         with self.counters.dials.timed():
             far = await self._dialler.dial(lambda: client_channel(keys))
         try:

@@ -1,11 +1,11 @@
 """The destination VM's path to a target or a status: the dial to the server, by TCP or inside SSH, and the CONNECT."""
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar
 
-from appliance.errors import PeerError, TimedOut
+from appliance.clock import deadline
+from appliance.errors import PeerError
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient, Timeouts
@@ -62,20 +62,13 @@ def carrier_of(settings: TunnelSettings) -> Callable[[Timeouts], Dialler] | None
 
 
 async def request_target(channel: Channel, target: Target, seconds: float) -> Answer:
-    """The server's answer to a CONNECT to ``target``; the target's first bytes stay in the channel.
-
-    Raises:
-        IdentityRefused: it does not accept our identity.
-    """
+    """The server's answer to a CONNECT to ``target``; the target's first bytes stay in the channel."""
     connect = ConnectClient(target)
     channel.send(connect.request())
     answer = None
-    try:
-        async with asyncio.timeout(seconds):
-            while answer is None:
-                answer = connect.receive(await channel.receive())
-    except TimeoutError as error:
-        raise TimedOut(f"no answer to CONNECT within {seconds:g} s") from error
+    async with deadline(seconds, "no answer to CONNECT"):
+        while answer is None:
+            answer = connect.receive(await channel.receive())
     channel.unread(connect.first_bytes)
     return answer
 

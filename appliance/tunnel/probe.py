@@ -12,7 +12,7 @@ from appliance.clock import epoch_seconds
 from appliance.errors import ApplianceError, HelloUnanswered, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side, TunnelSettings
-from appliance.tls.identity import Identity, Known
+from appliance.tls.identity import Identity, LinkTls
 from appliance.tls.proof_check import TOLERANCE
 from appliance.tunnel.dialler import dialler, request_target
 from appliance.tunnel.model.connect import Timeouts
@@ -35,13 +35,7 @@ class Asked:
 
 
 class TlsProbe:
-    """Probes a tunnel.
-
-    Args:
-        settings: the server's address, and the SSH server on the way if there is one.
-        identity: the destination's.
-        timeouts: longest time of each step.
-    """
+    """Probes a tunnel."""
 
     def __init__(self, settings: TunnelSettings, identity: Identity, timeouts: Timeouts) -> None:
         self._dialler = dialler(settings, timeouts)
@@ -55,13 +49,9 @@ class TlsProbe:
         await self._dialler.login()
 
     async def dial(self) -> None:
-        """Connect.
-
-        Raises:
-            ForwardRefused: the SSH server does not permit it.
-        """
+        """Connect."""
         await self._close_channels()
-        self._dialled = await self._dial(self._identity.known)
+        self._dialled = await self._dial(self._identity.tls)
 
     async def greet(self) -> None:
         """Check the server's identity.
@@ -70,22 +60,18 @@ class TlsProbe:
             HelloUnanswered: it does not accept our first flight.
             IdentityRefused: it has no certificate of this link's source.
         """
-        keys = self._identity.known
+        keys = self._identity.tls
         channel, self._dialled = self._dialled or await self._dial(keys), None
         try:
             self._greeted = await self._check(channel)
         except IdentityRefused:
             self._identity.refused(keys)
-            if self._identity.known is keys:
+            if self._identity.tls is keys:
                 raise
-            self._greeted = await self._check(await self._dial(self._identity.known))
+            self._greeted = await self._check(await self._dial(self._identity.tls))
 
     async def ask(self, target: Target) -> Asked:
-        """Have the server connect us to ``target``, and close.
-
-        Raises:
-            IdentityRefused: it does not accept our identity.
-        """
+        """Have the server connect us to ``target``, and close."""
         if self._greeted is None:
             await self.greet()
         channel, self._greeted = self._greeted, None
@@ -102,8 +88,8 @@ class TlsProbe:
         """Seconds by which the server's clock is ahead of ours, roughly, if it answers a hello of another time."""
         for seconds in _SKEWS:
             for ahead in (seconds, -seconds):
-                for known in self._identity.every_known:
-                    if await self._answers(known, ahead):
+                for keys in self._identity.all_tls:
+                    if await self._answers(keys, ahead):
                         return ahead
         return None
 
@@ -118,7 +104,7 @@ class TlsProbe:
                 await channel.finish(self._timeouts.last_word)
         self._dialled = self._greeted = None
 
-    async def _answers(self, keys: Known, ahead: float) -> bool:
+    async def _answers(self, keys: LinkTls, ahead: float) -> bool:
         channel = await self._dial(keys, ahead)
         try:
             await channel.handshake(self._timeouts.handshake)
@@ -143,5 +129,5 @@ class TlsProbe:
             raise
         return channel
 
-    async def _dial(self, keys: Known, ahead: float = 0.0) -> TlsChannel:
+    async def _dial(self, keys: LinkTls, ahead: float = 0.0) -> TlsChannel:
         return await self._dialler.dial(lambda: client_channel(keys, ahead))

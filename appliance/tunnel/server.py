@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Self
 
-from appliance.clock import epoch_seconds, monotonic
+from appliance.clock import deadline, epoch_seconds, monotonic
 from appliance.errors import ApplianceError, ClockDiffers, IdentityRefused, PeerError, TargetRefused, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
@@ -48,13 +48,8 @@ _LOOPBACK = ("127.0.0.1", "::1")
 class TunnelServer:
     """Listens from ``start`` to ``drain``, or as a context manager.
 
-    Args:
-        settings: the address to listen on (port 0 for any), the allow-list, the limit of connections.
-        identity: the source's.
-        resolve: finds the addresses of an allowed target.
-        timeouts: longest time of each step.
-        clock: seconds since 1970.
-        status: makes the document for the other end; None: there is none, as in older releases.
+    ``clock`` is in seconds since 1970. ``status`` makes the document for the other end; None: there is none, as in
+    older releases.
     """
 
     def __init__(
@@ -77,7 +72,7 @@ class TunnelServer:
         expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
         self._pending = PendingHandshakes(expected, self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
-        proofs = ProofCheck(identity.known.tokens, clock, monotonic, identity.exchange)
+        proofs = ProofCheck(identity.tls.tokens, clock, monotonic, identity.exchange)
         hello = self._timeouts.hello
         self._first_flights = FirstFlights(proofs, self._pending, hello, self._proven, self._refused)
         # The peer's lines have a limit of their own, which no stranger can use up.
@@ -121,7 +116,7 @@ class TunnelServer:
     def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
         """The channel of a connection whose first flight has proved the secret."""
         channel = TlsChannel(
-            self._identity.known.context, lambda _channel: self._accept(channel), ServerWire(proof.token)
+            self._identity.tls.context, lambda _channel: self._accept(channel), ServerWire(proof.token)
         )
         channel.connection_made(transport)
         channel.begun_with(proof.hello)
@@ -187,11 +182,8 @@ class TunnelServer:
         await near.finish(self._timeouts.last_word)
 
     async def _read_target(self, near: TlsChannel, connect: ConnectServer) -> Target:
-        try:
-            async with asyncio.timeout(self._timeouts.head):
-                target = None
-                while target is None:
-                    target = connect.receive(await near.receive())
-        except TimeoutError as error:
-            raise PeerError(f"no CONNECT request within {self._timeouts.head:g} s") from error
+        target = None
+        async with deadline(self._timeouts.head, "no CONNECT request", PeerError):
+            while target is None:
+                target = connect.receive(await near.receive())
         return target

@@ -126,6 +126,13 @@ async def scripted_server(udp: Script, tcp: Script | None = None, listen: Target
         await asyncio.gather(*scripted.tasks, return_exceptions=True)
 
 
+async def truncated(message: bytes) -> list[bytes]:
+    """The script of a server whose reply is too long for a datagram."""
+    reply = DNSRecord.parse(answer(message))
+    reply.header.tc = 1
+    return [reply.pack()]
+
+
 async def silence(_query: bytes) -> list[bytes]:
     """The script of a server that never answers."""
     return []

@@ -12,7 +12,7 @@ from appliance.settings.target import Target
 from appliance.settings.values import KeyExchange, Side
 from appliance.tls.certificates import Credentials, link_key, make_credentials
 from appliance.tls.first_flight import TokenKeys
-from appliance.tls.identity import Identity, Known, tls_context
+from appliance.tls.identity import Identity, LinkTls, tls_context
 from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import IDS, LINK, SECRET, Ends
@@ -40,36 +40,43 @@ TLS = Ends(identity)
 running_server, running_client, link_to = TLS.running_server, TLS.running_client, TLS.link_to
 
 
-def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION, secret: str = SECRET) -> Known:
+def known(credentials: Credentials | None = None, side: Side = Side.DESTINATION, secret: str = SECRET) -> LinkTls:
     """The identity of an end with these credentials; the caller may change its TLS."""
     protocol = ssl.PROTOCOL_TLS_SERVER if side is Side.SOURCE else ssl.PROTOCOL_TLS_CLIENT
     shown = credentials or make_credentials(key_of(), LINK, side)
     leaf = x509.load_pem_x509_certificates(shown.key_and_certificate)[0]
-    return Known(TokenKeys.of(key_of(secret)), tls_context(shown, protocol), leaf)
+    return LinkTls(TokenKeys.of(key_of(secret)), tls_context(shown, protocol), leaf)
+
+
+def careless(credentials: Credentials | None = None) -> LinkTls:
+    """A client that knows the secret, presents these credentials and accepts any server."""
+    end = known(credentials)
+    end.context.verify_mode = ssl.CERT_NONE
+    return end
 
 
 @dataclass(frozen=True)
 class Trusting:
     """An end that leaves the check of its peer to TLS."""
 
-    known: Known
+    tls: LinkTls
     exchange: KeyExchange = KeyExchange.X25519
 
     def check(self, certificate: bytes | None) -> None:
         """Accept every peer."""
 
-    def refused(self, known: Known) -> None:
+    def refused(self, keys: LinkTls) -> None:
         """Return no other certificate."""
 
-    def believed(self, known: Known) -> None:
+    def accepted(self, keys: LinkTls) -> None:
         """Return no previous secret."""
 
 
 async def ask_connect(
-    port: int, request: bytes, end: Known | None = None, address: str = "127.0.0.1"
+    port: int, request: bytes, end: LinkTls | None = None, address: str = "127.0.0.1"
 ) -> tuple[bytes, TlsChannel]:
     """The status line of a server's answer to a client at ``address`` that accepts any server."""
-    end = end or identity(Side.DESTINATION).known
+    end = end or identity(Side.DESTINATION).tls
     _, channel = await asyncio.get_running_loop().create_connection(
         lambda: client_channel(end), "127.0.0.1", port, local_addr=(address, 0)
     )

@@ -81,6 +81,23 @@ class Link:
         """A connection to the endpoint."""
         return await asyncio.open_connection("127.0.0.1", self.endpoint, limit=limit)
 
+    async def carrying(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the endpoint of an echo that has carried a byte."""
+        return await carrying(self.endpoint)
+
+
+async def carrying(endpoint: int, address: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to an echo that has carried a byte."""
+    reader, writer = await asyncio.open_connection(address, endpoint)
+    assert await carries(reader, writer)
+    return reader, writer
+
+
+async def carries(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, data: bytes = b"x") -> bool:
+    """True if an echo answers on a standing connection."""
+    writer.write(data)
+    return await reader.readexactly(len(data)) == data
+
 
 @contextlib.asynccontextmanager
 async def target_server(handler: Handler) -> AsyncIterator[int]:

@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from appliance.audit.model.entries import DAY_MS
-from appliance.errors import PeerError, said
+from appliance.errors import PeerError, error_text
 
 CLAIMS = "_writes"
 
@@ -88,7 +88,7 @@ def decode_claim(number: int, text: bytes) -> Claim:
         lanes = {int(lane): int(offset) for lane, offset in value["lanes"].items()}
         return Claim(number, str(value["file"]), str(value["topic_id"]), lanes)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise PeerError(f"the audit table's claim {number} is damaged: {said(error)}") from error
+        raise PeerError(f"the audit table's claim {number} is damaged: {error_text(error)}") from error
 
 
 class Listing(NamedTuple):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from appliance.audit.model.entries import Entry
 from appliance.audit.model.rows import NOTHING, AuditRow, RowEnd, row_end, unknown_row
-from appliance.errors import PeerError, said
+from appliance.errors import PeerError, error_text
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.kafka.records.decompression import inflate
 from appliance.kafka.records.records import Record
@@ -155,7 +155,7 @@ def decode_state(text: bytes) -> AuditState:
         }
         return AuditState(UUID(whole["topic_id"]), lanes, partitions, whole["beginning"])
     except (ValueError, LookupError, TypeError, zlib.error) as error:
-        raise PeerError(f"the audit table's state is damaged: {said(error)}") from error
+        raise PeerError(f"the audit table's state is damaged: {error_text(error)}") from error
 
 
 def _lane(fields: Sequence[Any], starts: Sequence[Any] | None) -> LaneProgress:

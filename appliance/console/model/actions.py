@@ -29,11 +29,7 @@ class Action:
     confirmed: bool = False
 
     def command_line(self, form: Mapping[str, str], link: str) -> list[str]:
-        """The arguments of ``bin/appliance`` for a filled-in form.
-
-        Raises:
-            SettingsError: a field is missing, or the confirmation is.
-        """
+        """The arguments of ``bin/appliance`` for a filled-in form."""
         if self.confirmed and form.get("confirm", "").strip() != link:
             raise SettingsError([f"{self.title}: type {link} to confirm it"])
         if missing := [name for name in self.needed if not form.get(name, "").strip()]:

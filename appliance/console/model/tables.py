@@ -30,13 +30,13 @@ class TablePage(Generic[_Row]):
 
     query: Query
     rows: Sequence[_Row]
-    found: int
+    count: int
     states: dict[str, int]
 
     @property
     def pages(self) -> int:
         """The number of pages, at least 1."""
-        return max(1, math.ceil(self.found / PAGE_SIZE))
+        return max(1, math.ceil(self.count / PAGE_SIZE))
 
 
 _TOPIC_COLUMNS: dict[str, Callable[[TopicStatus], Any]] = {

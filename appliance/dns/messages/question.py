@@ -45,11 +45,7 @@ class Question:
 
     @classmethod
     def for_addresses(cls, host: str) -> "Question":
-        """Ask recursively for the IPv4 addresses of ``host``, without EDNS: any resolver answers that.
-
-        Raises:
-            ValueError: ``host`` cannot be a name in DNS.
-        """
+        """Ask recursively for the IPv4 addresses of ``host``, without EDNS: any resolver answers that."""
         name = tuple(label.encode("ascii") for label in normal_host(host).split("."))
         if not all(0 < len(label) < 64 for label in name) or sum(len(label) + 1 for label in name) > 254:
             raise ValueError("labels of 1 to 63 characters, 253 in all, are expected")

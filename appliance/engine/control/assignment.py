@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_type_hints
 
 from appliance.engine.model.chunk import Ledger
-from appliance.errors import PeerError, said
+from appliance.errors import PeerError, error_text
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.position import SourcePlace
@@ -131,7 +131,7 @@ def decoded(message: type[Message], fields: Mapping[str, Any]) -> Message:
     try:
         return message(**{name: kind(fields[name]) for name, kind in get_type_hints(message).items()})
     except (KeyError, ValueError, TypeError) as error:
-        raise PeerError(f"not a {message.__name__.lower()}: {said(error)}") from error
+        raise PeerError(f"not a {message.__name__.lower()}: {error_text(error)}") from error
 
 
 def encode_message(message: Hello | Question | Report | Target) -> bytes:
@@ -183,7 +183,7 @@ def decode_assignment(line: bytes) -> Assignment | None:
         sql, layout = LinkSql(int(number), str(text), str(salt)), int(fields["layout"])
         return Assignment(lanes, starts, int(fields["bytes_per_second"]), producers, layout, sql)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise PeerError(f"not an assignment: {said(error)}") from error
+        raise PeerError(f"not an assignment: {error_text(error)}") from error
 
 
 def decode_report(line: bytes) -> Report | Target:

@@ -67,7 +67,7 @@ _FAULTS = (
 class Change:
     """The consequences of a new list of brokers: those to ``open``, those ``refused``, and its changes."""
 
-    known: Brokers
+    brokers: Brokers
     open: tuple[Target, ...]
     refused: tuple[Target, ...]
     joined: tuple[Target, ...]
@@ -84,12 +84,12 @@ class BrokerView:
     """
 
     at: float | None = None
-    known: Brokers = field(default_factory=dict)
+    brokers: Brokers = field(default_factory=dict)
     state: Mapping[Target, BrokerState] = field(default_factory=dict)
     fault: Fault | None = None
     cause: str = ""
 
-    def those(self, state: BrokerState) -> tuple[Target, ...]:
+    def in_state(self, state: BrokerState) -> tuple[Target, ...]:
         """The brokers in this state, in order."""
         return tuple(sorted(target for target, own in self.state.items() if own is state))
 
@@ -99,7 +99,7 @@ def compare(allowed: AllowedTargets, known: Brokers, listed: Brokers) -> Change:
     now = {node: listed[node] for node in sorted(listed)[:BROKERS_MAX]}
     targets = dict.fromkeys(now.values())
     return Change(
-        known=now,
+        brokers=now,
         open=tuple(target for target in targets if allowed.allows(target)),
         refused=tuple(target for target in targets if not allowed.allows(target)),
         joined=tuple(target for node, target in now.items() if node not in known),

@@ -105,7 +105,7 @@ def _brokers(view: BrokerView, now: float) -> Json:
         "fault": view.fault,
         "cause": view.cause or None,
         **{
-            state.value: [str(target) for target in view.those(state)] if view.at is not None else None
+            state.value: [str(target) for target in view.in_state(state)] if view.at is not None else None
             for state in BrokerState
         },
     }

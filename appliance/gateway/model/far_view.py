@@ -74,9 +74,6 @@ def read_document(data: bytes, link: str) -> Json:
 
     The far end is authenticated, and may still be of another release, or in an attacker's hands. So only what all
     releases have in common is checked, and that our own page can be written with it.
-
-    Raises:
-        PeerError: this is no status document of the link's source.
     """
     try:
         document = json.loads(data)

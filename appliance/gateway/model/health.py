@@ -48,14 +48,7 @@ def destination_health(
 ) -> Answer:
     """The destination VM's end.
 
-    Args:
-        link: its name.
-        allowed: the allow-list.
-        shim_fault: why the DNS shim does not answer; empty: it does.
-        counters: the tunnel's client's.
-        keys: this end's.
-        view: what is known of the brokers.
-        now: in seconds since 1970.
+    ``shim_fault`` is why the DNS shim does not answer, empty if it does; ``now`` is in seconds since 1970.
     """
     troubles = [f"the DNS shim does not answer: {shim_fault}"] if shim_fault else []
     if counters.server_fault:
@@ -95,7 +88,7 @@ def _remarks(keys: Keys) -> list[str]:
 
 def _brokers(view: BrokerView, now: float) -> Answer:
     answer: Answer = {"age_seconds": None if view.at is None else round(now - view.at, 1), "fault": view.fault}
-    return answer | {state.value: [str(target) for target in view.those(state)] for state in BrokerState}
+    return answer | {state.value: [str(target) for target in view.in_state(state)] for state in BrokerState}
 
 
 def _metadata_troubles(view: BrokerView, now: float) -> list[str]:
@@ -110,8 +103,8 @@ def _metadata_troubles(view: BrokerView, now: float) -> list[str]:
 def _broker_troubles(allowed: AllowedTargets, view: BrokerView) -> list[str]:
     refused = [
         f"broker {target} is refused, {why_refused(allowed, target)}: {VARIABLES}"
-        for target in view.those(BrokerState.REFUSED)
+        for target in view.in_state(BrokerState.REFUSED)
     ]
     return refused + [
-        f"broker {target} has no endpoint: TUNNEL_ENDPOINT_NETWORK" for target in view.those(BrokerState.CLOSED)
+        f"broker {target} has no endpoint: TUNNEL_ENDPOINT_NETWORK" for target in view.in_state(BrokerState.CLOSED)
     ]

@@ -95,7 +95,7 @@ def _of_brokers(view: BrokerView) -> Iterator[Metric]:
     yield gauge("kafka_tunnel_metadata_known", None if unasked else view.fault is None)
     brokers = gauge("kafka_tunnel_brokers")
     for state in BrokerState if view.at is not None else ():
-        brokers.add_metric((state.value,), len(view.those(state)))
+        brokers.add_metric((state.value,), len(view.in_state(state)))
     yield brokers
     one = gauge("kafka_tunnel_broker")
     for target, state in view.state.items():

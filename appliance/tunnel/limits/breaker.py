@@ -30,8 +30,7 @@ class BreakerState(enum.Enum):
 class Breaker:
     """Admits or refuses tries.
 
-    Args:
-        jitter: a random number from 0 to 1 at each call, so that several tunnels do not come back in step.
+    ``jitter`` is a random number from 0 to 1 at each call, so that several tunnels do not come back in step.
     """
 
     def __init__(self, jitter: Callable[[], float]) -> None:

@@ -18,13 +18,7 @@ WAITING_MAX = 256
 
 
 class ConnectionLimit:
-    """Gives each connection a slot, in the order in which they ask.
-
-    Args:
-        limit: most connections at once.
-        seconds: longest wait for a slot.
-        counters: count the refused ones.
-    """
+    """Gives each connection a slot, in the order in which they ask. ``seconds`` are the longest wait for a slot."""
 
     def __init__(self, limit: int, seconds: float, counters: Counters) -> None:
         self._limit = limit
@@ -49,11 +43,7 @@ class ConnectionLimit:
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot while the block runs.
-
-        Raises:
-            TimedOut: none came free in time.
-        """
+        """Hold a slot while the block runs."""
         await self._wait()
         self._taken += 1
         self._log_state()
@@ -115,9 +105,9 @@ def needed_descriptors(connections_max: int) -> int:
 
 def raise_fd_limit(connections_max: int) -> None:
     """Raise the process's limit as far as permitted, and warn if that is too low for all its connections."""
-    limit, wanted = _raise_limit(), needed_descriptors(connections_max)
-    if limit != resource.RLIM_INFINITY and limit < wanted:
-        fields = {"limit": limit, "needed": wanted, "connections": connections_max}
+    limit, needed = _raise_limit(), needed_descriptors(connections_max)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        fields = {"limit": limit, "needed": needed, "connections": connections_max}
         log.warning(f"too few file descriptors for all connections: {_CURE}", extra={"fields": fields})
 
 

@@ -45,48 +45,39 @@ class Room(enum.Enum):
 
 
 class RateLimit:
-    """A token bucket: admits ``rate`` a second in the long run, and up to ``burst`` at once after a pause.
-
-    Args:
-        clock: seconds.
-    """
+    """A token bucket: admits ``rate`` a second in the long run, and up to ``burst`` at once after a pause."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._left = burst
+        self._tokens = burst
         self._at = clock()
 
     def admits(self) -> bool:
         """True, and one fewer is left, if one more may happen now."""
         self._fill()
-        if self._left < 1:
+        if self._tokens < 1:
             return False
-        self._left -= 1
+        self._tokens -= 1
         return True
 
     @property
     def relaxed(self) -> bool:
         """True if at least half of a burst may happen now."""
         self._fill()
-        return 2 * self._left >= self._burst
+        return 2 * self._tokens >= self._burst
 
     def _fill(self) -> None:
         now = self._clock()
-        self._left = min(self._burst, self._left + self._rate * (now - self._at))
+        self._tokens = min(self._burst, self._tokens + self._rate * (now - self._at))
         self._at = now
 
 
 class PendingHandshakes:
     """Counts unauthenticated connections, and logs when a crowd begins and ends.
 
-    Args:
-        expected: the peer's addresses by the settings.
-        counters: count the refused ones.
-        limit: most at once.
-        limit_of_one: most at once from one address.
-        clock: seconds.
+    ``expected`` are the peer's addresses by the settings.
     """
 
     def __init__(
@@ -97,8 +88,8 @@ class PendingHandshakes:
         limit_of_one: int = PENDING_OF_ONE_MAX,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._named = expected
-        self._proved = ""
+        self._configured = expected
+        self._authenticated = ""
         self._counters = counters
         self._limit = limit
         self._limit_of_one = limit_of_one
@@ -110,14 +101,14 @@ class PendingHandshakes:
 
     def expects(self, address: str) -> bool:
         """True for an address of the peer."""
-        return address in self._named or (address == self._proved and bool(address))
+        return address in self._configured or (address == self._authenticated and bool(address))
 
     def proved(self, address: str) -> None:
         """Record that the peer has proved itself from ``address``."""
-        if address not in self._named and address != self._proved:
-            self._rates.pop(self._proved, None)
+        if address not in self._configured and address != self._authenticated:
+            self._rates.pop(self._authenticated, None)
             self._rates[address] = self._expected_rate()
-            self._proved = address
+            self._authenticated = address
 
     def room(self, address: str) -> Room:
         """The room for another connection from ``address``."""

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Callable
 from typing import TypeVar
 
 import asyncssh
 
-from appliance.errors import SshUnreachable, TimedOut
+from appliance.clock import deadline
+from appliance.errors import SshUnreachable, TimedOut, os_reason
 from appliance.settings.target import Target
 from appliance.settings.values import SshSettings
 from appliance.tunnel.model.connect import Timeouts, one_line
@@ -24,13 +24,7 @@ _Opened = tuple[asyncssh.SSHTCPChannel[bytes], asyncssh.SSHTCPSession[bytes]]
 
 
 class SshCarrier:
-    """Dials the tunnel server through an SSH server.
-
-    Args:
-        settings: the SSH server, the login and its files.
-        server: the tunnel server, as the SSH server dials it.
-        timeouts: longest time of each step.
-    """
+    """Dials the tunnel server through an SSH server."""
 
     def __init__(self, settings: SshSettings, server: Target, timeouts: Timeouts) -> None:
         self._settings = settings
@@ -41,11 +35,7 @@ class SshCarrier:
         self._closing = False
 
     async def login(self) -> None:
-        """Make the SSH connection, unless there is one.
-
-        Raises:
-            SshUnreachable, NoSshServer, HostKeyDiffers, LoginRefused: as they say.
-        """
+        """Make the SSH connection, unless there is one."""
         await self._connection()
 
     async def dial(self, make: Callable[[], _Kind]) -> _Kind:
@@ -92,7 +82,7 @@ class SshCarrier:
         options = client_options(self._settings, self._timeouts)
         login, seconds = self._settings.login, self._timeouts.dial + self._timeouts.handshake
         try:
-            async with asyncio.timeout(seconds):
+            async with deadline(seconds, f"no SSH connection with {login.server}", SshUnreachable):
                 connection = await asyncssh.connect(
                     login.server.host.strip("[]"),
                     login.server.port,
@@ -100,13 +90,10 @@ class SshCarrier:
                     options=options,
                     client_factory=lambda: _Owner(self._lost),
                 )
-        except TimeoutError as error:
-            raise SshUnreachable(f"no SSH connection with {login.server} within {seconds:g} s") from error
         except socket.gaierror as error:
             raise SshUnreachable(f"no address for {login.server.host}: {error.strerror}") from error
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else one_line(str(error))
-            raise SshUnreachable(f"{login.server}: {reason.lower()}") from error
+            raise SshUnreachable(f"{login.server}: {one_line(os_reason(error)).lower()}") from error
         except asyncssh.Error as error:
             raise connection_error(error) from error
         log.info("SSH connection made", extra={"fields": {"ssh": str(login)}})

@@ -23,6 +23,7 @@ from appliance.errors import (
     SettingsError,
     SshUnreachable,
     Unreachable,
+    os_reason,
 )
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.values import SshSettings
@@ -118,8 +119,7 @@ def connection_error(error: Exception | None) -> ApplianceError:
     if error is None or isinstance(error, asyncssh.ConnectionLost):
         return SshUnreachable("SSH connection lost: closed")
     if isinstance(error, OSError):
-        reason = os.strerror(error.errno) if error.errno else one_line(str(error))
-        return SshUnreachable(f"SSH connection lost: {reason.lower()}")
+        return SshUnreachable(f"SSH connection lost: {one_line(os_reason(error)).lower()}")
     return NoSshServer(f"SSH: {one_line(str(error))}")
 
 

@@ -55,9 +55,7 @@ class Windows:
 class SshTransport(asyncio.Transport):
     """The sending half of a channel, and the control of the receiving one.
 
-    Args:
-        channel: asyncssh's.
-        peer: the target to which the SSH server has connected it.
+    ``peer`` is the target to which the SSH server has connected it.
     """
 
     def __init__(self, channel: asyncssh.SSHTCPChannel[bytes], peer: Target) -> None:
@@ -108,10 +106,7 @@ class SshTransport(asyncio.Transport):
 class ChannelSession(asyncssh.SSHTCPSession[bytes]):
     """Passes the events of asyncssh's channel on to a protocol of asyncio's.
 
-    Args:
-        protocol: what runs in the channel.
-        peer: the target to which the SSH server has connected it.
-        closed: called when the channel is closed.
+    ``peer`` is the target to which the SSH server has connected it; ``closed`` is called at the channel's end.
     """
 
     def __init__(self, protocol: asyncio.BufferedProtocol, peer: Target, closed: Callable[[], None]) -> None:

@@ -77,11 +77,7 @@ class Channel(abc.ABC):
         """The other end's address, for the log."""
 
     async def receive(self) -> bytes:
-        """The next bytes; none when the peer has ended its direction.
-
-        Raises:
-            ApplianceError: the reason why the connection was lost.
-        """
+        """The next bytes; none when the peer has ended its direction."""
         inbox = self._inbox
         while not inbox.data and not inbox.end:
             if inbox.error:

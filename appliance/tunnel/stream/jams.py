@@ -34,7 +34,7 @@ _Name = TypeVar("_Name")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MemoryUse:
     """The bytes that a connection holds, and those acknowledged or received since it began."""
 
     size: int
@@ -45,22 +45,22 @@ async def reset_jammed() -> None:
     """Check the connections every half second, until cancelled."""
     while True:
         await asyncio.sleep(_CHECK_SECONDS)
-        if await _held_by_all() > HELD_MAX:
-            before = await _held_by_each()
+        if await _memory_of_all() > HELD_MAX:
+            before = await _memory_of_each()
             await asyncio.sleep(_MEASURE_SECONDS)
-            _reset(jammed(before, await _held_by_each(), _MEASURE_SECONDS))
+            _reset(jammed(before, await _memory_of_each(), _MEASURE_SECONDS))
 
 
-def jammed(before: Mapping[_Name, Held], now: Mapping[_Name, Held], seconds: float) -> dict[_Name, int]:
+def jammed(before: Mapping[_Name, MemoryUse], now: Mapping[_Name, MemoryUse], seconds: float) -> dict[_Name, int]:
     """Connections to reset, with their bytes: the largest of the jammed ones, until no more than HELD_MAX is held."""
-    excess = sum(held.size for held in now.values()) - HELD_MAX
+    excess = sum(use.size for use in now.values()) - HELD_MAX
     excessive: dict[_Name, int] = {}
-    for name, held in sorted(now.items(), key=lambda item: item[1].size, reverse=True):
+    for name, use in sorted(now.items(), key=lambda item: item[1].size, reverse=True):
         if excess <= 0:
             break
-        if name in before and (held.moved - before[name].moved) * _DRAINED_WITHIN < held.size * seconds:
-            excessive[name] = held.size
-            excess -= held.size
+        if name in before and (use.moved - before[name].moved) * _DRAINED_WITHIN < use.size * seconds:
+            excessive[name] = use.size
+            excess -= use.size
     return excessive
 
 
@@ -72,19 +72,19 @@ def _reset(channels: Mapping[TcpChannel, int]) -> None:
         channel.reset()
 
 
-async def _held_by_all() -> int:
+async def _memory_of_all() -> int:
     total = 0
     for number, channel in enumerate(list(open_channels)):
-        total += channel.held
+        total += channel.memory
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
     return total
 
 
-async def _held_by_each() -> dict[TcpChannel, Held]:
+async def _memory_of_each() -> dict[TcpChannel, MemoryUse]:
     sizes = {}
     for number, channel in enumerate(list(open_channels)):
-        sizes[channel] = Held(channel.held, channel.moved)
+        sizes[channel] = MemoryUse(channel.memory, channel.moved)
         if number % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
     return sizes

@@ -7,10 +7,10 @@ names the remedy in one line.
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Callable, Coroutine
 
+from appliance.errors import os_reason
 from appliance.runtime.bind import port_refused
 from appliance.settings.target import Target
 from appliance.tunnel.limits.connection_limit import EXHAUSTED, FD_REMEDY
@@ -95,7 +95,7 @@ class Listener:
     def _starve(self, error: OSError) -> None:
         if not self._starving:
             line = FD_REMEDY if error.errno in EXHAUSTED else "connections not accepted"
-            log.error(line, extra={"fields": {"listen": self._address, "cause": _reason(error)}})
+            log.error(line, extra={"fields": {"listen": self._address, "cause": os_reason(error)}})
         self._starving = True
 
     def _recover(self) -> None:
@@ -110,11 +110,8 @@ async def listen(
 ) -> Listener:
     """Listen on an address and port, 0 for any; every connection gets a protocol from ``make``.
 
-    Args:
-        variable: the setting to name if the port cannot be had.
-        at: the address and port.
-        make: the protocol of one connection.
-        admits: True if one more connection from an address may become one.
+    ``variable`` is the setting to name if the port cannot be had; ``admits`` is true if one more connection from an
+    address may become one.
     """
     host = at.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -123,16 +120,8 @@ async def listen(
     return Listener(bound, make, admits)
 
 
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno else str(error)
-
-
 class Connections:
-    """The tasks that carry connections, from their start to the drain.
-
-    Args:
-        counters: count them.
-    """
+    """The tasks that carry connections, from their start to the drain."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from appliance.errors import NameUnresolved, OutOfDescriptors, TimedOut, Unreachable
+from appliance.errors import NameUnresolved, OutOfDescriptors, TimedOut, Unreachable, os_reason
 from appliance.runtime.background import ends_within
 from appliance.tunnel.limits.connection_limit import EXHAUSTED
 from appliance.tunnel.stream.channel import Channel
@@ -57,9 +57,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
     """A TCP connection.
 
     ``waiting`` are the bytes that are kept here until they can be sent.
-
-    Args:
-        made: called when the connection is established.
+    ``made`` is called when the connection is established.
     """
 
     def __init__(self, made: Callable[["TcpChannel"], None] | None = None) -> None:
@@ -76,7 +74,7 @@ class TcpChannel(Channel, asyncio.BufferedProtocol):
         return f"{host}:{port}"
 
     @property
-    def held(self) -> int:
+    def memory(self) -> int:
         """The bytes of memory that it holds, here and in the kernel."""
         return self.waiting + memory_of(self._transport.get_extra_info("socket"))
 
@@ -244,7 +242,6 @@ async def _dial_one(host: str, port: int, seconds: float, make: Callable[[], _Ki
     except socket.gaierror as error:
         raise NameUnresolved(f"no address for {host}: {error.strerror}") from error
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
         kind = OutOfDescriptors if error.errno in EXHAUSTED else Unreachable
-        raise kind(f"{host} port {port}: {reason.lower()}") from error
+        raise kind(f"{host} port {port}: {os_reason(error).lower()}") from error
     return channel

@@ -4,21 +4,18 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from appliance.clock import epoch_seconds
-from appliance.errors import ApplianceError, HelloUnanswered, TimedOut, Unreachable
+from appliance.clock import deadline, epoch_seconds
+from appliance.errors import ApplianceError, HelloUnanswered, Unreachable
 from appliance.tls.engine import TlsLayer
 from appliance.tls.first_flight import ClientWire, Wire
-from appliance.tls.identity import Known
+from appliance.tls.identity import LinkTls
 from appliance.tunnel.stream.tcp_channel import TcpChannel
 
 
 class TlsChannel(TcpChannel):
     """A TCP connection with TLS; it sends and receives plaintext.
 
-    Args:
-        context: its role, and the authorities that it trusts.
-        made: called when the TCP connection is established, before the handshake.
-        wire: as ``TlsLayer``.
+    ``made`` is called when the TCP connection is established, before the handshake.
     """
 
     def __init__(
@@ -26,7 +23,7 @@ class TlsChannel(TcpChannel):
     ) -> None:
         super().__init__(made)
         self._tls = TlsLayer(context, wire)
-        self._shaken = asyncio.Event()
+        self._handshake_over = asyncio.Event()
         self._answered = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -46,11 +43,8 @@ class TlsChannel(TcpChannel):
             IdentityRefused: one end does not accept the other's certificate.
             HelloUnanswered: the other end closed without an answer.
         """
-        try:
-            async with asyncio.timeout(seconds):
-                await self._shaken.wait()
-        except TimeoutError as error:
-            raise TimedOut(f"no TLS handshake within {seconds:g} s") from error
+        async with deadline(seconds, "no TLS handshake"):
+            await self._handshake_over.wait()
         if self._inbox.error:
             raise self._inbox.error
         return self._tls.peer_certificate()
@@ -89,7 +83,7 @@ class TlsChannel(TcpChannel):
             return
         self._flush()
         if self._tls.handshaken:
-            self._shaken.set()
+            self._handshake_over.set()
         if plaintext:
             self._deliver(plaintext)
         if self._tls.ended:
@@ -104,7 +98,7 @@ class TlsChannel(TcpChannel):
 
     def _fail(self, error: ApplianceError) -> None:
         super()._fail(error)
-        self._shaken.set()
+        self._handshake_over.set()
 
     def _break(self, error: ApplianceError) -> None:
         """Fail the connection; the bytes that are ready to be sent then are an alert with the reason."""
@@ -117,6 +111,6 @@ class TlsChannel(TcpChannel):
             super().send(ciphertext)
 
 
-def client_channel(keys: Known, ahead: float = 0.0) -> TlsChannel:
+def client_channel(keys: LinkTls, ahead: float = 0.0) -> TlsChannel:
     """A client's channel, whose first flight proves the ``keys`` secret, by a clock ``ahead`` seconds fast."""
     return TlsChannel(keys.context, wire=ClientWire(keys.tokens, epoch_seconds() + ahead))

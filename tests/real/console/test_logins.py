@@ -241,9 +241,9 @@ def test_case_1052_a_user_ends_no_session_of_a_higher_right() -> None:
 
 async def test_case_1051_a_login_leads_to_no_other_site() -> None:
     async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address:
-        for wanted in ("https://evil.example/", "//evil.example", "/\\evil.example", f"{OWN}x\n", "javascript:x", ""):
+        for path in ("https://evil.example/", "//evil.example", "/\\evil.example", f"{OWN}x\n", "javascript:x", ""):
             async with browser() as user:
-                answer = await asked(user, str(URL(f"http://{address}{OWN}login").with_query(to=wanted)))
+                answer = await asked(user, str(URL(f"http://{address}{OWN}login").with_query(to=path)))
                 assert f'content="0; url={OWN}"' in answer.text
 
 

@@ -25,6 +25,7 @@ from tests.support.dns import (
     resolve,
     scripted_server,
     silence,
+    truncated,
 )
 
 OURS = ipaddress.IPv4Address("127.64.0.1")
@@ -97,11 +98,6 @@ async def test_a_client_by_tcp_is_forwarded_by_tcp():
 
 
 async def test_a_truncated_reply_is_handed_on_so_that_the_client_comes_by_tcp():
-    async def truncated(asked):
-        reply = DNSRecord.parse(answer(asked))
-        reply.header.tc = 1
-        return [reply.pack()]
-
     async with scripted_server(truncated) as upstream, running_shim(upstream) as shim:
         assert (await resolve(shim.port, "b0.grape")).header.tc == 1
 

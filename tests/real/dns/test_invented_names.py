@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from dnslib import RCODE, DNSRecord
 
-from appliance.dns.invented import known_names, labels
+from appliance.dns.invented import labels, resolved_names
 from appliance.dns.stub import StubResolver
 from appliance.doctor.step import Verdict
 from appliance.doctor.tunnel import TunnelChecks, examine_here, examine_through
@@ -74,19 +74,19 @@ def served(zone: Zone):
 )
 async def test_an_invented_name_is_found_below_a_pattern(zone: Zone, pattern: TargetPattern, host: str) -> None:
     async with scripted_server(served(zone)) as server:
-        (known,) = await known_names(ALLOWED, StubResolver(server).addresses, "nobody-1")
+        (known,) = await resolved_names(ALLOWED, StubResolver(server).addresses, "nobody-1")
     assert (known.pattern, known.host) == (pattern, host)
 
 
 @pytest.mark.parametrize("zone", [ordinary, wildcard_to_the_broker])
 async def test_where_only_the_brokers_are_reached_nothing_is_found(zone: Zone) -> None:
     async with scripted_server(served(zone)) as server:
-        assert await known_names(ALLOWED, StubResolver(server).addresses, "nobody-1") == ()
+        assert await resolved_names(ALLOWED, StubResolver(server).addresses, "nobody-1") == ()
 
 
 async def test_a_resolver_that_is_silent_is_given_up_after_one_name() -> None:
     async with scripted_server(silence) as server:
-        assert await known_names(ALLOWED, StubResolver(server, (0.01,)).addresses, "nobody-1") == ()
+        assert await resolved_names(ALLOWED, StubResolver(server, (0.01,)).addresses, "nobody-1") == ()
 
 
 def test_the_names_of_this_machine_are_asked_for_in_both_forms() -> None:

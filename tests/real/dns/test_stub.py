@@ -10,7 +10,7 @@ from appliance.dns.stub import StubResolver, system_addresses
 from appliance.errors import NameUnresolved, Unreachable
 from appliance.settings.target import Target
 from appliance.settings.values import DnsSettings
-from tests.support.dns import answer, dead_port, losing_the_first, noting, scripted_server, silence
+from tests.support.dns import answer, dead_port, losing_the_first, noting, scripted_server, silence, truncated
 
 
 async def says(code, asked):
@@ -47,11 +47,6 @@ async def test_an_ip_literal_is_its_own_address_and_no_server_is_asked(host):
 
 
 async def test_a_truncated_reply_is_fetched_by_tcp():
-    async def truncated(asked):
-        reply = DNSRecord.parse(answer(asked))
-        reply.header.tc = 1
-        return [reply.pack()]
-
     async def whole(asked):
         return [answer(asked, *(f"10.0.0.{index}" for index in range(100)))]
 
@@ -127,11 +122,6 @@ async def test_a_name_that_the_system_cannot_look_up_is_unresolved():
 
 
 async def test_a_server_that_never_answers_by_tcp_is_unreachable(monkeypatch):
-    async def truncated(asked):
-        reply = DNSRecord.parse(answer(asked))
-        reply.header.tc = 1
-        return [reply.pack()]
-
     monkeypatch.setattr("appliance.dns.stub.TCP_TIMEOUT", 0.05)
     async with scripted_server(truncated, silence) as server:
         with pytest.raises(Unreachable, match=r"0\.05 s"):

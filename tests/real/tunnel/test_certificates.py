@@ -18,12 +18,12 @@ from appliance.tls.identity import Identity
 from appliance.tunnel import certificate_reload
 from appliance.tunnel.certificate_reload import CertificateReload
 from appliance.tunnel.limits.counters import Refusal
-from tests.support import carrying
 from tests.support.authority import DAY, Authority, replace, write_files
+from tests.support.carrying import echoed
 from tests.support.gateway import gateway_variables
 from tests.support.patience import PATIENCE
 from tests.support.tls import running_client, running_server
-from tests.support.tunnel import HOST, echo, target_server, tunnel_settings
+from tests.support.tunnel import HOST, carries, carrying, echo, target_server, tunnel_settings
 
 SIDES = (Side.SOURCE, Side.DESTINATION)
 
@@ -48,23 +48,18 @@ async def link_with_files(directory, authority):
         yield ends, endpoint
 
 
-async def echoed(reader, writer):
-    writer.write(b"x")
-    return await reader.readexactly(1) == b"x"
-
-
 async def works(endpoint):
     """True if a new connection is carried."""
-    return await carrying.echoed(endpoint) == b"x"
+    return await echoed(endpoint) == b"x"
 
 
 @contextlib.asynccontextmanager
 async def taken(end):
     """A block that changes files; it ends when ``end`` has loaded them."""
-    before = end.known.context
+    before = end.tls.context
     yield
     async with asyncio.timeout(PATIENCE):
-        while end.known.context is before:
+        while end.tls.context is before:
             await asyncio.sleep(0.01)
 
 
@@ -77,13 +72,12 @@ async def told(caplog, text):
 async def test_a_renewed_certificate_is_for_new_connections_and_those_that_stand_go_on(tmp_path):
     authority = Authority()
     async with link_with_files(tmp_path, authority) as (ends, endpoint):
-        standing = await asyncio.open_connection("127.0.0.1", endpoint)
-        assert await echoed(*standing)
+        standing = await carrying(endpoint)
         for side in SIDES:
             async with taken(ends[side]):
                 write_files(tmp_path / side, authority.pem, authority.leaf(side))
             assert await works(endpoint)
-        assert await echoed(*standing)
+        assert await carries(*standing)
         standing[1].close()
 
 
@@ -98,13 +92,12 @@ async def test_an_authority_is_changed_by_way_of_both_and_no_connection_is_refus
         (Side.SOURCE, new.pem, new),
     ]
     async with link_with_files(tmp_path, old) as (ends, endpoint):
-        standing = await asyncio.open_connection("127.0.0.1", endpoint)
-        assert await echoed(*standing)
+        standing = await carrying(endpoint)
         for side, believed, signer in steps:
             async with taken(ends[side]):
                 write_files(tmp_path / side, believed, signer.leaf(side))
             assert await works(endpoint)
-            assert await echoed(*standing)
+            assert await carries(*standing)
         standing[1].close()
 
 
@@ -114,11 +107,11 @@ async def test_half_of_a_new_set_changes_nothing_is_logged_once_and_the_whole_is
     leaf = authority.leaf(Side.SOURCE)
     async with link_with_files(tmp_path, authority) as (ends, endpoint):
         end = ends[Side.SOURCE]
-        before = end.known.context
+        before = end.tls.context
         replace(tmp_path / Side.SOURCE / "key.pem", leaf.key)
         await told(caplog, "new certificate files not taken yet")
         await asyncio.sleep(0.1)
-        assert end.known.context is before
+        assert end.tls.context is before
         assert await works(endpoint)
         async with taken(end):
             replace(tmp_path / Side.SOURCE / "certificate.pem", leaf.certificate)

@@ -1,6 +1,5 @@
 """An end of the tunnel whose process cannot open another socket."""
 
-import asyncio
 import contextlib
 import socket
 
@@ -10,7 +9,7 @@ from tests.support.carrying import until_echoed
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.gateway import gateway_process, gateway_variables
 from tests.support.tls import running_client, running_server
-from tests.support.tunnel import HOST, echo, target_server
+from tests.support.tunnel import HOST, carries, carrying, echo, target_server
 
 DESCRIPTORS = 40
 """A limit of file descriptors; Python and the appliance take about fifteen."""
@@ -18,11 +17,6 @@ OUT = (
     r"out of file descriptors: raise the limit \(ulimit -n; LimitNOFILE in systemd; ulimits in compose\) "
     "or lower TUNNEL_CONNECTIONS_MAX"
 )
-
-
-async def echoed(reader, writer, byte=b"x"):
-    writer.write(byte)
-    return await reader.readexactly(1) == byte
 
 
 @contextlib.contextmanager
@@ -49,14 +43,13 @@ async def test_a_source_without_descriptors_keeps_its_connections_names_the_limi
             gateway_process("source", variables, tmp_path, DESCRIPTORS) as source,
             running_client(Target(HOST, broker), port, server=Target(OWN_ADDRESS, port)) as (_, endpoint),
         ):
-            reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
-            assert await echoed(reader, writer)
+            reader, writer = await carrying(endpoint)
             with idle_connections(OWN_ADDRESS, port):
                 await source.wait_for_line(OUT, 10)
-                assert await echoed(reader, writer)
+                assert await carries(reader, writer)
             await until_echoed(endpoint)
             await source.wait_for_line("connections accepted again", 10)
-            assert await echoed(reader, writer)
+            assert await carries(reader, writer)
             writer.close()
         assert len(told(source, "out of file descriptors")) == 1
         assert len(told(source, "too few file descriptors for all connections")) == 1
@@ -71,12 +64,11 @@ async def test_a_destination_without_descriptors_does_the_same(tmp_path):
         variables = gateway_variables(broker, server.port, DNS_LISTEN=f"{OWN_ADDRESS}:{dns}")
         async with gateway_process("destination", variables, tmp_path, DESCRIPTORS) as destination:
             (address,) = addresses(await resolve(dns, HOST, address=OWN_ADDRESS))
-            reader, writer = await asyncio.open_connection(address, broker)
-            assert await echoed(reader, writer)
+            reader, writer = await carrying(broker, address)
             with idle_connections(address, broker):
                 await destination.wait_for_line(OUT, 10)
-                assert await echoed(reader, writer)
+                assert await carries(reader, writer)
             await until_echoed(broker, address)
-            assert await echoed(reader, writer)
+            assert await carries(reader, writer)
             writer.close()
         assert told(destination, "tunnel server unreachable") == []

@@ -10,7 +10,7 @@ from appliance.settings.values import KeyExchange, Side
 from appliance.tls.engine import TlsLayer
 from appliance.tls.identity import Identity
 from tests.support.tls import identity, link_to, running_client, running_server
-from tests.support.tunnel import HOST, echo, logged
+from tests.support.tunnel import HOST, carries, echo, logged
 from tests.unit.tls.test_first_flight import P256, groups_of
 
 
@@ -23,13 +23,12 @@ async def test_a_connection_is_carried_by_either_key_exchange(exchange: KeyExcha
     at_client = {"end": end(Side.DESTINATION, exchange)}
     async with link_to(echo, end=end(Side.SOURCE, exchange), at_client=at_client) as link:
         reader, writer = await link.connect()
-        writer.write(b"carried")
-        assert await reader.readexactly(7) == b"carried"
+        assert await carries(reader, writer, b"carried")
         writer.close()
 
 
 def test_an_end_set_to_p_256_offers_p_256_alone() -> None:
-    client = TlsLayer(end(Side.DESTINATION, KeyExchange.P256).known.context)
+    client = TlsLayer(end(Side.DESTINATION, KeyExchange.P256).tls.context)
     client.start()
     assert groups_of(client.outgoing()) == [P256]
 

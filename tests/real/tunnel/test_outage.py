@@ -9,7 +9,7 @@ from appliance.settings.target import Target
 from appliance.tunnel.model.connect import Timeouts
 from tests.support.carrying import echoed, until_echoed
 from tests.support.patience import PATIENCE
-from tests.support.tunnel import HOST, echo, target_server
+from tests.support.tunnel import HOST, carries, echo, target_server
 
 pytestmark = pytest.mark.usefixtures("no_secret_in_the_log")
 
@@ -115,12 +115,10 @@ async def test_a_drain_while_a_target_is_dialled_leaves_no_task_behind(ends):
 async def test_a_drain_of_either_end_lets_a_running_connection_finish_and_refuses_new_ones(ends, end):
     async with ends.link_to(echo) as link:
         reader, writer = await link.connect()
-        writer.write(b"before")
-        assert await reader.readexactly(6) == b"before"
+        assert await carries(reader, writer, b"before")
         draining = asyncio.create_task(getattr(link, end).drain(10))
         assert await echoed(link.endpoint) is None
-        writer.write(b"during")
-        assert await reader.readexactly(6) == b"during"
+        assert await carries(reader, writer, b"during")
         assert not draining.done()
         writer.write_eof()
         assert await reader.read(-1) == b""
@@ -130,9 +128,7 @@ async def test_a_drain_of_either_end_lets_a_running_connection_finish_and_refuse
 
 async def test_a_drain_ends_what_does_not_end_by_itself(ends):
     async with ends.link_to(echo) as link:
-        reader, writer = await link.connect()
-        writer.write(b"x")
-        await reader.readexactly(1)
+        reader, writer = await link.carrying()
         await link.server.drain(0.1)
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)
@@ -141,9 +137,7 @@ async def test_a_drain_ends_what_does_not_end_by_itself(ends):
 
 async def test_closing_the_client_ends_its_connections_and_frees_its_ports(ends):
     async with ends.link_to(echo) as link:
-        reader, writer = await link.connect()
-        writer.write(b"x")
-        await reader.readexactly(1)
+        reader, writer = await link.carrying()
         await link.client.drain(0)
         with pytest.raises(ConnectionResetError):
             await reader.read(-1)

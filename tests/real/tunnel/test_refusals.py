@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +18,7 @@ from tests.support.carrying import refused
 from tests.support.tls import (
     Trusting,
     ask_connect,
+    careless,
     connect_request,
     identity,
     key_of,
@@ -26,7 +27,7 @@ from tests.support.tls import (
     running_client,
     running_server,
 )
-from tests.support.tunnel import HOST, LINK, SECRET, Resolver, echo, logged, tunnel_settings
+from tests.support.tunnel import HOST, LINK, SECRET, Resolver, carries, echo, logged, tunnel_settings
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 UNUSED = Target(HOST, 9093)
@@ -43,13 +44,6 @@ def no_secret_in_the_log(caplog):
 
 def lax_server(credentials):
     return TunnelServer(tunnel_settings(UNUSED), Trusting(known(credentials, Side.SOURCE)), Resolver({}))
-
-
-def careless(credentials=None):
-    """A client that knows the secret, presents these credentials and accepts any server."""
-    end = known(credentials)
-    end.context.verify_mode = ssl.CERT_NONE
-    return end
 
 
 @pytest.mark.parametrize(
@@ -78,34 +72,6 @@ async def test_a_stranger_is_refused_at_both_ends_and_both_name_the_remedy(stran
     assert resolver.asked == []
 
 
-@pytest.mark.parametrize(
-    "stranger",
-    [
-        lambda: make_credentials(key_of(OTHER_SECRET), LINK, Side.DESTINATION),
-        lambda: make_credentials(key_of(ids=("orange", "melon")), "orange-melon", Side.DESTINATION),
-        lambda: make_credentials(key_of(), LINK, Side.SOURCE),
-    ],
-    ids=["another secret", "another link", "same role"],
-)
-async def test_the_server_refuses_a_certificate_that_is_not_the_other_ends_though_its_first_flight_is_good(
-    stranger, caplog
-):
-    resolver = Resolver({HOST: ["127.0.0.1"]})
-    async with running_server(UNUSED, resolver) as server:
-        with pytest.raises(IdentityRefused, match="alert"):
-            await ask_connect(server.port, connect_request(UNUSED), careless(stranger()))
-        await server.drain(10)
-    assert any("or the client refused: SHARED_SECRET" in message for message in caplog.messages)
-    assert resolver.asked == []
-
-
-async def test_the_client_refuses_a_server_of_its_own_role(caplog):
-    other_destination = make_credentials(key_of(), LINK, Side.DESTINATION)
-    async with lax_server(other_destination) as server, running_client(UNUSED, server.port) as (_, endpoint):
-        assert await refused(endpoint)
-    assert any(message.startswith("tunnel refused") and "SHARED_SECRET" in message for message in caplog.messages)
-
-
 async def test_a_client_whose_certificate_alone_is_refused_says_so_too(caplog):
     """A client of TLS 1.3 learns of the refusal only after its own handshake."""
     ours, others = (make_credentials(key_of(secret), LINK, Side.SOURCE) for secret in (SECRET, OTHER_SECRET))
@@ -115,33 +81,6 @@ async def test_a_client_whose_certificate_alone_is_refused_says_so_too(caplog):
     (told,) = [record for record in caplog.records if record.message.startswith("tunnel refused")]
     assert "SHARED_SECRET" in told.message
     assert "alert" in told.fields["cause"]
-
-
-@dataclass(frozen=True)
-class Doubting(Trusting):
-    """An end that refuses every name."""
-
-    def check(self, _certificate):
-        raise IdentityRefused("an unlikely name")
-
-
-async def test_the_name_in_the_clients_certificate_is_checked_though_tls_believes_it(caplog):
-    resolver = Resolver({})
-    doubting = Doubting(identity(Side.SOURCE).known)
-    async with TunnelServer(tunnel_settings(UNUSED), doubting, resolver) as server:
-        status, channel = await ask_connect(server.port, connect_request(UNUSED))
-        channel.close()
-    assert status == b"HTTP/1.1 400 an unlikely name"
-    assert any("or the client refused: SHARED_SECRET" in message for message in caplog.messages)
-    assert resolver.asked == []
-
-
-async def test_the_name_in_the_servers_certificate_is_checked_though_tls_believes_it(caplog):
-    doubting = Doubting(identity(Side.DESTINATION).known)
-    async with running_server(UNUSED) as server, running_client(UNUSED, server.port, doubting) as (_, endpoint):
-        assert await refused(endpoint)
-    (told,) = [record for record in caplog.records if record.message.startswith("tunnel refused")]
-    assert told.fields["cause"] == "an unlikely name"
 
 
 async def test_tls_without_a_certificate_is_refused():
@@ -216,9 +155,7 @@ AT_THE_CAP = pytest.mark.parametrize(
 @AT_THE_CAP
 async def test_a_connection_too_many_waits_for_a_slot(caps, caplog):
     async with link_to(echo, **caps) as link:
-        first_reader, first = await link.connect()
-        first.write(b"x")
-        assert await first_reader.readexactly(1) == b"x"
+        _, first = await link.carrying()
         second_reader, second = await link.connect()
         second.write(b"y")
         waiting = asyncio.create_task(second_reader.readexactly(1))
@@ -234,13 +171,10 @@ async def test_a_connection_too_many_waits_for_a_slot(caps, caplog):
 @AT_THE_CAP
 async def test_a_connection_that_finds_no_slot_in_time_is_refused_and_the_others_go_on(caps, caplog):
     async with link_to(echo, Timeouts(slot=0.1), **caps) as link:
-        reader, writer = await link.connect()
-        writer.write(b"x")
-        await reader.readexactly(1)
+        reader, writer = await link.carrying()
         resolved = len(link.resolver.asked)
         assert await asyncio.gather(*(refused(link.endpoint) for _ in range(20))) == [True] * 20
         assert len(link.resolver.asked) == resolved
-        writer.write(b"y")
-        assert await reader.readexactly(1) == b"y"
+        assert await carries(reader, writer, b"y")
         writer.close()
     assert len([message for message in caplog.messages if message.startswith("all connections are in use")]) == 1

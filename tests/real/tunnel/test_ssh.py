@@ -43,14 +43,6 @@ async def until_told(caplog, start, endpoint):
             await asyncio.sleep(0.02)
 
 
-async def connected(link):
-    """A connection that has carried a byte."""
-    reader, writer = await link.connect()
-    writer.write(b"x")
-    assert await reader.readexactly(1) == b"x"
-    return reader, writer
-
-
 class Valve:
     """A proxy before a port that notes the bytes, and can hold them."""
 
@@ -218,7 +210,7 @@ async def test_a_tunnel_server_that_the_ssh_server_does_not_reach_is_logged(tmp_
 
 async def test_a_lost_ssh_connection_is_made_again_and_its_channels_are_reset(tmp_path, ssh_server, caplog):
     async with ssh_server(tmp_path / "ssh") as server, inside(server, echo) as link:
-        before = [await connected(link) for _ in range(3)]
+        before = [await link.carrying() for _ in range(3)]
         await server.cut()
         for reader, writer in before:
             with pytest.raises(ConnectionResetError):
@@ -275,7 +267,7 @@ async def test_a_server_that_vanishes_is_noticed_by_its_silence(tmp_path, ssh_se
         valve.before(server.port) as server.port,
         inside(server, echo) as link,
     ):
-        reader, writer = await connected(link)
+        reader, writer = await link.carrying()
         valve.open.clear()
         with pytest.raises(ConnectionResetError):
             await asyncio.wait_for(reader.read(-1), PATIENCE)
@@ -288,7 +280,7 @@ def test_a_dead_link_is_noticed_within_a_minute():
 
 async def test_new_key_files_hold_from_the_next_ssh_connection(tmp_path, ssh_server, caplog):
     async with ssh_server(tmp_path / "ssh") as server, inside(server, echo) as link:
-        await connected(link)
+        await link.carrying()
         key, host = new_key(), new_key()
         await server.stop()
         write_public(tmp_path / "ssh" / "authorized", key)
@@ -331,7 +323,7 @@ async def test_no_task_and_no_ssh_connection_outlives_the_client(tmp_path, ssh_s
     async with ssh_server(tmp_path / "ssh") as server:
         before = asyncio.all_tasks()
         async with inside(server, echo) as link:
-            await connected(link)
+            await link.carrying()
         assert {task.get_name() for task in asyncio.all_tasks() - before if "tunnel" in task.get_name()} == set()
         async with inside(server, echo) as link:
             assert await echoed(link.endpoint) == b"x"

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -13,6 +12,7 @@ from appliance.errors import ApplianceError, IdentityRefused, PeerError, TargetR
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.certificates import make_credentials
+from appliance.tls.identity import LinkTls
 from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.limits import breaker
 from appliance.tunnel.limits.counters import Counters, Refusal
@@ -23,8 +23,8 @@ from appliance.tunnel.stream.tls_channel import TlsChannel
 from tests.support.carrying import echoed, refused
 from tests.support.dns import dead_port
 from tests.support.patience import PATIENCE
-from tests.support.tls import ask_connect, connect_request, identity, key_of, known, link_to, running_server
-from tests.support.tunnel import HOST, Ends, Resolver, echo, target_server, tunnel_settings
+from tests.support.tls import ask_connect, careless, connect_request, identity, key_of, known, link_to, running_server
+from tests.support.tunnel import HOST, SECRET, Ends, Resolver, carries, echo, target_server, tunnel_settings
 
 OTHER_SECRET = "another-9fTz2kLq8wXe4vBn6mRc1yUa"
 UNUSED = Target(HOST, 9093)
@@ -61,13 +61,10 @@ async def test_the_client_gets_the_servers_document_which_has_the_brokers_connec
     async with ends.link_to(echo, status=status) as link:
         status.counters = link.server.counters
         assert json.loads(await link.client.server_status()) == {"open": 0, "waiting": 0}
-        reader, writer = await link.connect()
-        writer.write(b"x")
-        assert await reader.readexactly(1) == b"x"
+        reader, writer = await link.carrying()
         for _ in range(3):
             assert json.loads(await link.client.server_status()) == {"open": 1, "waiting": 0}
-        writer.write(b"y")
-        assert await reader.readexactly(1) == b"y"
+        assert await carries(reader, writer, b"y")
         client, server = link.client.counters, link.server.counters
         assert (client.accepted, client.open, server.carrying) == (1, 1, 1)
         assert (server.accepted, link.resolver.asked) == (5, [HOST])
@@ -82,9 +79,7 @@ async def test_the_client_gets_the_servers_document_which_has_the_brokers_connec
 )
 async def test_the_status_takes_no_slot_and_is_told_while_all_are_taken(caps: dict[str, object]) -> None:
     async with link_to(echo, status=Status(), **caps) as link:
-        reader, writer = await link.connect()
-        writer.write(b"x")
-        await reader.readexactly(1)
+        _reader, writer = await link.carrying()
         waiting = asyncio.create_task(echoed(link.endpoint))
         for _ in range(5):
             assert await link.client.server_status()
@@ -116,19 +111,17 @@ async def test_a_newer_server_changes_nothing_for_an_older_client() -> None:
     assert status.made == 0
 
 
-def careless(secret: str, side: Side, cluster: str = "grape"):
+def certified(secret: str, side: Side, cluster: str = "grape") -> LinkTls:
     """A client that knows the link's secret, accepts any server, and shows this certificate."""
     ids = ("orange", cluster)
-    end = known(make_credentials(key_of(secret, ids), "-".join(ids), side))
-    end.context.verify_mode = ssl.CERT_NONE
-    return end
+    return careless(make_credentials(key_of(secret, ids), "-".join(ids), side))
 
 
 STRANGERS = {
     "another secret": lambda: known(secret=OTHER_SECRET),
-    "a certificate of another secret": lambda: careless(OTHER_SECRET, Side.DESTINATION),
-    "the role of the source": lambda: careless("loopback-uYw0kTq3sVxG8mJb2nRz5cEa", Side.SOURCE),
-    "another link": lambda: careless("loopback-uYw0kTq3sVxG8mJb2nRz5cEa", Side.DESTINATION, "melon"),
+    "a certificate of another secret": lambda: certified(OTHER_SECRET, Side.DESTINATION),
+    "the role of the source": lambda: certified(SECRET, Side.SOURCE),
+    "another link": lambda: certified(SECRET, Side.DESTINATION, "melon"),
 }
 
 

@@ -6,7 +6,6 @@ import functools
 import logging
 import ssl
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,8 @@ from appliance.errors import ApplianceError, IdentityRefused
 from appliance.settings.target import Target
 from appliance.settings.values import Side
 from appliance.tls.certificates import authority_key, peer_name
-from appliance.tls.engine import TlsLayer
-from appliance.tls.first_flight import ClientWire
 from appliance.tunnel.limits import pending_handshakes
 from appliance.tunnel.limits.pending_handshakes import PENDING_OF_ONE_MAX
-from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.server import TunnelServer
 from tests.support import flood
 from tests.support.authority import DAY, Authority
@@ -29,14 +25,14 @@ from tests.support.patience import PATIENCE
 from tests.support.tls import (
     Trusting,
     ask_connect,
+    careless,
     connect_request,
-    identity,
     key_of,
     known,
     running_client,
     running_server,
 )
-from tests.support.tunnel import HOST, LINK, Resolver, echo, target_server, tunnel_settings
+from tests.support.tunnel import HOST, LINK, Resolver, carries, carrying, echo, target_server, tunnel_settings
 
 TARGET = Target(HOST, 9093)
 MEGABYTE = 2**20
@@ -89,8 +85,7 @@ async def test_a_certificate_without_fault_is_accepted():
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_server_refuses_a_client_whose_certificate_has_a_fault(fault, caplog):
-    end = known(credentials(fault, Side.DESTINATION))
-    end.context.verify_mode = ssl.CERT_NONE
+    end = careless(credentials(fault, Side.DESTINATION))
     resolver = Resolver({HOST: ["127.0.0.1"]})
     async with running_server(TARGET, resolver) as server:
         if fault in ALERTS:
@@ -109,7 +104,7 @@ async def test_the_server_refuses_a_client_whose_certificate_has_a_fault(fault, 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_client_refuses_a_server_whose_certificate_has_a_fault(fault, caplog):
     end = Trusting(known(credentials(fault, Side.SOURCE), Side.SOURCE))
-    end.known.context.verify_mode = ssl.CERT_NONE
+    end.tls.context.verify_mode = ssl.CERT_NONE
     async with (
         TunnelServer(tunnel_settings(TARGET), end, Resolver({})) as server,
         running_client(TARGET, server.port) as (_, endpoint),
@@ -128,28 +123,6 @@ async def test_the_log_says_of_an_expired_certificate_that_it_has_expired(caplog
         await server.drain(10)
     (told,) = [record for record in caplog.records if record.message.startswith("tunnel client refused")]
     assert told.fields["cause"] == "TLS: certificate verify failed: certificate has expired"
-
-
-async def test_a_handshake_that_comes_byte_by_byte_has_no_more_time_than_one_that_comes_at_once():
-    end = identity(Side.DESTINATION).known
-    hello = TlsLayer(end.context, ClientWire(end.tokens, time.time()))
-    hello.start()
-    resolver = Resolver({HOST: ["127.0.0.1"]})
-    async with running_server(TARGET, resolver, Timeouts(handshake=0.3, last_word=0.1)) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-
-        async def drip():
-            for byte in hello.outgoing():
-                writer.write(bytes([byte]))
-                await asyncio.sleep(0.03)
-
-        dripping = asyncio.create_task(drip())
-        with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(PATIENCE):
-                await reader.read(-1)
-        dripping.cancel()
-        writer.transport.abort()
-    assert resolver.asked == []
 
 
 @contextlib.asynccontextmanager
@@ -188,15 +161,12 @@ async def test_ten_thousand_idle_connections_from_one_address_stop_no_peer_that_
             running_server(target, resolver, connections_max=10) as server,
             running_client(target, server.port) as (_, endpoint),
         ):
-            reader, writer = await asyncio.open_connection("127.0.0.1", endpoint)
-            writer.write(b"x")
-            assert await reader.readexactly(1) == b"x"
+            reader, writer = await carrying(endpoint)
             descriptors, memory = process.num_fds(), process.memory_info().rss
             async with flooding(server.port, "127.0.0.2", 10_000):
                 assert process.num_fds() - descriptors <= PENDING_OF_ONE_MAX + 10
                 assert process.memory_info().rss - memory < 40 * MEGABYTE
-                writer.write(b"y")
-                assert await reader.readexactly(1) == b"y"
+                assert await carries(reader, writer, b"y")
                 assert await comes_through(server.port, target, "127.0.0.1")
                 assert await comes_through(server.port, target, "127.0.0.3")
                 assert len(resolver.asked) == 3

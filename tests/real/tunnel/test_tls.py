@@ -49,7 +49,7 @@ async def test_bytes_behind_the_end_of_a_direction_do_not_end_the_other():
         target = Target(HOST, port)
         async with running_server(target) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            known = identity(Side.DESTINATION).known
+            known = identity(Side.DESTINATION).tls
             tls = TlsLayer(known.context, ClientWire(known.tokens, time.time()))
             tls.start()
 

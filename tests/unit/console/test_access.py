@@ -39,19 +39,19 @@ def test_an_ended_session_is_over() -> None:
 
 @pytest.mark.parametrize("given", [f"Bearer {TOKEN}", f"bearer  {TOKEN}", basic(TOKEN)])
 def test_a_program_gives_the_token_as_a_bearers_or_as_a_password(given: str) -> None:
-    assert Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).given_by(given)
+    assert Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).right_by(given)
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer no", basic("no"), "Basic !!", TOKEN, "Basic " + "é" * 3])
 def test_nothing_else_is_the_token(given: str) -> None:
-    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).given_by(given)
+    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).right_by(given)
 
 
 @pytest.mark.parametrize("given", ["", "anything"])
 def test_without_a_token_in_the_settings_nobody_has_it(given: str) -> None:
     access = Access({Right.OPERATOR: Secret("")}, Clock())
-    assert access.of_token(given) is Right.NONE
-    assert not access.given_by(f"Bearer {given}")
+    assert access.right_of_token(given) is Right.NONE
+    assert not access.right_by(f"Bearer {given}")
     assert not access.in_session("")
 
 
@@ -68,8 +68,8 @@ async def test_case_990_the_right_token_is_accepted_at_once_whatever_wrong_ones_
     while len(held) < 64 or sum(task.done() for task in wrong) < 936:
         await asyncio.sleep(0)
     assert not any(task.result() for task in wrong if task.done()), "beyond the bound, no connection is held"
-    assert access.of_token(TOKEN) is Right.OPERATOR
-    assert access.given_by(f"Bearer {TOKEN}")
+    assert access.right_of_token(TOKEN) is Right.OPERATOR
+    assert access.right_by(f"Bearer {TOKEN}")
     for each in held:
         each.set_result(None)
     assert sum(await asyncio.gather(*wrong)) == len(held) == 64
@@ -128,10 +128,10 @@ def test_case_984_a_name_of_another_site_is_none_of_its_own(host: str) -> None:
 
 
 def test_case_284_a_header_that_is_no_text_is_a_wrong_token() -> None:
-    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).given_by(
+    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).right_by(
         b"Bearer \xff".decode(errors="surrogateescape")
     )
 
 
 def test_case_284_a_token_beyond_ascii_is_compared_as_text() -> None:
-    assert Access({Right.OPERATOR: Secret("schlüssel")}, Clock()).of_token("schlüssel")
+    assert Access({Right.OPERATOR: Secret("schlüssel")}, Clock()).right_of_token("schlüssel")

@@ -27,7 +27,7 @@ def test_a_text_finds_names_that_hold_it_in_upper_or_lower_case() -> None:
 def test_the_states_of_all_rows_with_the_text_are_counted_and_one_can_be_chosen() -> None:
     stopped = snapshot(destination=with_position(stopped="a gap", stopped_at=1)).topics[0]
     page = topics_page([named("a"), named("b"), replace(stopped, name="c")], Query(state="stopped"))
-    assert (names(page), page.found, page.states) == (["c"], 1, {"copied": 2, "stopped": 1})
+    assert (names(page), page.count, page.states) == (["c"], 1, {"copied": 2, "stopped": 1})
 
 
 @pytest.mark.parametrize("down", [False, True])
@@ -43,7 +43,7 @@ def test_a_page_has_a_hundred_rows_and_the_last_one_has_the_rest() -> None:
     partitions = [replace(first(snapshot()), partition=number) for number in range(PAGE_SIZE + 5)]
     page = partitions_page(partitions, Query(page=2))
     assert [row.partition for row in page.rows] == list(range(PAGE_SIZE, PAGE_SIZE + 5))
-    assert (page.found, page.pages) == (PAGE_SIZE + 5, 2)
+    assert (page.count, page.pages) == (PAGE_SIZE + 5, 2)
 
 
 def test_a_page_beyond_the_last_and_an_unknown_column_are_harmless() -> None:

@@ -28,8 +28,8 @@ def test_a_broker_that_joined_moved_or_left_is_news_and_one_that_stayed_is_not()
     assert change.joined == (B1,)
     assert change.moved == ((B1, B2),)
     assert change.left == (OTHER_PORT,)
-    assert change.known == {0: B0, 1: B2, 3: B1}
-    again = compare(ALLOWED, change.known, change.known)
+    assert change.brokers == {0: B0, 1: B2, 3: B1}
+    again = compare(ALLOWED, change.brokers, change.brokers)
     assert (again.joined, again.moved, again.left) == ((), (), ())
     assert set(again.open) == {B0, B1, B2}
 
@@ -40,7 +40,7 @@ def test_two_nodes_at_one_address_are_one_endpoint() -> None:
 
 def test_a_cluster_that_lists_too_many_is_believed_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brokers_module, "BROKERS_MAX", 2)
-    assert compare(ALLOWED, {}, {2: B2, 1: B1, 0: B0}).known == {0: B0, 1: B1}
+    assert compare(ALLOWED, {}, {2: B2, 1: B1, 0: B0}).brokers == {0: B0, 1: B1}
 
 
 @pytest.mark.parametrize(

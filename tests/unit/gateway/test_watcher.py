@@ -56,7 +56,7 @@ async def test_a_broker_outside_of_the_list_is_logged_once_and_stays_shown(endpo
         "broker": "b3.orange.example:9999",
         "reason": "its name is allowed on other ports only: 9092-9098",
     }
-    assert watcher.view.those(BrokerState.REFUSED) == (OTHER_PORT,)
+    assert watcher.view.in_state(BrokerState.REFUSED) == (OTHER_PORT,)
     assert [target for target, *_ in client.opened] == [str(B0)]
 
 

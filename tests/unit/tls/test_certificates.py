@@ -36,7 +36,7 @@ def refusal(files, side=Side.SOURCE):
 
 def test_good_files_make_an_identity_that_demands_the_opposite_role(files):
     end = Identity.of(tunnel_settings(files=files), Side.SOURCE)
-    assert end.known.context.protocol == ssl.PROTOCOL_TLS_SERVER
+    assert end.tls.context.protocol == ssl.PROTOCOL_TLS_SERVER
     end.check(der(AUTHORITY.leaf(Side.DESTINATION)))
     with pytest.raises(IdentityRefused):
         end.check(der(AUTHORITY.leaf(Side.SOURCE)))

@@ -13,8 +13,8 @@ class Pair:
     """A client and a server, and the wire between them."""
 
     def __init__(self, client=None, server=None):
-        self.client = TlsLayer((client or identity(Side.DESTINATION)).known.context)
-        self.server = TlsLayer((server or identity(Side.SOURCE)).known.context)
+        self.client = TlsLayer((client or identity(Side.DESTINATION)).tls.context)
+        self.server = TlsLayer((server or identity(Side.SOURCE)).tls.context)
         self.client.start()
 
     def shake_hands(self):
@@ -150,4 +150,4 @@ NO_HELLOS = [b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x10" + bytes(16), b"\x16\
 @pytest.mark.parametrize("hello", NO_HELLOS)
 def test_bytes_that_are_no_tls_are_the_peers_error(hello):
     with pytest.raises(PeerError):
-        TlsLayer(identity(Side.SOURCE).known.context).receive(hello)
+        TlsLayer(identity(Side.SOURCE).tls.context).receive(hello)

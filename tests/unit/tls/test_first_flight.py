@@ -35,7 +35,7 @@ X25519, X25519MLKEM768 = 29, 4588
 
 def plain_hello() -> bytes:
     """A ClientHello from our client's OpenSSL."""
-    tls = TlsLayer(identity(Side.DESTINATION).known.context)
+    tls = TlsLayer(identity(Side.DESTINATION).tls.context)
     tls.start()
     return tls.outgoing()
 
@@ -205,13 +205,13 @@ class Handshake:
     """Our client and our server with the wire between them."""
 
     def __init__(self, client: ssl.SSLContext | None = None, server: ssl.SSLContext | None = None) -> None:
-        self.client = TlsLayer(client or identity(Side.DESTINATION).known.context, ClientWire(KEYS, NOW))
+        self.client = TlsLayer(client or identity(Side.DESTINATION).tls.context, ClientWire(KEYS, NOW))
         self.client.start()
         hello = self.client.outgoing()
         proof = check_at().examine(hello)
         assert proof
         self.proof = proof
-        self.server = TlsLayer(server or identity(Side.SOURCE).known.context, ServerWire(proof.token))
+        self.server = TlsLayer(server or identity(Side.SOURCE).tls.context, ServerWire(proof.token))
         self.server.receive(proof.hello)
 
     def finish(self, answer: bytes, step: int) -> None:
@@ -270,7 +270,7 @@ def test_a_server_that_is_not_ours_is_the_peers_error(answer: bytes) -> None:
 
 @given(st.binary(min_size=1, max_size=200))
 def test_no_answer_breaks_a_client(answer: bytes) -> None:
-    client = TlsLayer(identity(Side.DESTINATION).known.context, ClientWire(KEYS, NOW))
+    client = TlsLayer(identity(Side.DESTINATION).tls.context, ClientWire(KEYS, NOW))
     client.start()
     client.outgoing()
     for first in (answer, b"\x16\x03\x03" + answer, b"\x15\x03\x03" + answer):
@@ -366,7 +366,7 @@ def test_a_client_that_offers_nothing_of_ours_costs_no_exchange_of_keys() -> Non
 
     Where Python cannot name the curve, the check of the proof refuses other keys before OpenSSL sees them.
     """
-    server = TlsLayer(identity(Side.SOURCE).known.context)
+    server = TlsLayer(identity(Side.SOURCE).tls.context)
     with pytest.raises(PeerError, match="no suitable" if NAMES_X25519 else "TLS"):
         server.receive(hello())
 

@@ -120,7 +120,7 @@ def test_any_other_target_is_refused(certificate):
 
 @pytest.mark.parametrize("side", Side)
 def test_tls_is_1_3_with_a_certificate_demanded_and_nothing_resumed(side):
-    context = identity(side).known.context
+    context = identity(side).tls.context
     assert context.minimum_version is ssl.TLSVersion.TLSv1_3
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert side is Side.DESTINATION or context.num_tickets == 0

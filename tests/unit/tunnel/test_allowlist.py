@@ -31,6 +31,7 @@ def test_a_target_on_the_list_passes(target):
         "b0.orange.example.evil.example:9093",
         "pattern.example:9092",
         "evilpattern.example:9092",
+        "localhost:9093",
         "10.0.0.1:9093",
     ],
 )
@@ -73,6 +74,7 @@ def test_addresses_where_brokers_live_are_dialled(addresses):
         ("::ffff:169.254.169.254", "cloud metadata"),
         ("fd00:ec2::254", "cloud metadata"),
         ("fd00:ec2::23", "cloud metadata"),
+        ("168.63.129.16", "cloud metadata"),
         ("fd00:ec2:0:1::7", "cloud metadata"),
         ("fd20:ce::254", "cloud metadata"),
         ("255.255.255.255", "broadcast"),
