@@ -25,7 +25,7 @@ class ProofCheck:
         self._exchange = exchange
         self._clock = clock
         self._monotonic = monotonic
-        self._tokens: dict[bytes, float] = {}
+        self.tokens: dict[bytes, float] = {}
 
     def examine(self, received: bytes) -> Proof | None:
         """The proof in the first bytes of a connection; None: more of them have to come.
@@ -56,8 +56,8 @@ class ProofCheck:
 
     def _check_new(self, proof: Proof) -> None:
         now = self._monotonic()
-        while self._tokens and next(iter(self._tokens.values())) < now - 2 * TOLERANCE:
-            del self._tokens[next(iter(self._tokens))]
-        if proof.token in self._tokens:
+        while self.tokens and next(iter(self.tokens.values())) < now - 2 * TOLERANCE:
+            del self.tokens[next(iter(self.tokens))]
+        if proof.token in self.tokens:
             raise IdentityRefused("somebody plays a recorded hello again")
-        self._tokens[proof.token] = now
+        self.tokens[proof.token] = now

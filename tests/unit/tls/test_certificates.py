@@ -15,7 +15,7 @@ from appliance.errors import IdentityRefused, SettingsError
 from appliance.settings.values import Side
 from appliance.tls.certificates import Credentials, read_credentials
 from appliance.tls.identity import Identity, tls_context
-from tests.support.authority import DAY, Authority, replace, write_files
+from tests.support.authority import Authority, replace, write_files
 from tests.support.tunnel import LINK, tunnel_settings
 
 AUTHORITY = Authority()
@@ -56,27 +56,6 @@ def test_the_line_for_a_wrong_name_says_which_one_is_expected(files):
 def test_a_certificate_without_a_name_is_refused(files):
     nameless = write_files(files.key.parent, AUTHORITY.pem, AUTHORITY.leaf(Side.SOURCE, fully_named=False))
     assert "replicator-link://orange-grape/source" in refusal(nameless)
-
-
-@pytest.mark.parametrize("times", [{"begins": -3 * DAY}, {"begins": DAY}], ids=["expired", "not yet valid"])
-def test_a_certificate_that_is_not_valid_now_is_refused(files, times):
-    write_files(files.key.parent, AUTHORITY.pem, AUTHORITY.leaf(Side.SOURCE, **times))
-    assert refusal(files).startswith(
-        f"TUNNEL_CERTIFICATE_FILE={files.certificate}: expected a certificate that is valid now, this one is from "
-    )
-
-
-def test_a_key_of_another_certificate_is_refused(files):
-    replace(files.key, AUTHORITY.leaf(Side.SOURCE).key)
-    assert refusal(files) == (
-        f"TUNNEL_KEY_FILE={files.key}: expected the key of TUNNEL_CERTIFICATE_FILE={files.certificate}"
-    )
-
-
-def test_a_key_that_others_can_read_is_refused(files):
-    files.key.chmod(0o644)
-    expected = f"TUNNEL_KEY_FILE={files.key}: expected a file that others cannot read: chmod o= {files.key}"
-    assert refusal(files).startswith(expected)
 
 
 def test_a_key_for_a_group_is_good_since_kubernetes_gives_it_so(files):
