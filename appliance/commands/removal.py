@@ -173,7 +173,7 @@ def _removal_options(command: argparse.ArgumentParser) -> None:
 
 
 RM_TOPIC = Command(
-    "Stops copying topics for good, though they match REPLICA_TOPICS_SOURCE_REGEX. Each copy stays as a topic of its "
+    "Stops copying topics for good, though the settings choose them. Each copy stays as a topic of its "
     "own, which another link may take, unless --delete-copy is given. Their positions and maps of offsets are given "
     "up. `appliance resume --removed --topic` copies them again, from where you then say. Killed anywhere, the same "
     "command again finishes it.",

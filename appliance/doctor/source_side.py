@@ -46,7 +46,8 @@ class SourceVm:
         path = _beside(settings)
         cluster = KafkaCluster(source, path.resolve, client_id, accept=path.accept)
         self.source = BrokerChecks(cluster, path, client_id, relays_only=True)
-        self._topics = SourceTopics(cluster, Naming.of(settings))
+        self._naming = Naming.of(settings)
+        self._topics = SourceTopics(cluster, self._naming)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -78,8 +79,9 @@ class SourceVm:
 
     async def read_access(self) -> Finding:
         """Check the topics, where this VM can list them."""
-        if not self.source.logs_in or not self._settings.topics.regex:
-            return skipped("a login or REPLICA_TOPICS_SOURCE_REGEX is not set on this VM, which needs neither")
+        if not self.source.logs_in or not self._naming.included.pattern:
+            setting = self._naming.policy.chosen_by
+            return skipped(f"a login or {setting} is not set on this VM, which needs neither")
         return await self._topics.examine()
 
 

@@ -51,7 +51,7 @@ class SourceTopics:
             self.configs = await configs(self._cluster, names)
         except BrokerRefused as error:
             return failed(str(error), f"permit {key} DESCRIBE_CONFIGS on the topics: the copies follow them")
-        if absent := sorted(naming.policy.topics - set(names)):
+        if absent := sorted((naming.policy.topics or set()) - set(names)):
             return warning(f"{len(names)} topics; not seen, or not copied: {some(absent)}", f"check {naming.choice}")
         return passed(f"{len(names)} topics: {some(names)}")
 

@@ -155,8 +155,7 @@ class Search:
         self.discovery.problems.keep("topic ", unfit)
         if not (topics.replicas or topics.unfit or topics.inactive or self._has_warned):
             self._has_warned = True
-            regex = self.discovery.topics.regex
-            log.warning(f"REPLICA_TOPICS_SOURCE_REGEX={regex} matches no topic of the source yet")
+            log.warning(f"{self.discovery.link.naming.choice} matches no topic of the source yet")
         if topics.replicas != self._replicas:
             self._replicas = topics.replicas
             count = len({replica.source_topic for replica in topics.replicas})

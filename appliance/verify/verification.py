@@ -127,7 +127,7 @@ class Verification:
     def _why_not(self, source: Metadata, topic: str) -> str:
         if topic not in source.topics:
             return "the source cluster has no such topic"
-        return "it is not copied: see REPLICA_TOPICS_SOURCE_REGEX and REPLICA_TOPICS_EXCLUDE_REGEX"
+        return f"it is not copied: see {self.link.naming.policy.chosen_by} and REPLICA_TOPICS_EXCLUDE_REGEX"
 
     def _without(self, topic: str, state: CopyState, why: str = "") -> PartitionResult:
         """The result of a whole topic without a copy, or whose copy cannot be one."""

@@ -116,7 +116,7 @@ class Adoption:
             if name in discovered.unfit:
                 raise LinkRefused(discovered.unfit[name])
         if not replicas:
-            settings = "REPLICA_TOPICS_NAMING, SOURCE_CLUSTER_ID and REPLICA_TOPICS_SOURCE_REGEX"
+            settings = f"REPLICA_TOPICS_NAMING, SOURCE_CLUSTER_ID and {naming.policy.chosen_by}"
             raise SettingsError([f"no topic has a copy called like {naming.destination('TOPIC')}: see {settings}"])
         return [each for each in replicas if chosen is None or each.source_topic in chosen]
 

@@ -181,7 +181,7 @@ class _Run:
                 counts = f"{len(promoted.leaders)} partitions, and {name} has {len(original.leaders)}"
                 faults.append(f"{promoted.name} has {counts}: give {name} as many")
             elif original is not None and not naming.copies(name, original.internal, source.topics):
-                faults.append(f"{name} is not chosen by REPLICA_TOPICS_SOURCE_REGEX any more")
+                faults.append(f"{name} is not chosen by {naming.policy.chosen_by} any more")
         if faults:
             raise LinkRefused("cannot be failed back: " + some(faults, _NAMED, "; "))
         return [replica for replica in discovered.replicas if takes(replica.source_topic)]

@@ -64,10 +64,11 @@ class Naming:
         """The names by the settings; an empty exclude regex matches no topic."""
         topics = settings.topics
         policy = POLICIES[topics.naming](settings)
+        regex = topics.regex if policy.topics is None else "|".join(map(re.escape, policy.topics))
         return cls(
             settings.replicator,
             policy,
-            re.compile("|".join(map(re.escape, policy.topics)) or topics.regex),
+            re.compile(regex),
             re.compile(topics.exclude_regex),
             topics.separator,
             settings.destination.cluster_id,

@@ -39,19 +39,21 @@ class NamingPolicy:
 
     variable: ClassVar[str] = "REPLICA_TOPICS_NAMING"
     """The setting that separates the names of this link's copies from others."""
+    chosen_by: ClassVar[str] = "REPLICA_TOPICS_SOURCE_REGEX"
+    """The setting that chooses the topics."""
     shows_origin: ClassVar[bool] = True
     """True if a copy is known by its name; otherwise the claims at the source tell."""
     of_mirror_maker: ClassVar[bool] = False
     """True of the names of MirrorMaker 2."""
 
     @property
-    def topics(self) -> Set[str]:
-        """The only topics that are copied, by their names; empty: those that the expression of the settings matches."""
-        return frozenset()
+    def topics(self) -> Set[str] | None:
+        """The only topics that are copied, by their names; None: those that the expression of the settings matches."""
+        return None
 
     def choice(self, regex: str) -> str:
-        """The setting that chooses the topics, which this expression matches."""
-        return f"REPLICA_TOPICS_SOURCE_REGEX={regex}"
+        """The setting that chooses the topics, with the expression that matches them."""
+        return f"{self.chosen_by}={regex}"
 
     def copy_of(self, topic: str) -> str:
         """The name of a source topic's copy."""
@@ -105,6 +107,7 @@ class Map(NamingPolicy):
 
     names: Mapping[str, str] = field(default_factory=dict)
     variable: ClassVar[str] = "REPLICA_TOPICS_NAMES"
+    chosen_by: ClassVar[str] = "REPLICA_TOPICS_NAMES"
     shows_origin: ClassVar[bool] = False
 
     @property
@@ -122,7 +125,7 @@ class Map(NamingPolicy):
 
     def choice(self, regex: str) -> str:  # noqa: ARG002
         """The list."""
-        return self.variable
+        return self.chosen_by
 
     def renamed(self, copies: Mapping[str, str]) -> Mapping[str, str]:
         """Those that have other names in the list, or none: its topics are given up before they leave it."""
@@ -133,7 +136,7 @@ class Exact(Map):
     """One topic, and any name for its copy."""
 
     variable = "REPLICA_TOPICS_DEST_NAME"
-    choice, renamed = NamingPolicy.choice, NamingPolicy.renamed
+    chosen_by, choice, renamed = NamingPolicy.chosen_by, NamingPolicy.choice, NamingPolicy.renamed
 
     def copy_of(self, topic: str) -> str:  # noqa: ARG002
         """The name of the only copy."""

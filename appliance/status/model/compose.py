@@ -50,6 +50,7 @@ class Composer:
             states=tuple(states[topic] for topic in sorted(states)),
             excluded=tuple(self._excluded()),
             sql=self._sql(),
+            chosen_by=Naming.of(self.settings).policy.chosen_by,
         )
 
     def _excluded(self) -> Iterator[tuple[str, str]]:

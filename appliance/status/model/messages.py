@@ -15,8 +15,7 @@ from appliance.status.model.topic_status import BlockingTransaction, PartitionSt
 
 _NAMED = 5
 _NOTHING_MATCHES = (
-    "REPLICA_TOPICS_SOURCE_REGEX matches no topic that the source shows: correct it, make a topic, or grant "
-    "SOURCE_API_KEY Describe on the topics"
+    "matches no topic that the source shows: correct it, make a topic, or grant SOURCE_API_KEY Describe on the topics"
 )
 
 Subject = ClusterStatus | Snapshot | TopicStatus | PartitionStatus
@@ -57,7 +56,7 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
     for subject, fault in snapshot.failing.items():
         yield snapshot, f"{subject}: {LinkState.FAILING} since {utc(fault.since)}: {fault.reason}"
     if snapshot.state is LinkState.NOTHING_MATCHES:
-        yield snapshot, f"{snapshot.replicator}: {_NOTHING_MATCHES}"
+        yield snapshot, f"{snapshot.replicator}: {snapshot.chosen_by} {_NOTHING_MATCHES}"
 
 
 def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:

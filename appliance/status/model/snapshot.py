@@ -86,6 +86,7 @@ class Snapshot:
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
+    ``chosen_by`` is the setting that chooses the link's topics;
     ``chosen`` are the only topics that it shows, if they were chosen; ``others`` are the last commits of the others.
     """
 
@@ -107,6 +108,7 @@ class Snapshot:
     groups_unknown: Fault | None = None
     groups: tuple[GroupPlan, ...] = ()
     previous_secret: bool = field(default=False, metadata=HIDDEN)
+    chosen_by: str = field(metadata=HIDDEN)
     chosen: tuple[str, ...] = field(default=(), metadata=HIDDEN)
     others: tuple[int, ...] = field(default=(), metadata=HIDDEN)
 

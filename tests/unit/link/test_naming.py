@@ -42,6 +42,39 @@ def test_a_map_copies_its_topics_alone_and_knows_the_sources_of_their_copies() -
 
 
 @pytest.mark.parametrize(
+    ("variables", "topics"),
+    [
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "a=b"}, ["a"]),
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "a=b", "REPLICA_TOPICS_SOURCE_REGEX": ".*"}, ["a"]),
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_SOURCE_REGEX": ".*"}, []),
+    ],
+)
+def test_case_1113_the_source_vm_knows_the_topics_of_a_map_by_its_names_alone(
+    variables: dict[str, str], topics: list[str]
+) -> None:
+    # It looked for a regex's, of which a map needs none.
+    naming = Naming.of(parse({**REQUIRED, "REPLICA_TOPICS_SOURCE_REGEX": "", **variables}, Role.SOURCE))
+    assert [name for name in ("a", "c") if naming.copies(name, internal=False)] == topics
+    assert bool(naming.included.pattern) is bool(topics)
+
+
+@pytest.mark.parametrize(
+    ("variables", "choice"),
+    [
+        ({}, "REPLICA_TOPICS_SOURCE_REGEX=.*"),
+        ({"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_DEST_NAME": "c"}, "REPLICA_TOPICS_SOURCE_REGEX=orders"),
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "a=b"}, "REPLICA_TOPICS_NAMES"),
+    ],
+)
+def test_case_1114_the_setting_that_chooses_the_topics_is_that_of_their_naming(
+    variables: dict[str, str], choice: str
+) -> None:
+    # Messages told to correct REPLICA_TOPICS_SOURCE_REGEX, which a map does without.
+    naming = named(**variables)
+    assert (naming.choice, naming.policy.chosen_by) == (choice, choice.partition("=")[0])
+
+
+@pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("orders", ""),

@@ -130,14 +130,23 @@ def test_case_871_a_topic_that_may_not_be_described_any_more_is_unknown_and_not_
     assert status.topics[0].active
 
 
+@pytest.mark.parametrize(
+    ("naming", "setting"),
+    [
+        ({}, "REPLICA_TOPICS_SOURCE_REGEX"),
+        ({"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "payments=payments.copy"}, "REPLICA_TOPICS_NAMES"),
+    ],
+)
 @pytest.mark.parametrize("there", [(), (replace(PAYMENTS, name="payments-old"),)])
-def test_case_872_a_link_whose_regex_matches_nothing_is_not_copied(there: tuple[Topic, ...]) -> None:
-    # MirrorMaker 2's list `a,b,c` matched nothing: "copied", exit code 0.
+def test_case_872_and_1114_a_link_whose_settings_match_nothing_is_not_copied(
+    there: tuple[Topic, ...], naming: dict[str, str], setting: str
+) -> None:
+    # MirrorMaker 2's list `a,b,c` matched nothing: "copied", exit code 0. With a map, another setting was named.
     for positions in (DESTINATION, replace(DESTINATION, positions={})):
-        status = snapshot(SourceFacts(metadata(*there)), positions)
+        status = snapshot(SourceFacts(metadata(*there)), positions, **naming)
         assert (status.state, status.state.well) == (LinkState.NOTHING_MATCHES, False)
         (problem,) = problems(status)
-        assert "REPLICA_TOPICS_SOURCE_REGEX matches no topic" in problem
+        assert f"{setting} matches no topic" in problem
 
 
 LED_IN_4 = replace(PAYMENTS, epochs=(4, 4))
