@@ -9,12 +9,10 @@ only fill the holes that other segments leave, so the replicator's writes in the
 between leaves whole segments behind; the same command builds the rest.
 """
 
-import socket
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from appliance.clock import now_ms
+from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.driver.link_check import LinkCheck
 from appliance.driver.missing_maps import Missing, has_no_tail, missing_maps, offsets_of
 from appliance.engine.model.map_growth import SEGMENT_BYTES
@@ -22,8 +20,6 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.handle import Link
-from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.copy_states import effective
 from appliance.link.model.offset_map import Hole, Segment
 from appliance.link.model.offset_tail import MapFilling, OffsetTail
@@ -48,49 +44,44 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
         LinkRefused: the link must not continue as it is, or has no topic for its maps yet.
         Fenced: the next run continues where this one ended.
     """
-    async with Link.open(settings) as link:
-        building = _Building(settings, link, tell)
-        lanes = await building.begin()
+    async with operation(settings, Choice(dry_run=only_plan), tell) as running:
+        building = _Building(running)
+        await building.begin()
+        lanes = [checkpoint.positions for checkpoint in running.lanes.checkpoints]
         if not only_plan:
             await building.end_unknown_tails(lanes, chosen)
-        missing = [each for each in await missing_maps(link) if chosen(each.partition)]
-        for each in missing if only_plan else ():
-            tell(f"{each.partition}: copy offsets {each.copy.start} to {each.copy.end} have no map")
-        failed = 0
-        for lane, held in lanes.items() if not only_plan else ():
-            failed += await building.build(lane, [each for each in missing if each.partition in held])
-        return len(missing) if only_plan else failed
+        missing = [each for each in await missing_maps(running.link) if chosen(each.partition)]
+        if only_plan:
+            for each in missing:
+                tell(f"{each.partition}: copy offsets {each.copy.start} to {each.copy.end} have no map")
+            return len(missing)
+        by_lane = [[each for each in missing if each.partition in positions] for positions in lanes]
+        return sum([await building.build(lane, its_missing) for lane, its_missing in enumerate(by_lane)])
 
 
 class _Building:
     """One run of the command."""
 
-    def __init__(self, settings: Settings, link: Link, tell: Tell) -> None:
-        self.naming = link.naming
-        self._settings = settings
-        self._link = link
-        self._tell = tell
-        self._written = WriterFilter(link.source, link.destination, link.naming)
-        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms())
-        self._layout = 0
+    def __init__(self, running: Operation) -> None:
+        self.naming = running.naming
+        self._link, self._lanes, self._tell = running.link, running.lanes, running.tell
+        self._written = WriterFilter(running.source, running.destination, running.naming)
 
-    async def begin(self) -> dict[int, Mapping[Partition, Position]]:
-        """The positions of each lane, once it is clear that the link may continue."""
-        topic = await LinkCheck(self._link).fit_positions()
-        name = self.naming.offsets_topic
+    async def begin(self) -> None:
+        """Read the positions of each lane, once it is clear that the link may continue."""
+        topic, name = await LinkCheck(self._link).fit_positions(), self.naming.offsets_topic
         if name not in (await self._link.destination.metadata([name])).topics:
             raise LinkRefused(f"there is no {name}: start the replicator once, it makes the topic")
-        self._owner, self._layout = replace(self._owner, generation=topic.generation - 1), topic.layout.number
-        return {lane: checkpoint.positions for lane, checkpoint in enumerate(topic.checkpoints[: topic.lanes])}
+        await self._lanes.read(topic)
 
     async def end_unknown_tails(
-        self, lanes: Mapping[int, Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
+        self, lanes: Sequence[Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
     ) -> None:
         """Begin the tails of maps without one: then both offsets at the end of the missing stretch are known."""
-        for lane, positions in lanes.items():
+        for lane, positions in enumerate(lanes):
             if not any(chosen(partition) and has_no_tail(held) for partition, held in positions.items()):
                 continue
-            taken = await self._take(lane)
+            taken = await self._lanes.take(lane)
             anew = [
                 (partition, held)
                 for partition, held in taken.checkpoint.positions.items()
@@ -124,7 +115,7 @@ class _Building:
             read.append((each, [Segment(*ids, stretch, fills=True) for stretch in stretches]))
         if not read:
             return len(missing)
-        taken = await self._take(lane)
+        taken = await self._lanes.take(lane)
         unknown = await self._still_unknown([each for each, _ in read])
         kept = [(each, segments) for each, segments in read if each.partition in unknown]
         await taken.remember_segments([(each.partition, segment) for each, segments in kept for segment in segments])
@@ -163,12 +154,6 @@ class _Building:
         filling = MapFilling(source.stream.start, copy.stream.start, SEGMENT_BYTES)
         await _pair(source, copy, hole, filling)
         return filling.finished(hole.source_to, hole.copy_to)
-
-    async def _take(self, lane: int) -> Lane:
-        timeout = self._settings.engine.transaction_timeout
-        taken = Lane(lane, self._link.destination, self.naming, self._owner, timeout, self._layout)
-        await taken.start()
-        return taken
 
     async def _copy_ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         copies = {Partition(self.naming.destination(each.topic), each.number): each for each in partitions}

@@ -4,13 +4,12 @@ The command takes the lane as a replicator would, with an epoch of its own, chan
 A running replicator finds its lane fenced by the operator and restarts it; no replicator has to be stopped or started.
 """
 
-import socket
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import now_ms
 from appliance.commands.model.position_change import Change, Kind, Place, moved, no_position, retried
+from appliance.commands.run import operation
 from appliance.commands.run.position_facts import (
     Places,
     require_own,
@@ -24,10 +23,8 @@ from appliance.engine.model.admission import identity_fault
 from appliance.engine.write.lane import Lane
 from appliance.errors import Fenced, LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition, is_another
-from appliance.link.handle import Copies, Link
-from appliance.link.model.checkpoint import OPERATOR, Owner
+from appliance.link.handle import Copies
 from appliance.link.model.copy_states import States, effective
-from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.link.model.stops import Stop, StopKind
@@ -65,10 +62,9 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         Fenced: the lane where that happened is unchanged.
     """
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
-    async with Link.open(settings) as link:
-        topic = await LinkCheck(link).fit_positions()
-        copies = await link.copies()
-        run = _Run(link, choice, place, topic, settings.engine.transaction_timeout)
+    async with operation.operation(settings, operation.Choice(dry_run=only_plan), tell) as running:
+        await running.lanes.read(await LinkCheck(running.link).fit_positions())
+        copies, run = await running.link.copies(), _Run(running, choice, place)
         replicas, gone = run.chosen(copies)
         taken = {replica.destination_topic: replica.destination_id for replica in replicas} if choice.topic else {}
         others = {copy: copies.others[copy] for copy in taken if copy in copies.others}
@@ -78,7 +74,7 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
         for line in lines:
             tell(line)
         if others and not only_plan:
-            await link.registry.claim(taken, take_over=True)
+            await running.link.registry.claim(taken, take_over=True)
         for index, changes in {} if only_plan else planned.items():
             await run.change(index, [change.replica for change in changes])
         if run.faults:
@@ -88,52 +84,42 @@ async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: b
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the command on a link with this positions topic.
+    """One run of the command.
 
     ``starts`` are the places where partitions go on, if the operator names one; ``faults`` are of those that need it.
     """
 
-    link: Link
+    operation: operation.Operation
     choice: Choice
     place: Place | None
-    topic: PositionsTopic
-    transaction_timeout: float
     starts: Places = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-    _owner: Owner = field(init=False)
-
-    def __post_init__(self) -> None:
-        generation = self.topic.generation - 1
-        self._owner = Owner(OPERATOR, uuid.uuid4().hex, socket.gethostname(), now_ms(), generation)
 
     def chosen(self, copies: Copies) -> tuple[list[Replica], list[Replica]]:
         """The partitions to resume; and those that a topic no longer has since it was recreated with fewer."""
-        states = self.topic.checkpoints[0].states
-        replicas, gone = _chosen(copies.matched.replicas, self.choice, self._positions)
+        states = self.operation.lanes.states
+        replicas, gone = _chosen(copies.matched.replicas, self.choice, self.operation.lanes.positions)
         if self.choice.topic:
             _require_follow(states, [*replicas, *gone])
         replicas = [replica for replica in replicas if effective(states, replica.source_topic).follows]
         if self.choice.topic and not self.choice.take_over:
-            require_own(copies, replicas, self.link.naming)
+            require_own(copies, replicas, self.operation.naming)
         return replicas, gone
-
-    @property
-    def _positions(self) -> dict[Partition, Position]:
-        return {key: position for each in self.topic.checkpoints for key, position in each.positions.items()}
 
     async def plan(self, replicas: Sequence[Replica], gone: Sequence[Replica]) -> dict[int, list[Change]]:
         """The changes, by lane."""
+        lanes = self.operation.lanes
         if self.place:
-            self.starts = await source_places(self.link.source, replicas, self.place, "--from")
+            self.starts = await source_places(self.operation.source, replicas, self.place, "--from")
             self.starts |= dict.fromkeys(gone, SourcePlace(0, -1))
-        changes = {each.replica: each for each in await self._changes([*replicas, *gone], self._positions)}
+        changes = {each.replica: each for each in await self._changes([*replicas, *gone], lanes.positions)}
         if self.faults and self.choice.topic:
             raise SettingsError(self.faults)
-        by_lane = lanes_of(changes, self.topic.layout)
+        by_lane = lanes_of(changes, lanes.layout)
         return {index: [changes[replica] for replica in owned] for index, owned in by_lane.items()}
 
     async def _changes(self, replicas: Sequence[Replica], positions: Mapping[Partition, Position]) -> list[Change]:
-        link, moves = self.link, self.place is not None
+        link, moves = self.operation.link, self.place is not None
         if moves or self.choice.partition is not None:  # any other retry accepts only what was shown by a stop
             positions = await with_losses(link.destination, link.naming, positions, replicas, moves=moves)
         changes = _changes(replicas, positions, self.starts, self.choice, self.faults)
@@ -147,12 +133,10 @@ class _Run:
             await self._change(index, replicas)
 
     async def _change(self, index: int, replicas: Sequence[Replica]) -> None:
-        link, layout = self.link, self.topic.layout
-        lane = Lane(index, link.destination, link.naming, self._owner, self.transaction_timeout, layout.number)
-        await lane.start()
+        lane = await self.operation.lanes.take(index)
         _require_follow(lane.checkpoint.states, replicas)
         changes = await self._changes(replicas, lane.checkpoint.positions)
-        await _commit(lane, await with_ends(link.destination, changes))
+        await _commit(lane, await with_ends(self.operation.destination, changes))
 
 
 def _require_follow(states: States, replicas: Iterable[Replica]) -> None:

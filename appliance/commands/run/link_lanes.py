@@ -32,6 +32,7 @@ from appliance.link.model.copy_states import (
     no_details,
 )
 from appliance.link.model.layout import Layout
+from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -79,14 +80,14 @@ class LinkLanes:
         """The last read position of each source partition."""
         return {key: position for checkpoint in self.checkpoints for key, position in checkpoint.positions.items()}
 
-    async def read(self) -> None:
-        """Read the checkpoints of all lanes.
+    async def read(self, topic: PositionsTopic | None = None) -> None:
+        """Read the checkpoints of all lanes, at first those of a checked positions ``topic``.
 
         Raises:
             LinkRefused: there is no such link, or it must not continue as it is.
         """
         if not self.checkpoints:
-            topic = await self.link.checked()
+            topic = topic or await self.link.checked()
             self.layout = topic.layout
             self.checkpoints = list(topic.checkpoints[: topic.lanes])
         for lane in range(len(self.checkpoints)):
