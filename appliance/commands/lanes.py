@@ -43,11 +43,7 @@ def _lanes(parsed: argparse.Namespace) -> Work[LanesReport]:
 
 
 async def lanes(operation: Operation, count: int | None, *, balance: bool, sample: float) -> Plan[LanesReport]:
-    """Show the lanes, or change their number and what lies in them.
-
-    Raises:
-        LinkRefused, SettingsError, ApplianceError: as ``change_layout``.
-    """
+    """Show the lanes, or change their number and what lies in them."""
     topic = await find_positions(operation)
     loads = await _loads(operation, sample if balance or count is None else 0.0)
 

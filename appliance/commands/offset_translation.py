@@ -54,11 +54,7 @@ class _Asked(NamedTuple):
 
 
 async def translate(settings: Settings, parsed: argparse.Namespace) -> int:
-    """Print the translations; the exit code is 0 when all are exact.
-
-    Raises:
-        SettingsError: the options name no copied topic.
-    """
+    """Print the translations; the exit code is 0 when all are exact."""
     async with Link.open(settings) as link:
         maps = link.maps()
         await maps.refresh(())

@@ -135,12 +135,7 @@ class _Building:
         return {each.partition for each in missing} - changed
 
     async def _read(self, missing: Missing) -> list[OffsetTail]:
-        """The map of a stretch.
-
-        Raises:
-            PartitionStopped: the logs do not agree.
-            BatchCorrupt: they cannot be read.
-        """
+        """The map of a stretch."""
         partition, hole = missing.partition, missing.hole
         copy_of = Partition(self.naming.destination(partition.topic), partition.number)
         reader = LogReader(self._link.source, partition, "build", missing.source.start, self._written.at_source)

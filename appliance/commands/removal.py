@@ -143,11 +143,7 @@ class GivingUp:
         return record is not None and record.is_or_was_promoted
 
     def require_not_promoted(self, copies: Collection[GivenUpCopy]) -> None:
-        """Refuse to delete records that may exist nowhere else.
-
-        Raises:
-            LinkRefused: a copy that would be deleted is promoted.
-        """
+        """Refuse to delete records that may exist nowhere else."""
         promoted = [each.copy for each in copies if each.deleted and each.promoted]
         if promoted:
             raise LinkRefused(

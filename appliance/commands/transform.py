@@ -92,11 +92,7 @@ async def _tried(settings: Settings, parsed: argparse.Namespace, statement: Stat
 
 
 def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list[str]:
-    """The named topics, else all that are copied.
-
-    Raises:
-        SettingsError: one is not copied, or there is none.
-    """
+    """The named topics, else all that are copied."""
     copied = [topic.name for topic in naming.copied(metadata.topics)]
     if faults := [f"--topic {topic}: no topic of the source that is copied" for topic in topics if topic not in copied]:
         raise SettingsError(faults)

@@ -38,11 +38,7 @@ _Vm = TypeVar("_Vm", bound=_Examined)
 async def run_doctor(
     side: Side, settings_file: Path, process: Mapping[str, str], as_json: bool, stopping: asyncio.Event
 ) -> int:
-    """Run the steps and print the diagnosis; the exit code is 0 when no step has failed.
-
-    Raises:
-        ApplianceError: it was stopped before its end.
-    """
+    """Run the steps and print the diagnosis; the exit code is 0 when no step has failed."""
     log.configure(LogSettings(LogFormat.TEXT, "error"))
     report = await unless_stopped(stopping, examine(side, settings_file, process))
     if report is None:

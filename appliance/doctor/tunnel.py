@@ -102,11 +102,7 @@ class TunnelChecks:
         return None
 
     async def remote_dial(self, target: Target) -> None:
-        """Have the source VM dial ``target``.
-
-        Raises:
-            TargetRefused: it will not.
-        """
+        """Have the source VM dial ``target``."""
         asked = await self.probe.ask(target)
         if asked.failure:
             raise asked.failure

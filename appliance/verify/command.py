@@ -57,11 +57,7 @@ class VerifyOptions:
 
 
 async def run_verify(settings: Settings, options: VerifyOptions, stopping: asyncio.Event) -> int:
-    """Verify and print; the exit code is 0 when every partition is equal.
-
-    Raises:
-        ApplianceError: it was stopped before its end, or as ``Verification.plan``.
-    """
+    """Verify and print; the exit code is 0 when every partition is equal."""
     report = await unless_stopped(stopping, _verify(settings, options))
     if report is None:
         resumable = f"; what was found is in {options.resume}" if options.resume else ""

@@ -37,11 +37,7 @@ class SparkVerification:
         self._idle = list(range(self.room))
 
     async def check(self, jobs: Sequence[Job], wait: float, found: Found) -> None:
-        """Verify the jobs, and those that follow from them; the destination gets ``wait`` seconds to catch up.
-
-        Raises:
-            ProcessFailed: a task failed on every try; it says why.
-        """
+        """Verify the jobs, and those that follow from them; the destination gets ``wait`` seconds to catch up."""
         waiting = deque(bundles(jobs, has_sql=self.sql is not None))
         running = set[asyncio.Task[list[tuple[Job, PartitionResult]]]]()
         until = loop_seconds() + wait

@@ -33,11 +33,7 @@ class ResumeFile:
     """``header`` names the verification; ``began`` is when it did, as the file has it."""
 
     def __init__(self, path: Path | None, header: dict[str, Any]) -> None:
-        """Read the file, or make it; without a path nothing is kept.
-
-        Raises:
-            SettingsError: the file cannot be used, or is of another verification.
-        """
+        """Read the file, or make it; without a path nothing is kept."""
         self.began: str = header["began"]
         self._path = path
         self._parts: dict[Key, list[Job]] = {}

@@ -22,12 +22,7 @@ from appliance.version import VERSION
 
 
 def verify_in_task(work: dict[str, Any]) -> list[dict[str, Any]]:
-    """The results of the jobs in ``given``, in their order.
-
-    Raises:
-        PeerError: the command is of another release.
-        SettingsError: this host's settings are unusable.
-    """
+    """The results of the jobs in ``given``, in their order."""
     if work["version"] != VERSION:
         raise PeerError(
             f"{socket.gethostname()} has release {VERSION} of the appliance and the command {work['version']}: "

@@ -63,11 +63,7 @@ class CopiedBySql:
     async def _made(
         self, partition: Partition, sql: PartitionSql, batches: Sequence[Batch], *, by_key: bool
     ) -> list[Batch]:
-        """The batches without what is left out; each keeps its records' offsets.
-
-        Raises:
-            PartitionStopped, ProcessFailed: a statement cannot be evaluated.
-        """
+        """The batches without what is left out; each keeps its records' offsets."""
         start, end = batches[0].header.base_offset, batches[-1].header.last_offset + 1
         whole = Range(partition, start, end, tuple(outgoing(batches, 0)), UNLIMITED, keeps_codec=False)
         kept = joined([await self._kept(each, statement) for each, statement in _by_statement(whole, sql)])

@@ -34,12 +34,7 @@ class SqlService:
         self._failures = 0
 
     async def evaluate(self, statement: LinkSql, each: Range) -> Outcome:
-        """The outcome of a range by a statement.
-
-        Raises:
-            PartitionStopped: the statement cannot be evaluated.
-            ProcessFailed: Spark has ended, or fails again and again.
-        """
+        """The outcome of a range by a statement."""
         if why := self._sql.refused.get(statement):
             raise PartitionStopped(f"records from offset {each.start} on {why}")
         async with self._one:

@@ -68,11 +68,7 @@ class Verification:
         return sorted([*plan.verdicts, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
-        """Look at both clusters, and say what has to be read.
-
-        Raises:
-            SettingsError: a named topic is not copied, or no existing topic matches the settings.
-        """
+        """Look at both clusters, and say what has to be read."""
         source, destination = await self.link.source.metadata(None), await self.link.destination.metadata(None)
         await self._refresh()
         self._sql_changes = sql_changes(self._lanes)
@@ -103,11 +99,7 @@ class Verification:
         return sql_of(self._sql_changes, replicas, await brought_back(self.link.source, self.link.naming, replicas))
 
     def checker(self, sql: Mapping[Partition, PartitionSql], evaluate: Evaluate | None) -> Checker:
-        """A checker in this process, of partitions with this SQL.
-
-        Raises:
-            ApplianceError: there is SQL, and nothing to evaluate it.
-        """
+        """A checker in this process, of partitions with this SQL."""
         if sql and evaluate is None:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
         copied_by_sql = CopiedBySql(sql, evaluate) if evaluate else None

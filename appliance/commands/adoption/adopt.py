@@ -59,11 +59,7 @@ async def adopt(operation: Operation, choice: Choice) -> Plan[AdoptionReport]:
 
 
 async def _write(run: Adoption) -> None:
-    """Make the link with these positions; without any, end what a killed run has left.
-
-    Raises:
-        LinkRefused: MirrorMaker 2 runs again, or another link has claimed a copy.
-    """
+    """Make the link with these positions; without any, end what a killed run has left."""
     lanes, planned = run.operation.lanes, run.beginnings
     topics = {each.source_topic for each in planned} | run.unfinished
     if not planned and not run.positions:
@@ -103,11 +99,7 @@ async def _claim(run: Adoption) -> None:
 
 
 async def _unchanged(run: Adoption) -> Metadata:
-    """The metadata of the copies, to which nobody has written since they were compared.
-
-    Raises:
-        LinkRefused: somebody has.
-    """
+    """The metadata of the copies, to which nobody has written since they were compared."""
     await run.require_stopped()
     copies, destination = [each.copy for each in run.beginnings], run.operation.destination
     there = await destination.metadata(sorted({topic for topic, _ in copies}))

@@ -104,12 +104,7 @@ class Comparing:
         return start if everything or committed is None else max(start, committed - before)
 
     async def _window(self, start: int) -> "_Window":
-        """The window of the source from an offset on, or from an earlier one.
-
-        Raises:
-            _TooLarge: it is, and the operator has not asked for that.
-            PartitionStopped, ApplianceError: as above.
-        """
+        """The window of the source from an offset on, or from an earlier one."""
         while True:
             originals = Originals()
 
@@ -130,11 +125,7 @@ class Comparing:
             start = earlier
 
     async def _first(self, window: "_Window") -> int:
-        """The index of the record with which the comparison begins.
-
-        Raises:
-            PartitionStopped: there may be others that look like each of them.
-        """
+        """The index of the record with which the comparison begins."""
         if window.start > self.logs.source.start or not self.logs.source.start:
             return 0
         counts: Counter[bytes] = Counter()
@@ -180,11 +171,7 @@ class Comparing:
         return of_newest(self.logs, originals, newest_held(originals, copies), self.terms.allowed)
 
     async def _read_source(self, start: int, add: Add, add_aborted: Add) -> tuple[int, int | None]:
-        """Read more records than the copy can hold of them; the copy's offset from which it may, and the oldest time.
-
-        Raises:
-            _TooLarge: see ``_window``.
-        """
+        """Read more records than the copy can hold of them; the copy's offset from which it may, and the oldest time."""
         reader = LogReader(self.source, self.logs.replica.source, _PURPOSE, start)
         oldest, count, at = None, 0, self.logs.copy.end
         while reader.position < self.logs.source.end and (not count or count < self.logs.copy.end - at + _BEFORE):
@@ -205,11 +192,7 @@ class Comparing:
         return at, oldest
 
     async def _read_decided(self, reader: LogReader) -> list[Batch]:
-        """Read the source's next batches, once their transactions have ended.
-
-        Raises:
-            PartitionStopped: they have not by the deadline.
-        """
+        """Read the source's next batches, once their transactions have ended."""
         loop, before = asyncio.get_running_loop(), reader.position
         while True:
             records = await reader.read(_WAIT)

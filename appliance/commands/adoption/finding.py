@@ -61,11 +61,7 @@ class Adoption:
         self.establishing = Establishing(self.operation.settings, self.operation.link, OPERATOR)
 
     async def find(self) -> None:
-        """Find where each partition goes on, once MirrorMaker 2 has stopped and the link may continue.
-
-        Raises:
-            LinkRefused, SettingsError: see ``adopt``.
-        """
+        """Find where each partition goes on, once MirrorMaker 2 has stopped and the link may continue."""
         if self.operation.settings.topics.fan_in:
             raise SettingsError(["REPLICA_FAN_IN=yes: a copy of several sources cannot be compared with one of them"])
         self.remarks += await self.require_stopped()
@@ -92,11 +88,7 @@ class Adoption:
             self.beginnings = await self._compared(fresh)
 
     async def require_stopped(self) -> list[str]:
-        """See that MirrorMaker 2 has stopped; the remark on what is not known.
-
-        Raises:
-            LinkRefused: it has not.
-        """
+        """See that MirrorMaker 2 has stopped; the remark on what is not known."""
         mirror = self.choice.mirror
         if await require_stopped(self.operation.destination, mirror):
             return []
@@ -104,11 +96,7 @@ class Adoption:
         return [f"{what}: see for yourself that MirrorMaker 2 has stopped"]
 
     def _chosen(self, discovered: DiscoveredTopics) -> list[Replica]:
-        """The partitions of the command's topics.
-
-        Raises:
-            LinkRefused, SettingsError: see ``adopt``.
-        """
+        """The partitions of the command's topics."""
         replicas = [*discovered.replicas, *_smaller(discovered)]
         naming, topics = self.operation.naming, {each.source_topic for each in replicas} | discovered.unfit.keys()
         chosen = self.operation.choice.subjects(topics)

@@ -64,11 +64,7 @@ async def committed_offsets(cluster: Cluster, names: MirrorMaker) -> Mapping[Par
 
 
 async def require_stopped(cluster: Cluster, names: MirrorMaker) -> bool:
-    """See that its workers have left; False where its group is not known any more, or may not be seen.
-
-    Raises:
-        LinkRefused: some have not.
-    """
+    """See that its workers have left; False where its group is not known any more, or may not be seen."""
     listed = await list_groups(cluster)
     raise_first(listed.failures.values())
     group = listed.groups.get(names.workers)
@@ -78,11 +74,7 @@ async def require_stopped(cluster: Cluster, names: MirrorMaker) -> bool:
 
 
 async def require_decided(cluster: Cluster, metadata: Metadata, open_in: Collection[Partition]) -> None:
-    """Refuse while transactions are open in copies.
-
-    Raises:
-        LinkRefused: some are.
-    """
+    """Refuse while transactions are open in copies."""
     if not open_in:
         return
     found = await open_transactions(cluster, metadata, open_in)

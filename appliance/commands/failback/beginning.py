@@ -30,11 +30,7 @@ from appliance.link.model.replicas import Replica
 
 
 async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
-    """Plan the beginnings of partitions that have not begun yet.
-
-    Raises:
-        LinkRefused: some cannot be failed back.
-    """
+    """Plan the beginnings of partitions that have not begun yet."""
     positions = link.operation.lanes.positions
     topics = {topic for topic, _ in positions}
     fresh = [replica for replica in replicas if _has_to_begin(link, replica)]
@@ -56,11 +52,7 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
 
 
 async def require_times(link: ReverseLink, topics: Collection[str]) -> None:
-    """See that these topics of the source keep the times of what is copied back, or say which ones do not.
-
-    Raises:
-        LinkRefused: some do not; unless losses are allowed.
-    """
+    """See that these topics of the source keep the times of what is copied back, or say which ones do not."""
     limits, failures = await write_limits(link.operation.source, topics)
     raise_first(failures.values())
     if changing := ", ".join(sorted(name for name, each in limits.items() if not each.keeps_times)):

@@ -34,11 +34,7 @@ _FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 def require_names(link: ReverseLink, topics: Collection[str]) -> None:
-    """Check that the topics for the kept records can be made.
-
-    Raises:
-        LinkRefused: a name is too long.
-    """
+    """Check that the topics for the kept records can be made."""
     for topic in topics:
         if len(name := link.operation.naming.diverged(topic)) > TOPIC_NAME_MAX:
             raise LinkRefused(f"{name} is longer than a topic's name may be: {topic} cannot be kept: leave it there")

@@ -55,12 +55,7 @@ _RUN, _GENERATION = "run", "generation"
 
 
 async def failback(operation: Operation) -> Plan[FailbackReport]:
-    """Bring back the records of promoted copies, and resume the link.
-
-    Raises:
-        LinkRefused: a partition cannot be failed back.
-        SettingsError: nothing matches ``--topic``.
-    """
+    """Bring back the records of promoted copies, and resume the link."""
     lanes, choice = operation.lanes, operation.choice
     if operation.naming.sharing.others_write:
         return await _share_again(operation)

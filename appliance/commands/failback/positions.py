@@ -150,11 +150,7 @@ async def _written_there(
 
 
 async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
-    """Move the link's positions past the records copied back, in every lane; the states still forbid copying.
-
-    Raises:
-        LinkRefused: a copy takes records, or has another fault.
-    """
+    """Move the link's positions past the records copied back, in every lane; the states still forbid copying."""
     forward = link.operation.lanes
     ends = await CopyEnds.of(link.operation.destination, list(found))
     there = await _ends(link, found)

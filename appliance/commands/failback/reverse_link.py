@@ -219,11 +219,7 @@ class ReverseLink:
             self.faults.pop(report.subject, None)
 
     def require_going(self, replicas: Iterable[Replica]) -> None:
-        """See that its lanes are still ours and may copy, and that none of these partitions has stopped.
-
-        Raises:
-            LinkRefused: either is not the case.
-        """
+        """See that its lanes are still ours and may copy, and that none of these partitions has stopped."""
         for fault in self.faults.values():
             if fault.kind == "Fenced":
                 raise LinkRefused(f"another failback of this link has taken over: {fault.fault}")
@@ -236,11 +232,7 @@ class ReverseLink:
             raise LinkRefused("another failback of this link has ended what this one copied: run this one again")
 
     async def maps(self, replicas: Iterable[Replica]) -> OffsetMaps:
-        """The maps of what was copied back, from the copies to their sources.
-
-        Raises:
-            ApplianceError: they cannot be read now; the link must not go on without them.
-        """
+        """The maps of what was copied back, from the copies to their sources."""
         maps = self.link.maps()
         await maps.read({replica.copy for replica in replicas})
         return maps

@@ -38,11 +38,7 @@ class Place:
 
     @classmethod
     def parse(cls, option: str, text: str) -> "Place":
-        """Read ``earliest``, ``latest``, an offset, milliseconds with ``ms`` behind them, or a time of ISO 8601.
-
-        Raises:
-            SettingsError: it is none of these.
-        """
+        """Read ``earliest``, ``latest``, an offset, milliseconds with ``ms`` behind them, or a time of ISO 8601."""
         if text in (Kind.EARLIEST.value, Kind.LATEST.value):
             return cls(text, Kind(text))
         number = text.removesuffix(_MILLISECONDS)

@@ -22,9 +22,6 @@ async def both_logs(operation: Operation, positions: Mapping[Partition, Position
     """The logs of all copied topics, and of the copies with these positions.
 
     Unless it is ``needed``, a source that does not answer within a few seconds is left out.
-
-    Raises:
-        ApplianceError: a cluster does not answer. A silent broker affects only its own partitions.
     """
     destination, naming = operation.destination, operation.naming
     there = await destination.metadata(None)

@@ -53,11 +53,7 @@ async def settled(sync: GroupSync, *, commits: bool = True) -> bool:
 
 
 async def _is_settled(sync: GroupSync, *, commits: bool) -> bool:
-    """True after a complete round that left nothing to commit, or after a complete preview.
-
-    Raises:
-        ApplianceError: retrying is useless.
-    """
+    """True after a complete round that left nothing to commit, or after a complete preview."""
     try:
         plans = await (sync.round() if commits else sync.preview())
     except ApplianceError as error:

@@ -81,11 +81,7 @@ class LinkLanes:
         return {key: position for checkpoint in self.checkpoints for key, position in checkpoint.positions.items()}
 
     async def read(self, topic: PositionsTopic | None = None) -> None:
-        """Read the checkpoints of all lanes, at first those of a checked positions ``topic``.
-
-        Raises:
-            LinkRefused: there is no such link, or it must not continue as it is.
-        """
+        """Read the checkpoints of all lanes, at first those of a checked positions ``topic``."""
         if not self.checkpoints:
             topic = topic or await self.link.checked()
             self.layout = topic.layout
@@ -141,11 +137,7 @@ class LinkLanes:
                 raise LinkRefused(f"another command has made {now.subject} {now.state} meanwhile: run this one again")
 
     async def note(self, records: Callable[[States], Collection[StateRecord]]) -> None:
-        """Write records that change no state, given the valid states, into the first lane alone.
-
-        Raises:
-            LinkRefused: as ``change``, or as ``records``.
-        """
+        """Write records that change no state, given the valid states, into the first lane alone."""
         await self._in_lane(0, lambda lane: self._write(lane, records(lane.checkpoint.states)))
 
     async def leave_name(self, index: int) -> None:
@@ -157,9 +149,6 @@ class LinkLanes:
 
         The segments follow afterwards, as the later one of overlapping segments decides; a lane without a topic of maps
         skips them.
-
-        Raises:
-            LinkRefused: as ``change``, or as ``moves``.
         """
 
         async def write(lane: Lane) -> None:
@@ -172,11 +161,7 @@ class LinkLanes:
         await self._in_lane(index, write)
 
     async def forget(self, index: int, topics: Collection[str]) -> None:
-        """Delete the positions of topics, and their maps of offsets, from a lane.
-
-        Raises:
-            LinkRefused: as ``change``.
-        """
+        """Delete the positions of topics, and their maps of offsets, from a lane."""
 
         async def write(lane: Lane) -> None:
             await self._require_still()

@@ -48,11 +48,7 @@ class Choice:
         return not self.topic or re.fullmatch(self.topic, topic) is not None
 
     def subjects(self, topics: Collection[str]) -> Subjects:
-        """The topics among these that the command applies to; None for all, and future ones.
-
-        Raises:
-            SettingsError: the regex is invalid, or matches nothing.
-        """
+        """The topics among these that the command applies to; None for all, and future ones."""
         if not self.topic:
             return None
         try:
@@ -100,12 +96,7 @@ class Operation:
         return self.choice.subjects(topics - {LINK})
 
     async def consent(self, question: str) -> None:
-        """Ask the operator, unless ``--yes`` was given.
-
-        Raises:
-            SettingsError: there is no terminal.
-            ApplianceError: the answer is no.
-        """
+        """Ask the operator, unless ``--yes`` was given."""
         if self.choice.yes:
             return
         if not sys.stdin.isatty():

@@ -49,12 +49,7 @@ def constant(result: Result) -> Step[Result]:
 
 
 async def carry_out(operation: Operation, work: Work[Result]) -> Result:
-    """Make a plan, and apply it once the operator agrees; with ``--dry-run`` only foresee its outcome.
-
-    Raises:
-        SettingsError: there is no terminal to ask at.
-        ApplianceError: the operator does not agree, or as the command.
-    """
+    """Make a plan, and apply it once the operator agrees; with ``--dry-run`` only foresee its outcome."""
     plan = await work(operation)
     if operation.choice.dry_run:
         return await plan.foreseen()

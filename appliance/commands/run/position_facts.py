@@ -37,9 +37,6 @@ async def source_places(source: KafkaCluster, replicas: Collection[Replica], pla
     """The place at which each partition continues; past its last record if none is as new as the time.
 
     That is the log's start where the offset is older: retention may have passed one that was printed.
-
-    Raises:
-        SettingsError: a partition ends before the offset.
     """
     metadata = await source.metadata(sorted({replica.source_topic for replica in replicas}))
     partitions = [replica.source for replica in replicas]

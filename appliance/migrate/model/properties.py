@@ -79,20 +79,13 @@ def alternation(value: str) -> str:
     """A comma separated list of regular expressions as one.
 
     MirrorMaker 2 splits at every comma, also in brackets, and joins the parts by ``|``; so does this.
-
-    Raises:
-        ValueError: Python would not read it as Java does.
     """
     text = value.strip()
     return _same_in_python("|".join(re.split(r"\s*,\s*", text))) if text else NOTHING
 
 
 def expression(value: str) -> str:
-    """One regular expression, which may hold commas.
-
-    Raises:
-        ValueError: Python would not read it as Java does.
-    """
+    """One regular expression, which may hold commas."""
     return _same_in_python(value.strip())
 
 

@@ -87,11 +87,7 @@ def yes_or_no(variable: str) -> Rule:
 
 
 def check_not_looked_up(value: str) -> None:
-    """Check that the value stands in the file itself.
-
-    Raises:
-        ValueError: a config provider looks it up, or a template has it.
-    """
+    """Check that the value stands in the file itself."""
     if _PLACEHOLDER.search(value):
         raise ValueError("a config provider or a template fills it in; give the value itself")
 
