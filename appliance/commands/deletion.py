@@ -19,7 +19,7 @@ from functools import partial
 
 from appliance.clock import now_ms
 from appliance.commands.model.removal_report import DeletionReport, GivenUpCopy
-from appliance.commands.removal import LETTERS, GivingUp
+from appliance.commands.removal import LETTERS, CopyDisposal
 from appliance.commands.run.operation import Operation
 from appliance.commands.run.plan import Plan, constant
 from appliance.commands.run.runner import add_terms, run_with
@@ -27,7 +27,6 @@ from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.group_places import withdraw_places
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
-from appliance.link.client.registry import Registry
 from appliance.link.model.checkpoint import OPERATOR
 from appliance.link.model.claims import Claim, given_up
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, change, effective
@@ -52,9 +51,9 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> P
     if operation.naming.positions_topic in there.topics or not registry.ledger.deletion:
         await operation.lanes.read()
         _require_settled(operation)
-    giving_up = GivingUp(operation, registry, there, delete_copies)
-    claimed = _copies(operation, registry)
-    copies = _kept_if_promoted(giving_up.copies(claimed))
+    disposal = CopyDisposal(operation, there, delete_copies)
+    claimed = _copies(operation)
+    copies = _kept_if_promoted(disposal.copies(claimed))
     topics = {name: there.topics[name].id for name in _own_topics(operation.naming) if name in there.topics}
     source_topics = await _source_topics(operation)
     at_source = None if source_topics is None else tuple(source_topics)
@@ -64,8 +63,8 @@ async def delete_link(operation: Operation, *, delete_copies: bool = False) -> P
         outcome = copies
         if operation.naming.positions_topic in topics:
             await _fence(operation)
-            outcome = _kept_if_promoted(await giving_up.copies_now(claimed))
-        await giving_up.delete(outcome)
+            outcome = _kept_if_promoted(await disposal.copies_now(claimed))
+        await disposal.delete(outcome)
         await _delete(operation, topics, source_topics or {})
         return replace(foreseen, dry_run=False, copies=outcome)
 
@@ -95,13 +94,13 @@ def _require_settled(operation: Operation) -> None:
         raise LinkRefused(f"{topic or 'the link'} is {state}: end that first")
 
 
-def _copies(operation: Operation, registry: Registry) -> list[tuple[str, str]]:
+def _copies(operation: Operation) -> list[tuple[str, str]]:
     """The source topics of this link's copies, empty if unknown, and the copies."""
     lanes, naming = operation.lanes, operation.naming
     topics = {topic for topic, _ in lanes.positions} | (lanes.states.keys() if lanes.checkpoints else set())
     sources = {naming.destination(topic): topic for topic in topics - {LINK}}
-    claims = registry.ledger.claims.items()
-    claimed = sorted({copy[0] for copy, claim in claims if claim.link == registry.link and copy != given_up(copy[0])})
+    claims, own = operation.link.registry.ledger.claims.items(), naming.replicator
+    claimed = sorted({copy[0] for copy, claim in claims if claim.link == own and copy != given_up(copy[0])})
     return [(sources.get(copy, LINK), copy) for copy in claimed if copy != naming.positions_topic]
 
 

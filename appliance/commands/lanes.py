@@ -75,8 +75,8 @@ async def _loads(operation: Operation, sample: float) -> Loads:
 
 async def _positions(operation: Operation) -> tuple[Mapping[Partition, Position], States]:
     checkpoints = (await find_positions(operation)).checkpoints
-    held = {key: position for checkpoint in checkpoints for key, position in checkpoint.positions.items()}
-    return held, checkpoints[0].states
+    positions = {key: position for checkpoint in checkpoints for key, position in checkpoint.positions.items()}
+    return positions, checkpoints[0].states
 
 
 async def _behind(

@@ -79,18 +79,20 @@ class _Building:
     ) -> None:
         """Begin the tails of maps without one: then both offsets at the end of the missing stretch are known."""
         for lane, positions in enumerate(lanes):
-            if not any(chosen(partition) and has_no_tail(held) for partition, held in positions.items()):
+            if not any(chosen(partition) and has_no_tail(position) for partition, position in positions.items()):
                 continue
             taken = await self._lanes.take(lane)
-            anew = [
-                (partition, held)
-                for partition, held in taken.checkpoint.positions.items()
-                if chosen(partition) and has_no_tail(held) and self._follows(taken, partition)
+            without_tail = [
+                (partition, position)
+                for partition, position in taken.checkpoint.positions.items()
+                if chosen(partition) and has_no_tail(position) and self._follows(taken, partition)
             ]
-            ends = await self._copy_ends([partition for partition, _ in anew])
+            ends = await self._copy_ends([partition for partition, _ in without_tail])
             changed = {
-                self._replica(partition, held): replace(held, tail=OffsetTail.begin(held.next_offset, ends[partition]))
-                for partition, held in anew
+                self._replica(partition, position): replace(
+                    position, tail=OffsetTail.begin(position.next_offset, ends[partition])
+                )
+                for partition, position in without_tail
                 if partition in ends
             }
             await taken.commit([], changed)
@@ -117,21 +119,21 @@ class _Building:
             return len(missing)
         taken = await self._lanes.take(lane)
         unknown = await self._still_unknown([each for each, _ in read])
-        kept = [(each, segments) for each, segments in read if each.partition in unknown]
-        await taken.remember_segments([(each.partition, segment) for each, segments in kept for segment in segments])
+        filled = [(each, segments) for each, segments in read if each.partition in unknown]
+        await taken.remember_segments([(each.partition, segment) for each, segments in filled for segment in segments])
         await taken.commit([], {})  # the operator's name after them: it makes a running replicator take the lane back
         for each, segments in read:
-            found = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
+            outcome = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
             changed = "not built: its copy was changed, or its map built, meanwhile"
-            self._tell(f"{each.partition}: {found if each.partition in unknown else changed}")
-        return len(missing) - len(kept)
+            self._tell(f"{each.partition}: {outcome if each.partition in unknown else changed}")
+        return len(missing) - len(filled)
 
     async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:
         """The partitions whose maps, now that their lane is fenced, know nothing more than when they were read."""
         maps = self._link.maps()
         await maps.read({each.partition for each in missing})
-        found = maps.holes({each.partition for each in missing})
-        changed = {each.partition for each in missing if not each.hole.lies_in(found.get(each.partition, ()))}
+        holes = maps.holes({each.partition for each in missing})
+        changed = {each.partition for each in missing if not each.hole.lies_in(holes.get(each.partition, ()))}
         return {each.partition for each in missing} - changed
 
     async def _read(self, missing: Missing) -> list[OffsetTail]:
@@ -156,9 +158,9 @@ class _Building:
             copies[copy]: end for copy, end in (await offsets_of(self._link.destination, copies, Bound.END)).items()
         }
 
-    def _replica(self, partition: Partition, held: Position) -> Replica:
+    def _replica(self, partition: Partition, position: Position) -> Replica:
         topic, number = partition
-        return Replica(topic, number, self.naming.destination(topic), held.source_id, held.destination_id)
+        return Replica(topic, number, self.naming.destination(topic), position.source_id, position.destination_id)
 
 
 async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> None:

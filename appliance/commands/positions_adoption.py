@@ -59,8 +59,8 @@ async def _adopt(establishing: Establishing, topic: PositionsTopic, fault: str) 
     await registry.withdraw_deletion()
     if fault := await establishing.check.fault(await establishing.check.existing_positions()):
         raise LinkRefused(fault)
-    made = f"{record.partitions} partitions, {record.lanes} lanes, source {record.source_cluster}"
-    return [*forgotten, f"{topic.name}: {made}"]
+    summary = f"{record.partitions} partitions, {record.lanes} lanes, source {record.source_cluster}"
+    return [*forgotten, f"{topic.name}: {summary}"]
 
 
 async def _forget_misplaced(establishing: Establishing, topic: PositionsTopic) -> list[str]:

@@ -23,7 +23,6 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.groups.group_places import withdraw_places
 from appliance.kafka.client.topics import delete_topics
 from appliance.kafka.protocol.metadata import Metadata, is_another
-from appliance.link.client.registry import Registry
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States, change, effective
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import UNACCOUNTED, UNKNOWN
@@ -47,13 +46,13 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
     for topic, state in planned.kept.items():
         raise LinkRefused(f"topic {topic} is {state}: end that first")
     await registry.refresh()
-    giving_up = GivingUp(operation, registry, await operation.destination.metadata(None), delete_copies)
+    disposal = CopyDisposal(operation, await operation.destination.metadata(None), delete_copies)
     copies = {topic: operation.naming.destination(topic) for topic in topics}
-    foreseen = RemovalReport(operation.naming.replicator, True, giving_up.copies(copies.items()))
-    giving_up.require_not_promoted(foreseen.removed)
+    foreseen = RemovalReport(operation.naming.replicator, True, disposal.copies(copies.items()))
+    disposal.require_not_promoted(foreseen.removed)
 
     async def apply() -> RemovalReport:
-        return replace(foreseen, dry_run=False, removed=await _remove(operation, giving_up, copies))
+        return replace(foreseen, dry_run=False, removed=await _remove(operation, disposal, copies))
 
     if not planned.records:
         return Plan(constant(foreseen), apply)
@@ -62,15 +61,15 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
     return Plan(constant(foreseen), apply, question, foreseen.lines())
 
 
-async def _remove(operation: Operation, giving_up: "GivingUp", copies: Mapping[str, str]) -> tuple[GivenUpCopy, ...]:
+async def _remove(operation: Operation, disposal: "CopyDisposal", copies: Mapping[str, str]) -> tuple[GivenUpCopy, ...]:
     """Give the copies up, by source topic; what has become of them."""
     lanes, registry = operation.lanes, operation.link.registry
     await lanes.change(copies, CopyEvent.REMOVE)
     lanes.require = _still_removed(copies)
     lanes.require(lanes.states)
-    removed = await giving_up.copies_now(copies.items())
-    giving_up.require_not_promoted(removed)
-    await giving_up.delete(removed)
+    removed = await disposal.copies_now(copies.items())
+    disposal.require_not_promoted(removed)
+    await disposal.delete(removed)
     await registry.give_up(copies.values())
     for index, checkpoint in enumerate(lanes.checkpoints):
         if any(topic in copies for topic, _ in checkpoint.positions):
@@ -91,11 +90,10 @@ def _still_removed(topics: Collection[str]) -> Callable[[States], None]:
 
 
 @dataclass(frozen=True, slots=True)
-class GivingUp:
+class CopyDisposal:
     """The copies of removed topics, by the registry and the destination."""
 
     operation: Operation
-    registry: Registry
     there: Metadata
     deletes: bool
 
@@ -105,25 +103,23 @@ class GivingUp:
 
     async def copies_now(self, copies: Iterable[tuple[str, str]]) -> tuple[GivenUpCopy, ...]:
         """The same after the operator was asked: one may have been promoted meanwhile, or taken over."""
-        await self.registry.refresh()
+        await self.operation.link.registry.refresh()
         return self.copies(copies)
 
     def _copy(self, topic: str, copy: str) -> GivenUpCopy:
         """The future of a copy; another link's stays unchanged, and so does a shared one, with others' records."""
-        existing, shared = self.there.topics.get(copy), self.operation.naming.sharing.others_write
-        claim = self.registry.ledger.claims.get((copy, existing.id)) if existing else None
-        ours = claim is not None and claim.link == self.registry.link and not (shared or claim.shares)
-        ours = ours and self._is_accounted_for(topic, copy)
-        promoted = self._was_promoted(topic)
-        records = copied_records(self.operation.lanes.checkpoints, self.operation.naming).get(copy)
-        deleted, letters = self.deletes and ours, copy + DEAD_LETTERS
-        letters_topic = self.there.topics.get(letters)
-        if (
-            letters_topic is None or (letters, letters_topic.id) in self.registry.ledger.claims
-        ):  # a copy of that name is somebody's own
-            return GivenUpCopy(topic, copy, existing is not None, deleted, promoted, records)
-        also = deleted and self.operation.choice.deletes_dead_letters
-        return GivenUpCopy(topic, copy, existing is not None, deleted, promoted, records, letters, also)
+        operation, claims = self.operation, self.operation.link.registry.ledger.claims
+        existing, shared = self.there.topics.get(copy), operation.naming.sharing.others_write
+        claim = claims.get((copy, existing.id)) if existing else None
+        ours = claim is not None and claim.link == operation.naming.replicator and not (shared or claim.shares)
+        deleted = self.deletes and ours and self._is_accounted_for(topic, copy)
+        records = copied_records(operation.lanes.checkpoints, operation.naming).get(copy)
+        disposed = GivenUpCopy(topic, copy, existing is not None, deleted, self._was_promoted(topic), records)
+        letters = self.there.topics.get(copy + DEAD_LETTERS)
+        if letters is None or (letters.name, letters.id) in claims:  # a copy of that name is somebody's own
+            return disposed
+        also = deleted and operation.choice.deletes_dead_letters
+        return replace(disposed, dead_letters=letters.name, dead_letters_deleted=also)
 
     def _is_accounted_for(self, topic: str, copy: str) -> bool:
         """True of a copy that began with this link; one that was filled before is claimed as well, and waits."""

@@ -100,8 +100,8 @@ class _Run:
         if not replicas:
             raise SettingsError([f"--partition {self.number}: no chosen topic has such a partition"])
         require_own(copies, replicas, operation.naming)
-        begun = self.unfinished()
-        fresh = [replica for replica in replicas if replica.source_topic not in begun]
+        unfinished = self.unfinished()
+        fresh = [replica for replica in replicas if replica.source_topic not in unfinished]
         self.places = await source_places(operation.source, fresh, self.place, _OPTION) if fresh else {}
         for replica in replicas:
             if (place := self._recorded(replica)) is not None:
@@ -184,7 +184,7 @@ class _Run:
         position = positions.get(replica.source)
         new = moved(replica, position, to, from_first=self.place.kind is Kind.EARLIEST)
         there = position is not None and position.next_offset == to.offset and not position.stopped
-        return None if there and not identity_fault(replica, new.held) else new
+        return None if there and not identity_fault(replica, new.position) else new
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run."""

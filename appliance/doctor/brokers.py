@@ -196,11 +196,11 @@ class BrokerChecks:
         self._addresses[target.host] = addresses
 
     async def _dial(self, target: Target) -> None:
-        connection = await connect(target, self._found, self._client_id, None)
+        connection = await connect(target, self._known_addresses, self._client_id, None)
         await connection.close()
 
     async def _open(self, target: Target) -> None:
-        self._connections[target] = await connect(target, self._found, self._client_id, self._login.tls())
+        self._connections[target] = await connect(target, self._known_addresses, self._client_id, self._login.tls())
 
     async def _opened(self, target: Target) -> BrokerConnection:
         if target not in self._connections:
@@ -213,7 +213,7 @@ class BrokerChecks:
     async def _agree(self, target: Target) -> None:
         await agree_versions(await self._opened(target), self._settings.side)
 
-    async def _found(self, host: str) -> Sequence[str]:
+    async def _known_addresses(self, host: str) -> Sequence[str]:
         return self._addresses[host]
 
     async def _each(self, work: Callable[[Target], Awaitable[None]]) -> dict[Target, ApplianceError]:

@@ -8,8 +8,7 @@ from functools import partial
 
 from appliance.clock import monotonic
 from appliance.errors import ApplianceError
-from appliance.kafka.client.cluster import KafkaCluster
-from appliance.link.model.naming import Naming
+from appliance.link.handle import Link
 from appliance.logs.model.span import CopyState
 from appliance.logs.reader import LogReader, WriterFilter
 from appliance.logs.side import Side
@@ -25,7 +24,7 @@ WORKERS = 4
 Reached = Callable[[Job, int], None]
 """Receives a job and the source offset up to which it has been compared."""
 
-Found = Callable[[Job, PartitionResult], None]
+TakeResult = Callable[[Job, PartitionResult], None]
 """Receives a job and its result."""
 
 
@@ -35,23 +34,20 @@ class Checker:
     ``sql`` makes the source's records what the link's SQL has made of them; None where they have passed none.
     """
 
-    def __init__(
-        self, source: KafkaCluster, destination: KafkaCluster, naming: Naming, sql: CopiedBySql | None = None
-    ) -> None:
-        self._source = source
-        self._destination = destination
+    def __init__(self, link: Link, sql: CopiedBySql | None = None) -> None:
+        self._source, self._destination = link.source, link.destination
         self._newest = asyncio.Lock()
-        self._written = WriterFilter(source, destination, naming)
+        self._written = WriterFilter(link.source, link.destination, link.naming)
         self._sql = sql
 
-    async def check(self, jobs: Iterable[Job], wait: float, found: Found, reached: Reached) -> None:
+    async def check(self, jobs: Iterable[Job], wait: float, take: TakeResult, reached: Reached) -> None:
         """Verify the jobs; the destination gets ``wait`` seconds to catch up."""
         waiting, deadline = deque(jobs), monotonic() + wait
 
         async def work(purpose: str) -> None:
             while waiting:
                 job = waiting.popleft()
-                found(job, await self._verdict(job, deadline, purpose, reached))
+                take(job, await self._verdict(job, deadline, purpose, reached))
 
         names = [f"verify-{number}" for number in range(min(WORKERS, len(waiting)))]
         workers = [asyncio.create_task(work(name), name=name) for name in names]

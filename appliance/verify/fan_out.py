@@ -15,7 +15,7 @@ from appliance.verify.sql_service import SqlService
 from appliance.verify.work import Job, bundles, decode_result, encode_job
 from appliance.version import VERSION
 
-Found = Callable[[Job, PartitionResult], Sequence[Job]]
+TakeResult = Callable[[Job, PartitionResult], Sequence[Job]]
 """Receives a job and its result; gives jobs that have to be verified because of it."""
 
 
@@ -36,7 +36,7 @@ class SparkVerification:
     def __post_init__(self) -> None:
         self._idle = list(range(self.room))
 
-    async def check(self, jobs: Sequence[Job], wait: float, found: Found) -> None:
+    async def check(self, jobs: Sequence[Job], wait: float, take: TakeResult) -> None:
         """Verify the jobs, and those that follow from them; the destination gets ``wait`` seconds to catch up."""
         waiting = deque(bundles(jobs, has_sql=self.sql is not None))
         running = set[asyncio.Task[list[tuple[Job, PartitionResult]]]]()
@@ -49,7 +49,7 @@ class SparkVerification:
                     running.add(asyncio.create_task(work, name="verify-bundle"))
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for job, result in (pair for task in done for pair in task.result()):
-                    waiting.extend([further] for further in found(job, result))
+                    waiting.extend([further] for further in take(job, result))
         finally:
             for task in running:
                 task.cancel()

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from appliance.errors import PeerError
-from appliance.link.client.clusters import destination_cluster, source_cluster
-from appliance.link.model.naming import Naming
+from appliance.link.handle import Link
 from appliance.settings.values import Settings
 from appliance.spark.host import own_settings
 from appliance.verify.checker import Checker
@@ -22,7 +21,7 @@ from appliance.version import VERSION
 
 
 def verify_in_task(work: dict[str, Any]) -> list[dict[str, Any]]:
-    """The results of the jobs in ``given``, in their order."""
+    """The results of the jobs of some ``work``, in their order."""
     if work["version"] != VERSION:
         raise PeerError(
             f"{socket.gethostname()} has release {VERSION} of the appliance and the command {work['version']}: "
@@ -36,8 +35,8 @@ def verify_in_task(work: dict[str, Any]) -> list[dict[str, Any]]:
 
 async def _verify(settings: Settings, jobs: Sequence[Job], wait: float, sql: ServedSql | None) -> list[PartitionResult]:
     results: dict[int, PartitionResult] = {}
-    async with source_cluster(settings) as source, destination_cluster(settings) as destination, _made(sql) as made:
-        checker = Checker(source, destination, Naming.of(settings), made)
+    async with Link.open(settings) as link, _copied_by_sql(sql) as by_sql:
+        checker = Checker(link, by_sql)
         await checker.check(
             jobs, wait, lambda job, result: results.__setitem__(id(job), result), lambda _job, _offset: None
         )
@@ -45,7 +44,7 @@ async def _verify(settings: Settings, jobs: Sequence[Job], wait: float, sql: Ser
 
 
 @contextlib.asynccontextmanager
-async def _made(sql: ServedSql | None) -> AsyncIterator[CopiedBySql | None]:
+async def _copied_by_sql(sql: ServedSql | None) -> AsyncIterator[CopiedBySql | None]:
     """The records of the source as the SQL has made them; None without SQL."""
     if sql is None:
         yield None

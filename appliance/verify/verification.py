@@ -17,7 +17,7 @@ from appliance.link.model.claims import Adopted
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import effective
 from appliance.link.model.link_sql import SqlChange
-from appliance.link.model.replicas import Replica, discover
+from appliance.link.model.replicas import Replica
 from appliance.logs.model.span import CopyState, counted
 from appliance.logs.reader import WriterFilter, spans
 from appliance.verify.checker import Checker
@@ -69,12 +69,11 @@ class Verification:
 
     async def plan(self, topics: Collection[str]) -> Plan:
         """Look at both clusters, and say what has to be read."""
-        source, destination = await self.link.source.metadata(None), await self.link.destination.metadata(None)
+        copies = await retry_while_busy(self.link.copies)
+        source, destination, pairs = copies.source, copies.destination, copies.matched
         await self._refresh()
         self._sql_changes = sql_changes(self._lanes)
-        await retry_while_busy(self.link.registry.refresh)
         wanted = self._wanted(source, topics)
-        pairs = discover(source, destination, self.link.naming)
         verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in pairs.missing if topic.name in wanted]
         unfit = {topic: why for topic, why in pairs.unfit.items() if topic in wanted}
         verdicts += [self._without(topic, CopyState.NOT_COMPARED, why) for topic, why in unfit.items()]
@@ -102,8 +101,7 @@ class Verification:
         """A checker in this process, of partitions with this SQL."""
         if sql and evaluate is None:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
-        copied_by_sql = CopiedBySql(sql, evaluate) if evaluate else None
-        return Checker(self.link.source, self.link.destination, self.link.naming, copied_by_sql)
+        return Checker(self.link, CopiedBySql(sql, evaluate) if evaluate else None)
 
     def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
         """The named topics, else all except removed ones: their copies are independent topics."""

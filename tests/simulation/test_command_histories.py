@@ -15,7 +15,7 @@ import pytest
 from appliance.commands.failback import beginning as failback_beginning
 from appliance.commands.failback.failback import failback
 from appliance.commands.failback.model import failback_plan
-from appliance.commands.failback.model.failback_plan import Found
+from appliance.commands.failback.model.failback_plan import PromotedLogs
 from appliance.commands.failback.model.failback_report import ReturnedPartition
 from appliance.commands.failback.reverse_link import ReverseLink
 from appliance.commands.model.loss import PartitionLoss
@@ -446,11 +446,11 @@ def test_what_commands_say_is_true_of_both_logs_record_by_record_in_random_histo
 
 def ends_taken_for_agreement(patch: pytest.MonkeyPatch) -> None:
     """A failback takes what both logs hold up to the lower end for the same."""
-    patch.setattr(failback_beginning, "parts_at", by_ends)
-    patch.setattr(failback_plan, "parts_at", by_ends)
+    patch.setattr(failback_beginning, "divergence_offset", by_ends)
+    patch.setattr(failback_plan, "divergence_offset", by_ends)
 
 
-def by_ends(forward: Position, found: Found) -> int:
+def by_ends(forward: Position, found: PromotedLogs) -> int:
     return min(forward.next_offset, found.source_end.offset)
 
 

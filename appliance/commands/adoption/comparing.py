@@ -92,7 +92,7 @@ class Comparing:
             first = await self._first(window)
             alignment = await self._aligned(window, first)
             best = of_compared(self.logs, window.originals, alignment, self.terms.allowed, first)
-            certain = alignment.held and not alignment.unknown and (alignment.begin == first or self.logs.copy.start)
+            certain = alignment.count and not alignment.unknown and (alignment.begin == first or self.logs.copy.start)
             if certain or window.start == self.logs.source.start:
                 return best
             before *= _GROWTH
@@ -147,7 +147,7 @@ class Comparing:
     async def _aligned(self, window: "_Window", first: int) -> Aligned:
         alignment = await self._fed(window.at, Alignment(window.originals, first))
         aligned = alignment.finish()
-        if not aligned.held and alignment.lowest is not None and alignment.lowest > first:
+        if not aligned.count and alignment.lowest is not None and alignment.lowest > first:
             aligned = (await self._fed(window.at, Alignment(window.originals, alignment.lowest))).finish()
         return aligned
 
@@ -171,7 +171,7 @@ class Comparing:
         return of_newest(self.logs, originals, newest_held(originals, copies), self.terms.allowed)
 
     async def _read_source(self, start: int, add: Add, add_aborted: Add) -> tuple[int, int | None]:
-        """Read more records than the copy can hold of them; the copy's offset from which it may, and the oldest time."""
+        """Read more records than the copy can hold; its offset from which it may hold them, and the oldest time."""
         reader = LogReader(self.source, self.logs.replica.source, _PURPOSE, start)
         oldest, count, at = None, 0, self.logs.copy.end
         while reader.position < self.logs.source.end and (not count or count < self.logs.copy.end - at + _BEFORE):

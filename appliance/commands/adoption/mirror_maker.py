@@ -47,20 +47,20 @@ class MirrorMaker:
 
 async def committed_offsets(cluster: Cluster, names: MirrorMaker) -> Mapping[Partition, int] | None:
     """The source offset after the last committed one, by source partition; None without such a topic."""
-    found, topic = ConnectOffsets(names.alias, names.connector), names.offsets
-    metadata = await cluster.metadata([topic])
-    known = metadata.topics.get(topic)
-    if known is None:
+    offsets, name = ConnectOffsets(names.alias, names.connector), names.offsets
+    metadata = await cluster.metadata([name])
+    topic = metadata.topics.get(name)
+    if topic is None:
         return None
-    check(known.error, f"read the offsets of MirrorMaker 2: grant DESTINATION_API_KEY Describe and Read on {topic}")
+    check(topic.error, f"read the offsets of MirrorMaker 2: grant DESTINATION_API_KEY Describe and Read on {name}")
 
     def take(records: Iterable[Record]) -> None:
         for record in records:
-            found.add(record)
+            offsets.add(record)
 
-    for partition in known.partitions:
+    for partition in topic.partitions:
         await CompactedLog(cluster, partition, take).read(metadata)
-    return found.following
+    return offsets.following
 
 
 async def require_stopped(cluster: Cluster, names: MirrorMaker) -> bool:
@@ -77,8 +77,8 @@ async def require_decided(cluster: Cluster, metadata: Metadata, open_in: Collect
     """Refuse while transactions are open in copies."""
     if not open_in:
         return
-    found = await open_transactions(cluster, metadata, open_in)
+    transactions = await open_transactions(cluster, metadata, open_in)
     first = min(open_in)
-    opened = found.get(first)
+    opened = transactions.get(first)
     by = f" of {opened.transactional_id}" if opened and opened.transactional_id else ""
     raise LinkRefused(f"a transaction{by} is open in {first}, and in {len(open_in)} copies: {_ANSWER}")

@@ -6,12 +6,12 @@ from dataclasses import replace
 from appliance.clock import now_ms
 from appliance.commands.failback.model.failback_plan import (
     GIVE_UP,
-    Found,
+    PromotedLogs,
     Refusal,
     Seed,
+    divergence_offset,
     has_moved,
     lost_begin,
-    parts_at,
     seed,
 )
 from appliance.commands.failback.reverse_link import BEGUN, ReverseLink, reversed_replica
@@ -35,17 +35,17 @@ async def plan(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, 
     topics = {topic for topic, _ in positions}
     fresh = [replica for replica in replicas if _has_to_begin(link, replica)]
     refusals = [refusal for replica in replicas if (refusal := _broken(link, replica, fresh))]
-    logs = await _found(link, fresh)
-    begins = await _where_logs_part(link, logs)
+    logs = await _promoted_logs(link, fresh)
+    begins = await _divergence_places(link, logs)
     planned: dict[Replica, Seed] = {}
     for replica in fresh:
         position, begin = positions.get(replica.source), begins.get(replica)
-        seeded = seed(replica, position, logs[replica], begin, grown=replica.source_topic in topics)
-        if isinstance(seeded, Refusal):
-            refusals.append(seeded)
+        outcome = seed(replica, position, logs[replica], begin, grown=replica.source_topic in topics)
+        if isinstance(outcome, Refusal):
+            refusals.append(outcome)
         else:
-            planned[replica] = seeded
-            refusals += _lacking(link, replica, seeded)
+            planned[replica] = outcome
+            refusals += _lacking(link, replica, outcome)
     if refusals:
         raise LinkRefused("cannot be failed back: " + "; ".join(map(str, refusals)))
     return planned | await _anew(link, [replica for replica in replicas if replica not in fresh])
@@ -65,12 +65,12 @@ async def require_times(link: ReverseLink, topics: Collection[str]) -> None:
 
 async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Seed]:
     """The positions of partitions whose sources lost records copied back: the offsets of these in the copies."""
-    lost = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
-    if not lost:
+    positions = {r: held for r in replicas if _has_lost(link, r) and (held := link.position(r))}
+    if not positions:
         return {}
-    maps, logs = await link.maps(lost), await _found(link, list(lost))
+    maps, logs = await link.maps(positions), await _promoted_logs(link, list(positions))
     planned = {}
-    for replica, held in lost.items():
+    for replica, held in positions.items():
         forward, begun = link.operation.lanes.positions.get(replica.source), link.begun(replica)
         assert begun is not None
         begin = lost_begin(maps.segments(replica.copy), held, begun, forward)
@@ -120,7 +120,7 @@ def _has_lost(link: ReverseLink, replica: Replica) -> bool:
     return position is not None and position.has_stopped_for(LOST)
 
 
-async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Found]:
+async def _promoted_logs(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, PromotedLogs]:
     """Both current logs of partitions."""
     source, destination = link.operation.source, link.operation.destination
     positions = link.operation.lanes.positions
@@ -135,7 +135,7 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     held_to, failures = await EpochEnds(source).read(at_source, epochs, epochs)
     raise_first(failures.values())
     return {
-        replica: Found(
+        replica: PromotedLogs(
             as_found(ends[replica.source], at_source, replica.source),
             begins[replica.copy].leader_epoch,
             held_to.get(replica.source),
@@ -146,21 +146,21 @@ async def _found(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica
     }
 
 
-async def _where_logs_part(link: ReverseLink, both_logs: Mapping[Replica, Found]) -> dict[Replica, int]:
+async def _divergence_places(link: ReverseLink, both_logs: Mapping[Replica, PromotedLogs]) -> dict[Replica, int]:
     """The copy's offsets where the logs diverge, for partitions whose source lost copied records; as far as known."""
     positions = link.operation.lanes.positions
-    lost = {
-        replica: parted
+    divergence = {
+        replica: offset
         for replica, each in both_logs.items()
         if (position := positions.get(replica.source))
-        and (parted := parts_at(position, each)) is not None
-        and parted < position.next_offset
+        and (offset := divergence_offset(position, each)) is not None
+        and offset < position.next_offset
     }
-    if not lost:
+    if not divergence:
         return {}
     maps = link.operation.link.maps()
-    await maps.refresh({replica.source for replica in lost})
-    begins = {r: maps.translate(r.source, parted, r.source_id).offset for r, parted in lost.items()}
+    await maps.refresh({replica.source for replica in divergence})
+    begins = {r: maps.translate(r.source, offset, r.source_id).offset for r, offset in divergence.items()}
     return {replica: begin for replica, begin in begins.items() if begin is not None}
 
 

@@ -42,28 +42,28 @@ def require_names(link: ReverseLink, topics: Collection[str]) -> None:
 
 async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
     """Keep the uncopied records of these partitions' sources that are not kept yet."""
-    parted = {r: begun for r in replicas if (begun := link.begun(r)) and begun.first < begun.next}
-    if not parted:
+    beginnings = {r: begun for r in replicas if (begun := link.begun(r)) and begun.first < begun.next}
+    if not beginnings:
         return
-    made = await _made(link, sorted({replica.source_topic for replica in parted}))
-    back = {reversed_replica(replica): replica for replica in parted}
+    metadata = await _make_topics(link, sorted({replica.source_topic for replica in beginnings}))
+    back = {reversed_replica(replica): replica for replica in beginnings}
 
     async def write(lane: Lane, owned: Sequence[Replica]) -> None:
         for replica in map(back.__getitem__, owned):
-            topic = made.topics[link.operation.naming.diverged(replica.source_topic)]
-            kept = Replica(*replica.source, topic.name, replica.source_id, topic.id)
-            await _Keeping(link, lane, kept, parted[replica]).keep()
+            topic = metadata.topics[link.operation.naming.diverged(replica.source_topic)]
+            destination = Replica(*replica.source, topic.name, replica.source_id, topic.id)
+            await _DivergedCopier(link, lane, destination, beginnings[replica]).copy()
 
-    await link.in_lanes(parted, write)
+    await link.in_lanes(beginnings, write)
 
 
 def kept(link: ReverseLink, replica: Replica) -> int | None:
     """Number of records of a partition kept in this failback; None where none should be."""
-    begun, held = link.begun(replica), link.kept(replica)
-    return held.records if held and begun and begun.first < begun.next <= held.next_offset else None
+    begun, position = link.begun(replica), link.kept(replica)
+    return position.records if position and begun and begun.first < begun.next <= position.next_offset else None
 
 
-async def _made(link: ReverseLink, topics: Sequence[str]) -> Metadata:
+async def _make_topics(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     """Make the missing topics, with as many partitions as their sources have."""
     source, naming = link.operation.source, link.operation.naming
     existing = (await source.metadata([*topics, *map(naming.diverged, topics)])).topics
@@ -92,7 +92,7 @@ async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
 
 
 @dataclass(slots=True)
-class _Keeping:
+class _DivergedCopier:
     """One partition, in a fenced lane."""
 
     link: ReverseLink
@@ -100,7 +100,7 @@ class _Keeping:
     replica: Replica
     begun: Gap
 
-    async def keep(self) -> None:
+    async def copy(self) -> None:
         """Copy up to where the failback began, one transaction after the other."""
         source, replica = self.link.operation.source, self.replica
         held = self.lane.checkpoint.positions.get(replica.source)

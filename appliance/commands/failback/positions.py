@@ -149,25 +149,26 @@ async def _written_there(
     return spans
 
 
-async def move(link: ReverseLink, found: Mapping[Replica, Return]) -> None:
+async def move(link: ReverseLink, outcomes: Mapping[Replica, Return]) -> None:
     """Move the link's positions past the records copied back, in every lane; the states still forbid copying."""
     forward = link.operation.lanes
-    ends = await CopyEnds.of(link.operation.destination, list(found))
-    there = await _ends(link, found)
-    for index, owned in lanes_of(found, forward.layout).items():
+    ends = await CopyEnds.of(link.operation.destination, list(outcomes))
+    there = await _ends(link, outcomes)
+    for index, owned in lanes_of(outcomes, forward.layout).items():
 
         def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
             moved: dict[Replica, Position] = {}
             for replica in owned:
                 copy_end, stable = as_found(ends.ends[replica.copy], ends.metadata, replica.copy), ends.stable
-                held, reverse = positions.get(replica.source), found[replica].reverse
+                forward_position, reverse = positions.get(replica.source), outcomes[replica].reverse
                 epoch = there.get(replica.source, NO_PLACE).leader_epoch
-                position = returned(replica, held, reverse, epoch, copy_end, stable[replica.copy])
+                position = returned(replica, forward_position, reverse, epoch, copy_end, stable[replica.copy])
                 if isinstance(position, Refusal):
                     raise LinkRefused(f"cannot be failed back: {position}")
                 moved[replica] = position
-            gaps = [gap for replica in owned for gap in found[replica].gaps]
-            return Moves(moved, gaps, [(replica.source, each) for replica in owned for each in found[replica].segments])
+            gaps = [gap for replica in owned for gap in outcomes[replica].gaps]
+            segments = [(replica.source, each) for replica in owned for each in outcomes[replica].segments]
+            return Moves(moved, gaps, segments)
 
         await forward.move(index, moves)
 

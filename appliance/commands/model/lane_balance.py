@@ -19,26 +19,26 @@ def balanced(layout: Layout, loads: Mapping[Partition, float]) -> Layout:
     """
     placed = {partition: lane for partition, lane in layout.placed.items() if partition in loads}
     layout = replace(layout, placed=placed)
-    hashed, held = Layout(layout.lanes), lane_loads(layout, loads)
-    own: list[dict[Partition, float]] = [{} for _ in held]
+    hashed, lane_load = Layout(layout.lanes), lane_loads(layout, loads)
+    own: list[dict[Partition, float]] = [{} for _ in lane_load]
     for partition in sorted(loads):
         own[layout.lane_of(*partition)][partition] = loads[partition]
-    while len(placed) < PLACED_MAX and (move := _move(held, own)):
+    while len(placed) < PLACED_MAX and (move := _move(lane_load, own)):
         chosen, high, low = move
         own[low][chosen] = own[high].pop(chosen)
-        held[high] -= loads[chosen]
-        held[low] += loads[chosen]
+        lane_load[high] -= loads[chosen]
+        lane_load[low] += loads[chosen]
         placed[chosen] = low
         if hashed.lane_of(*chosen) == low:
             del placed[chosen]
     return replace(layout, placed=placed)
 
 
-def _move(held: Sequence[float], own: Sequence[Mapping[Partition, float]]) -> tuple[Partition, int, int] | None:
+def _move(lane_load: Sequence[float], own: Sequence[Mapping[Partition, float]]) -> tuple[Partition, int, int] | None:
     """The next partition to move, from which lane, and to which one; None where the lanes are as even as they get."""
-    enough, low = _TOLERANCE * sum(held) / len(held), held.index(min(held))
-    for high in sorted(range(len(held)), key=lambda lane: -held[lane]):
-        difference = held[high] - held[low]
+    enough, low = _TOLERANCE * sum(lane_load) / len(lane_load), lane_load.index(min(lane_load))
+    for high in sorted(range(len(lane_load)), key=lambda lane: -lane_load[lane]):
+        difference = lane_load[high] - lane_load[low]
         if difference <= enough:
             return None
         fitting = {partition: load for partition, load in own[high].items() if 0 < load < difference}

@@ -73,10 +73,10 @@ def losses(
 
     Records before ``starts`` are not part of the link.
     """
-    held = {key: position for key, position in positions.items() if key in logs.copies}  # others have come since
-    partitions = sorted({*held, *logs.sources})
-    chosen = [key for key in partitions if takes(key[0]) and not _is_gone(key, held.get(key), logs)]
-    return [_loss(key, held.get(key), logs, starts) for key in chosen]
+    copied = {key: position for key, position in positions.items() if key in logs.copies}  # others have come since
+    partitions = sorted({*copied, *logs.sources})
+    chosen = [key for key in partitions if takes(key[0]) and not _is_gone(key, copied.get(key), logs)]
+    return [_loss(key, copied.get(key), logs, starts) for key in chosen]
 
 
 def _is_gone(key: Partition, position: Position | None, logs: BothLogs) -> bool:

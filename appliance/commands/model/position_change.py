@@ -52,14 +52,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one partition from the position ``held`` to another; its offset ``before`` is -1 when unknown.
+    """The change of one partition from its ``position`` to another; the offset ``before`` is -1 when unknown.
 
     With ``cut`` nothing of its map of offsets holds any more. ``diverged`` is the source offset from which on the
     source holds other records than were copied, if it does. With ``from_first`` all that the source has is copied.
     """
 
     replica: Replica
-    held: Position
+    position: Position
     after: Position
     cut: bool = False
     diverged: int | None = None
@@ -81,12 +81,12 @@ class Change:
     @property
     def before(self) -> int:
         """The source offset at which it stands."""
-        return self.held.next_offset
+        return self.position.next_offset
 
     @property
     def anew(self) -> bool:
         """True if it continues with another topic than that of ``before``."""
-        return is_another(self.held.source_id, self.replica.source_id)
+        return is_another(self.position.source_id, self.replica.source_id)
 
     @property
     def is_known(self) -> bool:
@@ -111,11 +111,11 @@ class Change:
     @property
     def lost_end(self) -> CopyEnd | None:
         """The end of the copy before it lost records; None if nothing is said of a loss, or it was made anew."""
-        return self.held.copy_end if self.held.has_stopped_for(LOST) and not self._has_another_copy else None
+        return self.position.copy_end if self.position.has_stopped_for(LOST) and not self._has_another_copy else None
 
     @property
     def _has_another_copy(self) -> bool:
-        return is_another(self.held.destination_id, self.replica.destination_id)
+        return is_another(self.position.destination_id, self.replica.destination_id)
 
     @property
     def _lost(self) -> str:
@@ -123,9 +123,9 @@ class Change:
         if self.before in (UNKNOWN, 0) or (self.after.next_offset == 0 and not self.anew):
             return ""
         if self._has_another_copy:
-            had_any = self.held.records or (self.held.copy_end and self.held.copy_end.offset)
+            had_any = self.position.records or (self.position.copy_end and self.position.copy_end.offset)
             return f"destination topic {self.replica.destination_topic} {MADE_ANEW}" if had_any else ""
-        return self.held.stopped if self.held.has_stopped_for(LOST) else ""
+        return self.position.stopped if self.position.has_stopped_for(LOST) else ""
 
     def gap(self, now: int) -> Gap | None:
         """The entry of the gap ledger for the offsets that it skips, and for what the copy had lost (F); None without.
@@ -136,7 +136,7 @@ class Change:
         first, following = min(self.before, start), min(self.before, start)
         went_on = f"the operator went on from offset {start}"
         if self.before == UNKNOWN:
-            if self.from_first or not self.held.stopped:
+            if self.from_first or not self.position.stopped:
                 return None
             first, following = start, start
             went_on += ", and nobody knows which ones below it are copied"
@@ -147,7 +147,7 @@ class Change:
         else:
             went_on = ""
         cause = "; ".join(filter(None, (went_on, self._lost)))
-        return Gap(self.replica.source, self.held.source_id, first, following, cause, now) if cause else None
+        return Gap(self.replica.source, self.position.source_id, first, following, cause, now) if cause else None
 
 
 def moved(replica: Replica, position: Position | None, place: SourcePlace, *, from_first: bool = False) -> Change:

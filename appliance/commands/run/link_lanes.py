@@ -153,10 +153,10 @@ class LinkLanes:
 
         async def write(lane: Lane) -> None:
             await self._require_still()
-            found = moves(lane.checkpoint.positions)
-            await lane.replace(found.positions, found.gaps, found.cut)
+            change = moves(lane.checkpoint.positions)
+            await lane.replace(change.positions, change.gaps, change.cut)
             if lane.keeps_offsets:
-                await lane.remember_segments(found.segments)
+                await lane.remember_segments(change.segments)
 
         await self._in_lane(index, write)
 

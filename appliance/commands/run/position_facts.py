@@ -75,18 +75,18 @@ async def with_losses(
         if not position.stopped or (moves and position.has_stopped_for(UNACCOUNTED))
     }
     metadata = await destination.metadata(sorted({naming.destination(topic) for topic, _ in going}))
-    judged = dict(positions)
+    positions_now = dict(positions)
     for key, log in (await copy_logs(EpochEnds(destination), metadata, naming, going)).items():
         position, end = going[key], going[key].copy_end
         if end and not log.doubt(end) and log.topic_id == position.destination_id and (loss := log.loss(end)):
             reason = "; ".join(filter(None, (position.stopped, lost_records(log.partition, end, loss))))
-            judged[key] = position.stop_shortened(reason, now_ms(), loss)
-    return judged
+            positions_now[key] = position.stop_shortened(reason, now_ms(), loss)
+    return positions_now
 
 
 async def with_divergence(source: KafkaCluster, changes: Sequence[Change]) -> list[Change]:
     """The same, with the offsets from which on a truncated source holds other records than were copied."""
-    before = {change.replica.source: change.held for change in changes if change.is_known}
+    before = {change.replica.source: change.position for change in changes if change.is_known}
     metadata = await source.metadata(sorted({topic for topic, _ in before}))
     epochs = {key: position.leader_epoch for key, position in before.items() if position.leader_epoch >= 0}
     ends, _ = await epoch_ends(source, metadata, epochs)

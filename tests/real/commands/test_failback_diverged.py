@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from appliance.commands.failback.diverged import _Keeping
+from appliance.commands.failback.diverged import _DivergedCopier
 from appliance.commands.run.operation import Choice
 from appliance.engine.model.chunk import Chunk
 from appliance.errors import BrokerRefused, LinkRefused
@@ -77,9 +77,9 @@ async def test_case_247_what_retention_takes_while_it_is_kept_does_not_keep_the_
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The same command again read on where the killed one had ended, and the log began behind that.
-    topic, chunk, calls = pair.topic("retained"), _Keeping._chunk, 0
+    topic, chunk, calls = pair.topic("retained"), _DivergedCopier._chunk, 0
 
-    async def killed(self: _Keeping, metadata: Metadata, at: int, limit: int) -> Chunk:
+    async def killed(self: _DivergedCopier, metadata: Metadata, at: int, limit: int) -> Chunk:
         nonlocal calls
         calls += 1
         if calls == 2:
@@ -96,7 +96,7 @@ async def test_case_247_what_retention_takes_while_it_is_kept_does_not_keep_the_
         here = Logs(pair, topic).at_source()
         await promoted(pair)
         with monkeypatch.context() as patch:
-            patch.setattr(_Keeping, "_chunk", killed)
+            patch.setattr(_DivergedCopier, "_chunk", killed)
             with pytest.raises(Killed):
                 await failed_back(pair, KEEP)
         before = kept(pair, topic)

@@ -69,7 +69,7 @@ def aligned(source: Originals, copy: Sequence[str], begin: int = 0) -> Aligned:
     for offset, content in enumerate(copy):
         alignment.feed(offset, content.encode())
     found = alignment.finish()
-    if not found.held and alignment.lowest is not None:
+    if not found.count and alignment.lowest is not None:
         return aligned(source, copy, alignment.lowest)
     return found
 
@@ -97,7 +97,7 @@ def test_copying_goes_on_after_the_last_copied_record_and_every_double_is_named(
     assert listed(found.doubles) == doubles
     assert (found.missing, found.unknown, found.reordered) == ((), (), 0)
     assert found.aborted == sum(at not in committed for at, _ in history.copy)
-    if found.held:
+    if found.count:
         logs = Logs(REPLICA, Span(0, 100), Span(0, len(copy)), history.committed)
         assert of_compared(logs, source, found, Allowed()).offset == max(history.end, history.committed)
     else:
@@ -112,7 +112,7 @@ def test_of_records_that_are_alike_all_are_there_afterwards_in_order_and_as_few_
     found = aligned(source, copy)
     assert (found.missing, found.reordered) == ((), 0)
     committed = [content for _, content, committed in history.source if committed]
-    union = copy + committed[found.begin + found.held :]
+    union = copy + committed[found.begin + found.count :]
     assert is_subsequence(committed[found.begin :], union)
     there = Counter(at for at, _ in history.copy)
     doubled = sum(there[at] - 1 for at, _, committed in history.source if committed and there[at])
@@ -127,18 +127,18 @@ def test_what_retention_has_taken_from_the_copy_is_not_missed(history: History, 
     found = aligned(source, [content for _, content in rest])
     logs = Logs(REPLICA, Span(0, 100), Span(deleted, deleted + len(rest)), 0)
     decided = of_compared(logs, source, found, Allowed())
-    if found.held and not decided.refusal:
+    if found.count and not decided.refusal:
         assert decided.offset == History(history.source, rest).end
 
 
 def test_a_copy_that_begins_amid_the_source_begins_there() -> None:
     found = aligned(letters("abcdef"), "cde")
-    assert (found.begin, found.held) == (2, 3)
+    assert (found.begin, found.count) == (2, 3)
 
 
 def test_records_that_were_skipped_are_missing() -> None:
     found = aligned(letters("abcdef", 10), "abef")
-    assert (found.held, found.missing, found.ahead_to) == (2, (12, 13), 16)
+    assert (found.count, found.missing, found.ahead_to) == (2, (12, 13), 16)
 
 
 def test_records_that_came_in_another_order_are_there() -> None:
@@ -152,7 +152,7 @@ def test_a_batch_that_was_sent_twice_is_named_once() -> None:
 
 def test_records_before_the_first_one_of_the_window_are_older_and_others_are_unknown() -> None:
     found = aligned(letters("def", 3), "abcdeXf")
-    assert (found.held, found.unknown) == (3, (5,))
+    assert (found.count, found.unknown) == (3, (5,))
 
 
 def test_equal_records_of_one_key_end_as_they_do_at_the_source() -> None:
@@ -169,4 +169,4 @@ def test_a_record_that_both_hold_once_tells_where_they_meet() -> None:
 
 def test_many_records_that_are_all_alike_are_aligned_at_once() -> None:
     found = aligned(letters("x" * 50_000), "x" * 60_000)
-    assert (found.held, len(listed(found.doubles))) == (50_000, 10_000)
+    assert (found.count, len(listed(found.doubles))) == (50_000, 10_000)

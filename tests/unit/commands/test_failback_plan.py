@@ -5,7 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.commands.failback.model.failback_plan import Found, Refusal, Seed, given_back, parts_at, returned, seed
+from appliance.commands.failback.model.failback_plan import (
+    PromotedLogs,
+    Refusal,
+    Seed,
+    divergence_offset,
+    given_back,
+    returned,
+    seed,
+)
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_runs import Group, RunIndex, pack_group
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
@@ -16,7 +24,7 @@ SOURCE, COPY = uuid.uuid4(), uuid.uuid4()
 REPLICA = Replica("T", 0, "T.copy", SOURCE, COPY)
 FORWARD = Position(SOURCE, COPY, 10, 3, records=10, copy_end=CopyEnd(12, 3, 7, 1), tail=OffsetTail.begin(10, 12))
 SOURCE_END = CopyEnd(14, 5, -1, -1)
-FOUND = Found(SOURCE_END, 4, held_to=14)
+LOGS = PromotedLogs(SOURCE_END, 4, held_to=14)
 REVERSE = Position(COPY, SOURCE, 20, 4, records=7, copy_end=CopyEnd(23, 5, 9, 0))
 COPY_END = CopyEnd(20, 4, -1, -1)
 
@@ -28,7 +36,7 @@ def refused(plan: object) -> str:
 
 
 def test_the_way_back_begins_past_the_links_last_transaction_and_names_what_never_came_over() -> None:
-    planned = seed(REPLICA, FORWARD, FOUND)
+    planned = seed(REPLICA, FORWARD, LOGS)
     assert isinstance(planned, Seed)
     held = planned.position
     assert (held.source_id, held.destination_id, held.next_offset, held.leader_epoch) == (COPY, SOURCE, 12, 4)
@@ -51,59 +59,59 @@ def test_the_way_back_begins_past_the_links_last_transaction_and_names_what_neve
 def test_a_partition_of_which_the_beginning_is_not_known_is_refused_by_name(
     forward: Position | None, reason: str
 ) -> None:
-    text = refused(seed(REPLICA, forward, FOUND))
+    text = refused(seed(REPLICA, forward, LOGS))
     assert text.startswith("T-0: ")
     assert reason in text
 
 
 @pytest.mark.parametrize(
-    ("found", "parted"),
+    ("logs", "offset"),
     [
-        (Found(replace(SOURCE_END, offset=9), 4), 9),
-        (Found(SOURCE_END, 4, held_to=8), 8),
-        (Found(SOURCE_END, 4, held_to=-1), 10),
-        (Found(SOURCE_END, 4, held_to=12), 10),
+        (PromotedLogs(replace(SOURCE_END, offset=9), 4), 9),
+        (PromotedLogs(SOURCE_END, 4, held_to=8), 8),
+        (PromotedLogs(SOURCE_END, 4, held_to=-1), 10),
+        (PromotedLogs(SOURCE_END, 4, held_to=12), 10),
     ],
     ids=["shorter", "other records in the place of lost ones", "of no such epoch", "whole"],
 )
-def test_case_165_the_logs_part_where_the_source_has_lost_what_was_copied(found: Found, parted: int) -> None:
-    # The lost records were in the copy alone, and what came in their place was said to be all that had parted.
-    assert parts_at(FORWARD, found) == parted
-    if parted == FORWARD.next_offset:
+def test_case_165_the_logs_part_where_the_source_has_lost_what_was_copied(logs: PromotedLogs, offset: int) -> None:
+    # The lost records were in the copy alone, and what came in their place was said to be all that had offset.
+    assert divergence_offset(FORWARD, logs) == offset
+    if offset == FORWARD.next_offset:
         return
-    assert f"from offset {parted} on the source does not hold" in refused(seed(REPLICA, FORWARD, found))
-    planned = seed(REPLICA, FORWARD, found, 11)
+    assert f"from offset {offset} on the source does not hold" in refused(seed(REPLICA, FORWARD, logs))
+    planned = seed(REPLICA, FORWARD, logs, 11)
     assert isinstance(planned, Seed)
-    assert (planned.position.next_offset, planned.diverged) == (11, (parted, found.source_end.offset))
+    assert (planned.position.next_offset, planned.diverged) == (11, (offset, logs.source_end.offset))
 
 
 def test_what_retention_took_from_the_copy_is_told_and_a_new_partition_begins_at_its_beginning() -> None:
-    planned = seed(REPLICA, FORWARD, replace(FOUND, copy_start=17))
+    planned = seed(REPLICA, FORWARD, replace(LOGS, copy_start=17))
     assert isinstance(planned, Seed)
     assert (planned.position.next_offset, planned.deleted) == (17, (12, 17))
-    new = seed(REPLICA, None, Found(replace(SOURCE_END, offset=3), 4), grown=True)
+    new = seed(REPLICA, None, PromotedLogs(replace(SOURCE_END, offset=3), 4), grown=True)
     assert isinstance(new, Seed)
     assert (new.position.next_offset, new.diverged, new.deleted) == (0, (0, 3), (0, 0))
 
 
 def test_case_177_what_a_copy_took_in_the_place_of_what_it_lost_goes_back_too() -> None:
-    planned = seed(REPLICA, FORWARD, replace(FOUND, loss=Loss(7)))
+    planned = seed(REPLICA, FORWARD, replace(LOGS, loss=Loss(7)))
     assert isinstance(planned, Seed)
     assert (planned.position.next_offset, planned.lost, planned.diverged) == (7, (7, 12), (10, 14))
 
 
 def test_case_490_a_copy_with_a_loss_of_which_nobody_knows_the_place_is_not_brought_back() -> None:
     # What others had written in the hole was left behind, and no loss was told.
-    reason = refused(seed(REPLICA, FORWARD, replace(FOUND, loss=Loss(20, is_known=False))))
+    reason = refused(seed(REPLICA, FORWARD, replace(LOGS, loss=Loss(20, is_known=False))))
     assert "T.copy-0 has lost what it had acknowledged below offset 12" in reason
     assert "its leader does not know from which offset on" in reason
 
 
 def test_what_others_wrote_to_the_copy_after_a_failback_can_be_brought_back_by_the_next_one() -> None:
     stopped = FORWARD.stop(f"T.copy-0 holds records from offset 14 on {UNACCOUNTED}", 1)
-    assert UNACCOUNTED in refused(seed(REPLICA, stopped, FOUND))
+    assert UNACCOUNTED in refused(seed(REPLICA, stopped, LOGS))
     left = replace(stopped, copy_end=CopyEnd(12, 3, ANYBODY, -1))
-    planned = seed(REPLICA, left, FOUND)
+    planned = seed(REPLICA, left, LOGS)
     assert isinstance(planned, Seed)
     assert planned.position.next_offset == 12
 
@@ -154,5 +162,5 @@ def test_the_map_of_what_was_copied_back_is_the_links_the_other_way() -> None:
 
 def test_case_767_a_source_led_in_an_older_epoch_than_was_copied_is_not_said_to_have_lost_nothing() -> None:
     # Restored from a snapshot, or a former leader: records 6 to 9 were never brought back, and nothing said so.
-    planned = seed(REPLICA, FORWARD, Found(CopyEnd(6, 2, -1, -1), 4), 8)
+    planned = seed(REPLICA, FORWARD, PromotedLogs(CopyEnd(6, 2, -1, -1), 4), 8)
     assert isinstance(planned, Refusal) or planned.position.next_offset <= 8

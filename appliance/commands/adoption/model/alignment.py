@@ -41,8 +41,8 @@ class Originals:
 
     def places(self, fingerprint: bytes) -> Sequence[int]:
         """The indexes of the committed records with this fingerprint."""
-        found = self._places.get(fingerprint, ())
-        return (found,) if isinstance(found, int) else found
+        places = self._places.get(fingerprint, ())
+        return (places,) if isinstance(places, int) else places
 
     def first_single(self, copies: Mapping[bytes, int]) -> int | None:
         """The index of the first record that is here once, and once among the copies; 0 if no copy is one of these."""
@@ -56,7 +56,7 @@ class Originals:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """The content of the copy: ``held`` records of the window from index ``begin`` on.
+    """The content of the copy: it holds ``count`` records of the window from index ``begin`` on.
 
     ``doubles`` are extras of these; the offsets ``missing`` are not in the copy though a later record is, up to
     ``ahead_to``, past the last record in it; 0 if none is. ``reordered`` counts records that are ahead though nothing
@@ -64,7 +64,7 @@ class Aligned:
     """
 
     begin: int
-    held: int
+    count: int
     doubles: tuple[Run, ...] = ()
     aborted: int = 0
     unknown: tuple[int, ...] = ()

@@ -27,12 +27,12 @@ class ConnectOffsets:
         """Add a record; those of other connectors and clusters are ignored. The newest of a key holds."""
         try:
             with reading("the offsets of Kafka Connect", record):
-                found = _decode(record, self.alias)
+                decoded = _decode(record, self.alias)
         except PeerError:
             return  # another connector's: each has a format of its own
-        if found is None or self.connector not in ("", found[0]):
+        if decoded is None or self.connector not in ("", decoded[0]):
             return
-        connector, partition, offset = found
+        connector, partition, offset = decoded
         if offset is None:
             self._last.pop((connector, partition), None)
         else:

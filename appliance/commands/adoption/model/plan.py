@@ -82,47 +82,49 @@ def without_reading(logs: Logs, allowed: Allowed) -> Beginning | None:
     return _at_committed(logs, "committed, and the copy's retention has left no record", allowed)
 
 
-def of_compared(logs: Logs, originals: Originals, found: Aligned, allowed: Allowed, first: int = 0) -> Beginning:
+def of_compared(logs: Logs, originals: Originals, aligned: Aligned, allowed: Allowed, first: int = 0) -> Beginning:
     """Decide by the aligned records; those before index ``first`` were not aligned."""
     offsets, committed = originals.offsets, logs.committed
-    if not found.held:
+    if not aligned.count:
         return _of_unrelated(logs, offsets, allowed)
-    begins, last = offsets[found.begin], offsets[found.begin + found.held - 1]
-    known = Beginning(
+    begins, last = offsets[aligned.begin], offsets[aligned.begin + aligned.count - 1]
+    beginning = Beginning(
         logs,
         last + 1,
         f"the copy holds the source up to offset {last}",
         compared=offsets[0],
         begins=begins,
-        doubles=found.doubles,
-        aborted=found.aborted,
-        unknown=found.unknown,
+        doubles=aligned.doubles,
+        aborted=aligned.aborted,
+        unknown=aligned.unknown,
     )
     if committed is not None and not logs.copy.start:
-        skipped = [each for each in offsets[first : found.begin] if each >= committed]
+        skipped = [each for each in offsets[first : aligned.begin] if each >= committed]
         if skipped:
-            return _skipped(known, skipped, found.held, allowed)
-    if found.missing:
-        later = originals.before(found.ahead_to) - originals.before(last + 1) - len(found.missing)
-        return _skipped(replace(known, offset=found.ahead_to), found.missing, later, allowed)
-    if found.reordered:
-        how = f"the copy holds the source up to offset {found.ahead_to - 1}, {found.reordered} records in another order"
-        return replace(known, offset=found.ahead_to, how=how)
-    lost = [each for each in offsets[found.begin + found.held :] if committed is not None and each < committed]
+            return _skipped(beginning, skipped, aligned.count, allowed)
+    if aligned.missing:
+        later = originals.before(aligned.ahead_to) - originals.before(last + 1) - len(aligned.missing)
+        return _skipped(replace(beginning, offset=aligned.ahead_to), aligned.missing, later, allowed)
+    if aligned.reordered:
+        end, count = aligned.ahead_to, aligned.reordered
+        how = f"the copy holds the source up to offset {end - 1}, {count} records in another order"
+        return replace(beginning, offset=end, how=how)
+    lost = [each for each in offsets[aligned.begin + aligned.count :] if committed is not None and each < committed]
     if lost:
-        return replace(known, how=f"{known.how}; it has lost offsets {lost[0]} to {lost[-1]}, which were committed")
-    return replace(known, offset=max(known.offset, committed or 0))
+        how = f"{beginning.how}; it has lost offsets {lost[0]} to {lost[-1]}, which were committed"
+        return replace(beginning, how=how)
+    return replace(beginning, offset=max(beginning.offset, committed or 0))
 
 
-def of_newest(logs: Logs, originals: Sequence[KeyedRecord], found: NewestHeld, allowed: Allowed) -> Beginning:
+def of_newest(logs: Logs, originals: Sequence[KeyedRecord], newest: NewestHeld, allowed: Allowed) -> Beginning:
     """Decide for a compacted topic."""
     offsets = [each.offset for each in originals]
-    if not found.found:
+    if not newest.found:
         return _of_unrelated(logs, offsets, allowed)
     end = max(offsets[-1] + 1, logs.committed or 0)
-    offset = offsets[found.following] if found.following < len(offsets) else end
+    offset = offsets[newest.following] if newest.following < len(offsets) else end
     how = f"the copy holds the newest record of each key before offset {offset}"
-    return Beginning(logs, offset, how, compared=offsets[0], begins=offsets[0], again=found.again)
+    return Beginning(logs, offset, how, compared=offsets[0], begins=offsets[0], again=newest.again)
 
 
 def _of_unrelated(logs: Logs, offsets: Sequence[int], allowed: Allowed) -> Beginning:
@@ -153,17 +155,17 @@ def _unknown(logs: Logs, what: str, allowed: Allowed) -> Beginning:
     return Beginning(logs, refusal=f"{what}: {_DOUBLES} copies all that the source has")
 
 
-def _skipped(known: Beginning, missing: Sequence[int], later: int, allowed: Allowed) -> Beginning:
+def _skipped(beginning: Beginning, missing: Sequence[int], later: int, allowed: Allowed) -> Beginning:
     """Decide where records are missing before ``later`` ones that are in the copy."""
     lacking = tuple(_spans(missing))
     named = some([f"{span.start} to {span.end - 1}" for span in lacking], _NAMED)
     what = f"the copy lacks source offsets {named}, and holds {later} records after them"
     if allowed.loss:
-        return replace(known, how=what, missing=lacking)
+        return replace(beginning, how=what, missing=lacking)
     if allowed.doubles:
-        return replace(known, offset=missing[0], how=what, again=later)
+        return replace(beginning, offset=missing[0], how=what, again=later)
     options = f"{_LOSS} leaves them out, {_DOUBLES} goes on from offset {missing[0]}"
-    return Beginning(known.logs, refusal=f"{what}: {options}")
+    return Beginning(beginning.logs, refusal=f"{what}: {options}")
 
 
 def _spans(offsets: Iterable[int]) -> list[Span]:

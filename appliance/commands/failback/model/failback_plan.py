@@ -33,7 +33,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PromotedLogs:
     """Both logs of a promoted partition at a failback.
 
     ``held_to`` is the source's end of the leader epochs up to that of the last copied record, None if unknown.
@@ -64,7 +64,7 @@ class Seed:
     lost: tuple[int, int] = (0, 0)
 
 
-def parts_at(forward: Position, logs: Found) -> int | None:
+def divergence_offset(forward: Position, logs: PromotedLogs) -> int | None:
     """The source offset where the logs diverge: below it, the source holds the copied records; None if unknown."""
     end = logs.source_end
     return divergence(
@@ -73,7 +73,7 @@ def parts_at(forward: Position, logs: Found) -> int | None:
 
 
 def seed(
-    replica: Replica, forward: Position | None, logs: Found, begin: int | None = None, *, grown: bool = False
+    replica: Replica, forward: Position | None, logs: PromotedLogs, begin: int | None = None, *, grown: bool = False
 ) -> Seed | Refusal:
     """Plan the beginning of a promoted partition in reverse.
 
@@ -88,32 +88,33 @@ def seed(
         return Refusal(replica.name, reason)
     assert forward is not None
     assert forward.copy_end is not None
-    parted = parts_at(forward, logs)
+    diverges_at = divergence_offset(forward, logs)
     end = forward.copy_end.offset
     if logs.loss is not None and not logs.loss.is_known:
         copy = str(replica.copy)
         what = f"{copy} {LOST} below offset {end}, and its leader does not know from which offset on"
         return Refusal(replica.name, f"{what}, so what it holds of its own is not known: {GIVE_UP}")
     lost = (end if logs.loss is None else min(logs.loss.end, end)), end
-    if parted is None:
+    if diverges_at is None:
         older = f"the source is led in epoch {logs.source_end.leader_epoch}, and {forward.leader_epoch} was copied"
         return Refusal(replica.name, f"{older}: run it again if a leader moves just now; else {GIVE_UP}")
-    if parted == forward.next_offset:
-        return replace(_seed(replica, lost[0], logs, parted), lost=lost)
+    if diverges_at == forward.next_offset:
+        return replace(_seed(replica, lost[0], logs, diverges_at), lost=lost)
     if begin is None:
+        what = f"from offset {diverges_at} on the source does not hold what was copied up to {forward.next_offset}"
         return Refusal(
             replica.name,
-            f"from offset {parted} on the source does not hold what was copied up to {forward.next_offset}: it has "
-            "lost records, which only the copy has, and the map of offsets does not say where they are there",
+            f"{what}: it has lost records, which only the copy has, and the map of offsets does not say where they are "
+            "there",
         )
-    return replace(_seed(replica, min(begin, lost[0]), logs, parted), lost=lost)
+    return replace(_seed(replica, min(begin, lost[0]), logs, diverges_at), lost=lost)
 
 
-def _seed(replica: Replica, copy_from: int, logs: Found, parted: int) -> Seed:
+def _seed(replica: Replica, copy_from: int, logs: PromotedLogs, diverges_at: int) -> Seed:
     begin = SourcePlace(max(copy_from, logs.copy_start), logs.copy_epoch)
     tail = OffsetTail.begin(begin.offset, logs.source_end.offset)
     position = Position(replica.destination_id, replica.source_id, *begin, copy_end=logs.source_end, tail=tail)
-    return Seed(position, (parted, logs.source_end.offset), (copy_from, begin.offset))
+    return Seed(position, (diverges_at, logs.source_end.offset), (copy_from, begin.offset))
 
 
 def _unusable(replica: Replica, forward: Position | None) -> str:
