@@ -118,7 +118,7 @@ COMMANDS: Mapping[str, tuple[str, str | Command]] = {
     ),
     "reset": ("set where in the source copying goes on", "appliance.commands.reset:RESET"),
     "lanes": ("show the lanes and their load, and change their number", "appliance.commands.lanes:LANES"),
-    "adopt": ("go on in place where MirrorMaker 2 has stopped", "appliance.commands.adoption.command:ADOPT"),
+    "adopt": ("go on in place where MirrorMaker 2 has stopped", "appliance.commands.adoption.adopt:ADOPT"),
     "rm-topic": ("stop copying topics for good", "appliance.commands.removal:RM_TOPIC"),
     "link": ("delete the link", "appliance.commands.deletion:LINK_COMMAND"),
     "configs": ("show the settings that copies would get", "appliance.commands.configs:CONFIGS"),

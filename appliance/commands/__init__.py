@@ -6,7 +6,7 @@
 - ``removal``, ``deletion``: ``appliance rm-topic``, and ``link``.
 - ``reset``: ``appliance reset``.
 - ``lanes``, ``layout_change``: ``appliance lanes``, and another layout of an existing link.
-- ``offsets``, ``offset_translation``, ``offsets_build``: ``appliance offsets``.
+- ``offsets``, ``offsets_build``: ``appliance offsets``.
 - ``configs``, ``acls``, ``transform``: ``appliance configs``, ``acls`` and ``transform``, which change nothing.
 - ``spark``: ``appliance spark``.
 - ``failback``, ``adoption``: ``appliance failback`` and ``adopt``.

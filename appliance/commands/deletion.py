@@ -21,8 +21,7 @@ from appliance.clock import now_ms
 from appliance.commands.model.removal_report import DeletionReport, GivenUpCopy
 from appliance.commands.removal import LETTERS, CopyDisposal
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, constant
-from appliance.commands.run.runner import add_terms, run_with
+from appliance.commands.run.runner import Plan, add_terms, constant, run_with
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.group_places import withdraw_places
 from appliance.kafka.client.interface import Cluster

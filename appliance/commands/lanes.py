@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from appliance.commands.layout_change import change_layout, find_positions
-from appliance.commands.model.lane_balance import balanced
-from appliance.commands.model.lanes_report import LanesReport, Loads
+from appliance.commands.model.lanes_report import LanesReport, Loads, balanced
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, Work, constant
-from appliance.commands.run.runner import add_terms, run_with
+from appliance.commands.run.runner import Plan, Work, add_terms, constant, run_with
 from appliance.errors import SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord

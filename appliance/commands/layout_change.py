@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from appliance.clock import monotonic, now_ms
 from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, constant
+from appliance.commands.run.runner import Plan, constant
 from appliance.driver.layout_writer import LanesWriter, link_of
 from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.link.client.retry import retry_while_busy

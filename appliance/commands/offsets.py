@@ -1,26 +1,130 @@
-"""``appliance offsets``: translates offsets to those of the copies and back, and builds maps of offsets."""
+"""``appliance offsets``: translates offsets of the source to those of the copies and back, and builds maps of offsets.
+
+For a translation only the destination is asked, except for a group's commits at the source.
+"""
 
 import argparse
 import asyncio
+import dataclasses
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
 
-from appliance.commands.offset_translation import add_options, translate
 from appliance.commands.offsets_build import build
-from appliance.kafka.protocol.metadata import Partition
-from appliance.output import say
+from appliance.errors import SettingsError, raise_first
+from appliance.groups.group_io import read_groups, topic_ids
+from appliance.kafka.client.cluster import KafkaCluster
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.link.client.offset_maps import OffsetMaps
+from appliance.link.handle import Link
+from appliance.link.model.translation import TranslationState
+from appliance.output import say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
 
+@dataclass(frozen=True, slots=True)
+class TranslatedOffset:
+    """One line of the answer: an offset on one side, and on the other if known."""
+
+    topic: str
+    partition: int
+    offset: int
+    to_topic: str
+    to_offset: int | None
+    state: TranslationState
+    behind: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Describe it in one line."""
+        where = f"{self.topic}-{self.partition} offset {self.offset}"
+        if self.state is TranslationState.EXACT:
+            return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset}"
+        if self.state is TranslationState.AHEAD:
+            return f"{where} is {self.behind} offsets past what is copied"
+        return f"{where} is unknown in {self.to_topic}-{self.partition}" + (f": {self.reason}" if self.reason else "")
+
+
+class _Asked(NamedTuple):
+    """An offset to translate, of the source topic with this id if known."""
+
+    partition: Partition
+    offset: int
+    source_id: UUID = NOWHERE
+
+
+async def _translate(settings: Settings, parsed: argparse.Namespace) -> int:
+    """Print the translations; the exit code is 0 when all are exact."""
+    async with Link.open(settings) as link:
+        maps = link.maps()
+        await maps.refresh(())
+        asked = await _asked(link, maps, parsed)
+        sources = maps.copies()
+        await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in asked})
+        lines = [_translated(maps, each, parsed.reverse) for each in asked]
+    if parsed.json:
+        say_json(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
+    else:
+        say(*lines)
+    return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
+
+
+async def _asked(link: Link, maps: OffsetMaps, parsed: argparse.Namespace) -> Sequence[_Asked]:
+    """The requested offsets: the one of the options, or those of a group in copied topics."""
+    copies = maps.copies()
+    ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
+    if parsed.group is None:
+        if None in (parsed.topic, parsed.partition, parsed.offset):
+            raise SettingsError(["give --group, or --topic, --partition and --offset"])
+        partition = Partition(parsed.topic, parsed.partition)
+        if partition not in ours:
+            raise_first(maps.failures.values())
+            raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
+        return [_Asked(partition, parsed.offset)]
+    if parsed.reverse:
+        return await _committed(link.destination, parsed.group, ours)
+    asked = await _committed(link.source, parsed.group, ours)
+    ids = await topic_ids(link.source, {each.partition[0] for each in asked})
+    return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in asked]
+
+
+async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:
+    groups = await read_groups(cluster, lambda name: name == group)
+    raise_first(groups.failures.values())
+    commits = {key: commit for key, commit in groups.offsets.get(group, {}).items() if key in ours}
+    if not commits:
+        raise SettingsError([f"--group {group}: it has committed nothing in the {cluster.side} cluster that is copied"])
+    return [_Asked(partition, commit.offset) for partition, commit in sorted(commits.items())]
+
+
+def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOffset:
+    partition, offset, source_id = asked
+    translation = maps.reverse(partition, offset) if reverse else maps.translate(partition, offset, source_id)
+    sources = maps.copies()
+    other = sources[partition] if reverse else next(copy for copy, source in sources.items() if source == partition)
+    return TranslatedOffset(
+        *partition, offset, other[0], translation.offset, translation.state, translation.behind, translation.reason
+    )
+
+
 def _offsets_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("action", choices=["translate", "build"], help="translate offsets, or build what is missing")
-    add_options(command)
+    command.add_argument("--group", metavar="G", help="all that this group has committed of what is copied")
+    command.add_argument("--topic", metavar="T", help="the source topic; with --reverse the copy")
+    command.add_argument("--partition", type=int, metavar="P", help="its partition")
+    command.add_argument("--offset", type=int, metavar="N", help="the offset there")
+    command.add_argument("--reverse", action="store_true", help="from the copy to the source")
+    command.add_argument("--json", action="store_true", help="print JSON instead of lines")
     command.add_argument("--dry-run", action="store_true", help="say what build would read, and build nothing")
 
 
 async def _offsets(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     if parsed.action == "translate":
-        return await translate(settings, parsed)
+        return await _translate(settings, parsed)
 
     def chosen(partition: Partition) -> bool:
         return parsed.topic in (None, partition[0]) and parsed.partition in (None, partition[1])

@@ -5,8 +5,7 @@ from functools import partial
 from appliance.commands.model.report import Report
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, constant
-from appliance.commands.run.runner import add_options, run_of
+from appliance.commands.run.runner import Plan, add_options, constant, run_of
 from appliance.link.model.copy_states import CopyEvent, change
 from appliance.runtime.command import Command
 

@@ -16,8 +16,7 @@ from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.last_sync import are_told, last_sync
 from appliance.commands.run.link_lanes import Subjects
 from appliance.commands.run.operation import WAIT_SECONDS, Operation
-from appliance.commands.run.plan import Plan
-from appliance.commands.run.runner import add_options, run_of
+from appliance.commands.run.runner import Plan, add_options, run_of
 from appliance.commands.source_transactions import find_torn
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, States, change, effective

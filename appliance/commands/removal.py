@@ -17,8 +17,7 @@ from functools import partial
 from appliance.commands.model.removal_report import GivenUpCopy, RemovalReport, copied_records
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, constant
-from appliance.commands.run.runner import add_options, run_with
+from appliance.commands.run.runner import Plan, add_options, constant, run_with
 from appliance.errors import LinkRefused, SettingsError
 from appliance.groups.group_places import withdraw_places
 from appliance.kafka.client.topics import delete_topics

@@ -19,9 +19,8 @@ from appliance.commands.model.position_change import PLACES, Change, Kind, Place
 from appliance.commands.model.reset_report import ResetReport, numbers
 from appliance.commands.run.link_lanes import Moves
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, Work, constant
 from appliance.commands.run.position_facts import require_own, source_places, with_divergence, with_ends, with_losses
-from appliance.commands.run.runner import add_options, run_with
+from appliance.commands.run.runner import Plan, Work, add_options, constant, run_with
 from appliance.engine.model.admission import identity_fault
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition

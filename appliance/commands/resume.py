@@ -10,7 +10,7 @@ from appliance.commands.pause import set_paused
 from appliance.commands.positions_adoption import adopt_positions
 from appliance.commands.resumption import RETRY, Choice, resume
 from appliance.commands.run import operation
-from appliance.commands.run.plan import carry_out
+from appliance.commands.run.runner import carry_out
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
 from appliance.output import say

@@ -19,7 +19,7 @@ from appliance.commands.reset import reset
 from appliance.commands.resumption import RETRY, Choice
 from appliance.commands.run import operation
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan
+from appliance.commands.run.runner import Plan
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.protocol.metadata import Partition

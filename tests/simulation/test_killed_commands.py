@@ -20,7 +20,7 @@ from appliance.commands.promotion import failover, promote
 from appliance.commands.removal import remove_topics
 from appliance.commands.reset import reset
 from appliance.commands.run import operation
-from appliance.commands.run.plan import Plan
+from appliance.commands.run.runner import Plan
 from appliance.errors import LinkRefused
 from appliance.link.model.copy_states import CopyEvent
 from tests.simulation import log as logs

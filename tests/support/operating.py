@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, carry_out
+from appliance.commands.run.runner import Plan, carry_out
 
 
 async def run_command(

@@ -3,6 +3,5 @@
 - ``model``: where copying goes on, decided from the records of both logs; no IO.
 - ``mirror_maker``: MirrorMaker's committed offsets, and the check that it has stopped.
 - ``comparing``: the records of both logs of a partition, as far back as needed.
-- ``finding``, ``adopt``: the work of the command: what it reads, and what it writes.
-- ``command``: ``appliance adopt``.
+- ``finding``, ``adopt``: ``appliance adopt``: what it reads, and what it writes.
 """

@@ -1,4 +1,4 @@
-"""The adoption of a link's copies from MirrorMaker 2, which has stopped.
+"""``appliance adopt``: the adoption of a link's copies from MirrorMaker 2, which has stopped.
 
 1. Both logs of every partition are compared. Nothing is written before the operator has seen where each goes on.
 2. The topics are ``paused`` in every lane, with a detail that names the adoption: a replicator copies nothing of them.
@@ -10,16 +10,18 @@ After a kill anywhere, the same command continues: the partitions that have a po
 again. Until then a replicator leaves the topics alone.
 """
 
+import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from appliance.clock import now_ms
 from appliance.commands.adoption.finding import ADOPTS, Adoption, Choice, is_adopting
-from appliance.commands.adoption.model.plan import Beginning
+from appliance.commands.adoption.mirror_maker import MirrorMaker
+from appliance.commands.adoption.model.plan import Allowed, Beginning
 from appliance.commands.adoption.model.report import AdoptionReport
 from appliance.commands.run.link_lanes import Moves
-from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, constant
+from appliance.commands.run.operation import WAIT_SECONDS, Operation
+from appliance.commands.run.runner import Plan, Work, add_options, constant, run_with
 from appliance.engine.write.copies import as_found
 from appliance.errors import LinkRefused
 from appliance.kafka.client.offsets import Bound, list_offsets
@@ -32,6 +34,7 @@ from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.listing import some
+from appliance.runtime.command import Command, seconds
 
 _NAMED = 10
 
@@ -131,3 +134,42 @@ def _position(beginning: Beginning, epoch: int, there: Metadata) -> Position:
     end = as_found(beginning.logs.copy.end, there, replica.copy)
     tail = OffsetTail.begin(place.offset, end.offset)
     return Position(replica.source_id, replica.destination_id, *place, copy_end=end, tail=tail)
+
+
+def _options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("program", choices=["mm2"], help="the program that has copied until now: MirrorMaker 2")
+    add_options(command, "only these source topics (default: all with a copy)")
+    command.add_argument("--alias", default="", help="its name of the source cluster (default: SOURCE_CLUSTER_ID)")
+    command.add_argument("--offsets-topic", default="", metavar="T", help="(default: mm2-offsets.ALIAS.internal)")
+    command.add_argument("--group", default="", metavar="G", help="the group of its workers (default: ALIAS-mm2)")
+    command.add_argument("--connector", default="", metavar="NAME", help="its source connector (default: any)")
+    command.add_argument("--whole", action="store_true", help="compare both logs from their first records on")
+    command.add_argument("--allow-loss", action="store_true", help="go on after records that it has left out")
+    command.add_argument("--allow-doubles", action="store_true", help="go on before records that it has copied")
+    command.add_argument(
+        "--wait",
+        type=seconds,
+        default=WAIT_SECONDS,
+        metavar="SECONDS",
+        help="for open transactions of the source (default: %(default)g)",
+    )
+
+
+def _work(parsed: argparse.Namespace) -> Work[AdoptionReport]:
+    async def work(operation: Operation) -> Plan[AdoptionReport]:
+        alias = parsed.alias or operation.naming.source
+        mirror = MirrorMaker(alias, parsed.group, parsed.offsets_topic, parsed.connector)
+        allowed = Allowed(parsed.allow_loss, parsed.allow_doubles)
+        return await adopt(operation, Choice(mirror, allowed, parsed.whole))
+
+    return work
+
+
+ADOPT = Command(
+    "Goes on in place where MirrorMaker 2 has stopped: copies nothing again and loses nothing. Its committed offsets "
+    "are where both logs begin to be compared; what the copy holds beyond them, and what it holds twice, is found and "
+    "printed for each partition. Refused while MirrorMaker 2 runs. Start the replicator afterwards. Killed anywhere, "
+    "the same command again finishes it.",
+    run_with(_work),
+    _options,
+)

@@ -23,7 +23,7 @@ from appliance.commands.failback.returning_groups import return_groups
 from appliance.commands.failback.reverse_link import BEGUN, ReverseLink
 from appliance.commands.run.link_lanes import Subjects
 from appliance.commands.run.operation import Operation
-from appliance.commands.run.plan import Plan, constant
+from appliance.commands.run.runner import Plan, constant
 from appliance.errors import LinkRefused
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.copy_states import (

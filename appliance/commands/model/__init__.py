@@ -4,5 +4,5 @@
   copied, and the outcome of a command that changes states.
 - ``removal_report``: the outcomes of removing topics, and of deleting a link.
 - ``position_change``, ``reset_report``: positions changed by the operator, and the outcome of a reset.
-- ``lane_balance``, ``lanes_report``: partitions over lanes by their load, and the outcome of changing them.
+- ``lanes_report``: partitions over lanes by their load, and the outcome of changing them.
 """

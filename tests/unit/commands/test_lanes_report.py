@@ -2,8 +2,7 @@ import random
 
 import pytest
 
-from appliance.commands.model.lane_balance import balanced
-from appliance.commands.model.lanes_report import LanesReport, Loads
+from appliance.commands.model.lanes_report import LanesReport, Loads, balanced
 from appliance.driver.model.assignments import lane_loads
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import PLACED_MAX, Layout
