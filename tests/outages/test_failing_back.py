@@ -9,8 +9,9 @@ from appliance.errors import LinkRefused
 from testbed.cluster import Cluster
 from tests.support.administration import make_topic
 from tests.support.engine import LANES, Pair
-from tests.support.failing_back import Killed, Logs, copied, failed_back, promoted, write_here, write_there
+from tests.support.failing_back import Logs, copied, failed_back, write_here, write_there
 from tests.support.leaders import follower_leads
+from tests.support.operating import Killed, failed_over
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -33,7 +34,7 @@ async def test_case_165_a_source_that_lost_copied_records_gets_them_back_with_wh
         await three_brokers.kill(2)
         write_here(lossy, topic, 10)
         await engine.copy_all()
-        await promoted(lossy)
+        await failed_over(lossy)
         await follower_leads(three_brokers, topic)
         await three_brokers.restart(1)
         write_here(lossy, topic, later)
@@ -66,7 +67,7 @@ async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_
         await three_brokers.kill(2)
         write_here(lossy, topic, 10)
         await engine.copy_all()
-        await promoted(lossy)
+        await failed_over(lossy)
         await follower_leads(three_brokers, logs.copy)
         await three_brokers.restart(1)
         write_there(lossy, topic, 30)
@@ -103,7 +104,7 @@ async def test_case_178_what_the_source_loses_of_what_was_copied_back_is_copied_
     write_here(lossy, topic, 10)
     async with lossy.engine() as engine:
         await engine.copy_all()
-        await promoted(lossy)
+        await failed_over(lossy)
         write_there(lossy, topic, 8)
         await copy_back_and_die()
         kept = logs.at_source()

@@ -16,11 +16,11 @@ from appliance.kafka.protocol.versions import offers
 from appliance.status.model.messages import problems
 from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster
-from tests.real.commands.test_promotion import failed_over, promoted
 from tests.real.status.test_watcher import until, watching
 from tests.support.administration import make_topic, wait_for_leader
 from tests.support.engine import LANES, Engine, Pair
 from tests.support.leaders import follower_leads
+from tests.support.operating import failed_over, promoted
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end

@@ -15,11 +15,11 @@ from appliance.status.model.messages import problems
 from appliance.status.model.snapshot import LinkState
 from testbed.cluster import Cluster
 from testbed.plan import ClusterPlan
-from tests.real.commands.test_promotion import failed_over, promoted
 from tests.real.status.test_watcher import only, until, watching
 from tests.support.administration import make_topic
 from tests.support.engine import Pair, copying
 from tests.support.leaders import follower_leads
+from tests.support.operating import failed_over, promoted
 from tests.support.records import produce
 from tests.support.rows import end
 

@@ -110,6 +110,8 @@ class Pair:
     tag: str
     kind: TopicNaming = TopicNaming.SUFFIX
     formats: bool = False
+    groups: bool = False
+    """True of a link that syncs the groups whose names end with its tag."""
     everything: bool = False
     """True of a link whose regex takes whatever has its tag in its name, also where a replicator would write it."""
     only: str = ""
@@ -142,6 +144,8 @@ class Pair:
             "REPLICA_TOPICS_NAMES": self.names,
             "REPLICA_FAN_IN": "yes" if self.fan_in else "no",
             "MM2_FORMATS": "yes" if self.formats else "no",
+            "REPLICA_GROUPS_REGEX": f".*-{self.tag}" if self.groups else "",
+            "GROUPS_SYNC_SECONDS": "0.2",
             "LANES": str(LANES),
         }
         return _parsed(tuple((REQUIRED | servers | protocols | names | variables).items()))

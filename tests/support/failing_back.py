@@ -9,44 +9,19 @@ from confluent_kafka import Producer, TopicPartition
 
 from appliance.commands.failback.failback import failback
 from appliance.commands.failback.model.failback_report import FailbackReport
-from appliance.commands.promotion import failover
-from appliance.commands.run.operation import Choice, Operation, operation
-from appliance.link.model.copy_states import CopyState, effective
+from appliance.commands.run.operation import Choice
 from testbed.cluster import Cluster
 from tests.support.administration import administrator
 from tests.support.engine import Engine, Pair
-from tests.support.operating import run_command
+from tests.support.operating import YES, command, failed_over, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import Row, read_rows
 
-YES = Choice(yes=True)
 
-
-class Killed(Exception):
-    """Stands for a kill -9."""
-
-
-@contextlib.asynccontextmanager
-async def command(pair: Pair, choice: Choice = YES) -> AsyncIterator[Operation]:
-    async with operation(pair.settings(), choice, lambda _: None) as running:
-        yield running
-
-
-async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
-    async with asyncio.timeout(PATIENCE), command(pair, choice) as running:
+async def failed_back(pair: Pair, choice: Choice = YES, **variables: str) -> FailbackReport:
+    async with asyncio.timeout(PATIENCE), command(pair, choice, **variables) as running:
         return await run_command(running, failback)
-
-
-async def promoted(pair: Pair, choice: Choice = YES) -> None:
-    async with command(pair, choice) as running:
-        await run_command(running, failover)
-
-
-async def states(pair: Pair, topic: str) -> set[CopyState]:
-    async with command(pair) as running:
-        await running.lanes.read()
-        return {effective(checkpoint.states, topic) for checkpoint in running.lanes.checkpoints}
 
 
 def kept(pair: Pair, topic: str, partition: int = 0) -> list[Row]:
@@ -114,3 +89,23 @@ async def copied(engine: Engine) -> None:
     """What the sources hold is copied, by lanes that begin anew."""
     engine.runners.clear()
     await engine.copy_all()
+
+
+@contextlib.asynccontextmanager
+async def failed_over_copy(
+    pair: Pair, name: str, *, diverged: int = 0, there: int = 10, **configs: str
+) -> AsyncIterator[tuple[Engine, Logs]]:
+    """An engine, and both logs of a topic that was failed over after five records; then its copy took some.
+
+    ``diverged`` are records of the source that never came over.
+    """
+    logs = Logs(pair, pair.topic(name, **configs))
+    async with pair.engine() as engine:
+        write_here(pair, logs.topic, 5)
+        await engine.copy_all()
+        if diverged:
+            write_here(pair, logs.topic, diverged)
+        await failed_over(pair)
+        if there:
+            write_there(pair, logs.topic, there)
+        yield engine, logs

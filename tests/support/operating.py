@@ -1,10 +1,33 @@
 """Operator's commands, run in the test's own process."""
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from appliance.commands.run.operation import Operation
+from appliance.commands.model.report import Report
+from appliance.commands.promotion import failover, promote
+from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.commands.run.runner import Plan, carry_out
+from appliance.link.model.copy_states import CopyEvent, CopyState, effective
+from tests.support.engine import Pair
+
+YES = Choice(yes=True)
+
+NOWHERE = "127.0.0.1:1"
+"""Where no broker listens: a cluster that is dead."""
+
+
+class Killed(Exception):
+    """Stands for a kill -9."""
+
+
+async def killed(*_: object) -> None:
+    """Stand for a step of a command before which it is killed."""
+    raise Killed
+
+
+def unheard(_: str) -> None:
+    """Ignore a line of output."""
 
 
 async def run_command(
@@ -17,3 +40,37 @@ async def run_command(
         return plan
 
     return await carry_out(operation, planned) if isinstance(plan, Plan) else plan
+
+
+@contextlib.asynccontextmanager
+async def command(pair: Pair, choice: Choice = YES, **variables: str) -> AsyncIterator[Operation]:
+    """A command's run on a link."""
+    async with operation(pair.settings(**variables), choice, unheard) as running:
+        yield running
+
+
+async def failed_over(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
+    """The outcome of a failover."""
+    async with command(pair, choice, **variables) as running:
+        return await run_command(running, failover)  # type: ignore[no-any-return]
+
+
+async def promoted(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
+    """The outcome of a promotion."""
+    async with command(pair, choice, **variables) as running:
+        return await run_command(running, promote)  # type: ignore[no-any-return]
+
+
+async def change_states(pair: Pair, *events: CopyEvent, topic: str = "") -> None:
+    """Change the states of the link or of a topic, as a command of another operator does."""
+    async with command(pair) as other:
+        await other.lanes.read()
+        for event in events:
+            await other.lanes.change([topic] if topic else None, event)
+
+
+async def everywhere(pair: Pair, topic: str) -> set[CopyState]:
+    """The states of a topic's copy by the lanes' checkpoints."""
+    async with command(pair) as running:
+        await running.lanes.read()
+        return {effective(checkpoint.states, topic) for checkpoint in running.lanes.checkpoints}

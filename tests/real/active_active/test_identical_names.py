@@ -41,9 +41,10 @@ from appliance.verify.verification import Verification
 from tests.real.commands.test_removal import removed, restored
 from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair, delete_topic
-from tests.support.failing_back import failed_back, promoted, states
+from tests.support.failing_back import failed_back
 from tests.support.forgetful import until_forgotten
 from tests.support.mesh import Mesh, begin, copy_all, value_of
+from tests.support.operating import everywhere, failed_over
 from tests.support.patience import PATIENCE
 from tests.support.verifying import results_of
 
@@ -350,13 +351,13 @@ async def test_a_promoted_shared_copy_follows_again_and_nothing_is_brought_back(
     two.produce("orange", topic, 10)
     async with forth.engine() as engine:
         await engine.copy_all()
-    await promoted(forth)
+    await failed_over(forth)
     two.produce("orange", topic, 5)
     two.produce("grape", topic, 5)
-    assert await states(forth, topic) == {CopyStates.PROMOTED}
+    assert await everywhere(forth, topic) == {CopyStates.PROMOTED}
     report = await failed_back(forth)
     assert report.returned == ("",)
-    assert await states(forth, topic) == {CopyStates.ACTIVE}
+    assert await everywhere(forth, topic) == {CopyStates.ACTIVE}
     async with two.engines() as engines:
         for engine in engines:
             await engine.prepare()
@@ -414,7 +415,7 @@ async def test_case_643_what_a_failback_brings_is_copied_on_at_once(two: Mesh) -
         await begin(engines)
     async with plain.engine() as engine:
         await engine.copy_all()
-    await promoted(plain)
+    await failed_over(plain)
     two.produce("grape", topic, 5, to=plain.naming.destination(topic))
     assert (await failed_back(plain)).returned
     async with two.engines() as engines:

@@ -22,9 +22,8 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.translation import Translation
 from testbed.cluster import Cluster
 from tests.support.engine import Engine
-from tests.support.failing_back import command
 from tests.support.mesh import Mesh, begin, copy_all, until_decided
-from tests.support.operating import run_command
+from tests.support.operating import command, run_command
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
 

@@ -13,8 +13,8 @@ from appliance.link.client.writer import Writer
 from appliance.link.model.copy_states import CopyState
 from appliance.settings.values import TopicNaming
 from tests.support.engine import Engine, Pair
-from tests.support.failing_back import Killed, states
 from tests.support.mirror_maker import adopted, commit_as_it_does, copies, numbered, send
+from tests.support.operating import Killed, everywhere
 from tests.support.rows import read_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -100,7 +100,7 @@ async def test_case_323_an_adoption_that_is_killed_at_any_write_is_finished_by_t
             if not finished:
                 await replicator_copies_nothing_yet(engine, topic)
             await adopted(link, lanes=_LANES)
-            assert await states(link, topic) == {CopyState.ACTIVE}
+            assert await everywhere(link, topic) == {CopyState.ACTIVE}
             await engine.establish(LANES=str(_LANES))
             positions = await engine.positions_now()
             assert [positions[topic, number].next_offset for number in range(_PARTITIONS)] == list(_COPIED)

@@ -15,7 +15,6 @@ from appliance.audit.store import Folder
 from appliance.commands.lanes import lanes
 from appliance.commands.resumption import Choice, resume
 from appliance.settings.values import OnGap
-from tests.real.commands.test_promotion import YES, command
 from tests.support.administration import COMPACTED, configure, delete_before
 from tests.support.audit import (
     KilledAt,
@@ -31,7 +30,7 @@ from tests.support.audit import (
     write_all,
 )
 from tests.support.engine import Engine, Pair, copying
-from tests.support.operating import run_command
+from tests.support.operating import YES, command, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import read_rows

@@ -18,9 +18,8 @@ from appliance.errors import LinkRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
-from tests.real.commands.test_promotion import command, everywhere, failed_over, promoted
 from tests.support.engine import Engine, Pair
-from tests.support.operating import run_command
+from tests.support.operating import command, everywhere, failed_over, promoted, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 

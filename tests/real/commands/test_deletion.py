@@ -24,13 +24,12 @@ from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
-from tests.real.commands.test_promotion import NOWHERE, YES, command, failed_over, unheard
 from tests.real.commands.test_removal import claims, copied, meanwhile
 from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import run_command
+from tests.support.operating import NOWHERE, YES, command, failed_over, run_command, unheard
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 

@@ -26,13 +26,12 @@ from tests.support.failing_back import (
     Logs,
     copied,
     failed_back,
-    promoted,
-    states,
+    failed_over_copy,
     transact_there,
     write_here,
     write_there,
 )
-from tests.support.operating import run_command
+from tests.support.operating import everywhere, failed_over, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
@@ -50,7 +49,7 @@ async def test_what_a_promoted_copy_took_is_brought_back_once_and_the_link_goes_
         common = logs.at_source()
         write_here(pair, topic, 7)
         diverged = logs.at_source()[50:]
-        await promoted(pair)
+        await failed_over(pair)
         for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
             write_there(pair, topic, 100, **{"compression.type": codec})
         transact_there(pair, topic, 30, commit=True)
@@ -59,7 +58,7 @@ async def test_what_a_promoted_copy_took_is_brought_back_once_and_the_link_goes_
         assert len(taken) == 530
         plan = await failed_back(pair, Choice(dry_run=True))
         assert plan.partitions[0].diverged == (50, 57)
-        assert await states(pair, topic) == {CopyState.PROMOTED}
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
         report = await failed_back(pair)
         assert [(each.partition, each.diverged, each.copied_back) for each in report.partitions] == [
             (0, (50, 57), 530),
@@ -67,7 +66,7 @@ async def test_what_a_promoted_copy_took_is_brought_back_once_and_the_link_goes_
         ]
         assert f"{topic}-0: source offsets 50 to 56: they stay in {topic}" in " ".join(report.lines())
         assert json.loads(json.dumps(report.document()))["returned"] == [None]
-        assert await states(pair, topic) == {CopyState.ACTIVE}
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         logs.check([*common, *diverged, *taken], [*common, *taken])
         write_here(pair, topic, 11)
         new = logs.at_source()[587:]
@@ -86,7 +85,7 @@ async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pa
         for turn in range(3):
             write_here(pair, topic, 10 + turn)
             await copied(engine)
-            await promoted(pair)
+            await failed_over(pair)
             if turn != 1:
                 write_there(pair, topic, 5 + turn)
             held = logs.at_copy()
@@ -109,7 +108,7 @@ async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_
     async with pair.engine() as engine:
         engine.statement = Statement("SELECT sha2(string(value), 256) AS value FROM records WHERE key IS NULL")
         await copied(engine)
-        await promoted(pair)
+        await failed_over(pair)
         write_there(pair, topic, 10)
         await failed_back(pair)
 
@@ -124,20 +123,16 @@ async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_
 
 async def test_case_684_a_failback_into_a_source_that_gives_new_times_says_so_before_it_writes(pair: Pair) -> None:
     # The records came back with the time of the failback, and nobody was told.
-    topic = pair.topic("timed", **{"message.timestamp.type": "LogAppendTime"})
-    logs, told = Logs(pair, topic), list[str]()
-    new_times = f"message.timestamp.type=LogAppendTime gives new times to what is copied back to {topic}"
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    told = list[str]()
+    async with failed_over_copy(pair, "timed", **{"message.timestamp.type": "LogAppendTime"}) as (_, logs):
+        topic = logs.topic
+        new_times = f"message.timestamp.type=LogAppendTime gives new times to what is copied back to {topic}"
         held = logs.at_source()
         for choice in (Choice(dry_run=True), Choice(yes=True)):
             with pytest.raises(LinkRefused, match=f"{new_times}: set CreateTime there .* or give --allow-loss"):
                 await failed_back(pair, choice)
         assert logs.at_source() == held
-        assert await states(pair, topic) == {CopyState.PROMOTED}
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
         async with operation(pair.settings(), Choice(dry_run=True, allow_loss=True), told.append) as running:
             await run_command(running, failback)
         assert told == [new_times]
@@ -149,17 +144,12 @@ async def test_case_684_a_failback_into_a_source_that_gives_new_times_says_so_be
 async def test_case_685_a_source_that_begins_to_change_times_during_a_failback_gets_no_record(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = pair.topic("retimed")
-    logs = Logs(pair, topic)
 
     async def and_change(*_: object) -> None:
         await asyncio.to_thread(configure, pair.orange, topic, **{"message.timestamp.type": "LogAppendTime"})
 
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "retimed") as (_, logs):
+        topic = logs.topic
         held, taken = logs.at_source(), logs.at_copy()
         with monkeypatch.context() as patch:
             patch.setattr("appliance.commands.failback.failback.require_times", and_change)
@@ -175,36 +165,27 @@ async def test_case_685_a_source_that_begins_to_change_times_during_a_failback_g
 async def test_case_686_a_source_that_refuses_old_records_stops_a_failback_with_the_setting_to_change(
     pair: Pair,
 ) -> None:
-    topic = pair.topic("older", **{"message.timestamp.before.max.ms": "3600000"})
-    logs, there = Logs(pair, topic), Producer(pair.grape.client_configuration())
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
+    there, limit = Producer(pair.grape.client_configuration()), {"message.timestamp.before.max.ms": "3600000"}
+    async with failed_over_copy(pair, "older", there=0, **limit) as (_, logs):
         there.produce(logs.copy, b"old", timestamp=1_000_000_000_000)
         assert there.flush(PATIENCE) == 0
         with pytest.raises(LinkRefused, match=r"INVALID_TIMESTAMP.*; raise message\.timestamp\.before\.max\.ms"):
             await failed_back(pair)
-        configure(pair.orange, topic, **{"message.timestamp.before.max.ms": None})
+        configure(pair.orange, logs.topic, **{"message.timestamp.before.max.ms": None})
         await failed_back(pair)
         logs.check(logs.at_copy(), logs.at_copy())
 
 
 async def test_case_96_of_two_failbacks_at_once_one_goes_on_and_one_says_so(pair: Pair) -> None:
-    topic = pair.topic("twice")
-    logs = Logs(pair, topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 3000)
+    async with failed_over_copy(pair, "twice", there=3000) as (engine, logs):
+        topic = logs.topic
         there = logs.at_copy()
         found = await asyncio.gather(failed_back(pair), failed_back(pair), return_exceptions=True)
         refused = [each for each in found if isinstance(each, BaseException)]
         assert all(isinstance(each, LinkRefused) for each in refused), found
         assert len(refused) <= 1, found
         assert all("another" in str(each) for each in refused)
-        assert await states(pair, topic) == {CopyState.ACTIVE}
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         logs.check(there, there)
         await copied(engine)
         logs.check(there, there)
@@ -215,8 +196,7 @@ async def test_case_540_a_failback_whose_lane_is_fenced_before_it_left_its_name_
 ) -> None:
     # The name that the same run had left when it fenced the lane was another one: it ended with Superseded (case 96).
     monkeypatch.setattr(ownership, "_NAME_PATIENCE", 0.5)
-    topic, starts, take_id = pair.topic("fenced"), 0, Lane.fence
-    logs = Logs(pair, topic)
+    starts, take_id = 0, Lane.fence
 
     async def and_fence(self: Lane) -> TransactionalProducer:
         nonlocal starts
@@ -226,11 +206,7 @@ async def test_case_540_a_failback_whose_lane_is_fenced_before_it_left_its_name_
             await take_id(self)  # as the later of two failbacks does, which leaves its name some moments later
         return producer
 
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "fenced") as (_, logs):
         there = logs.at_copy()
         monkeypatch.setattr(Lane, "fence", and_fence)
         report = await failed_back(pair)
@@ -242,13 +218,9 @@ async def test_case_540_a_failback_whose_lane_is_fenced_before_it_left_its_name_
 async def test_case_97_a_record_that_the_copy_takes_at_the_last_moment_is_brought_back_too(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = pair.topic("late")
-    logs, move, late = Logs(pair, topic), LinkLanes.move, [6, 4]
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    move, late = LinkLanes.move, [6, 4]
+    async with failed_over_copy(pair, "late") as (engine, logs):
+        topic = logs.topic
 
         async def and_write(self: LinkLanes, index: int, moves: Callable[..., object]) -> None:
             await move(self, index, moves)  # type: ignore[arg-type]
@@ -266,13 +238,8 @@ async def test_case_97_a_record_that_the_copy_takes_at_the_last_moment_is_brough
 
 
 async def test_case_98_what_is_written_to_the_source_among_what_is_copied_back_is_refused(pair: Pair) -> None:
-    topic = pair.topic("between")
-    logs = Logs(pair, topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "between") as (engine, logs):
+        topic = logs.topic
         holding = Producer({**pair.grape.client_configuration(), "transactional.id": f"holding-{pair.tag}"})
         holding.init_transactions(PATIENCE)
         holding.begin_transaction()
@@ -285,7 +252,7 @@ async def test_case_98_what_is_written_to_the_source_among_what_is_copied_back_i
         holding.commit_transaction(PATIENCE)
         with pytest.raises(LinkRefused, match=f"{topic}-0 offsets 16 to 17: these records would not be copied"):
             await running
-        assert await states(pair, topic) == {CopyState.FAILING_BACK}
+        assert await everywhere(pair, topic) == {CopyState.FAILING_BACK}
         report = await failed_back(pair, Choice(yes=True, allow_loss=True))
         assert [each.written_there for each in report.partitions] == [(16, 18)]
         write_here(pair, topic, 3)
@@ -297,13 +264,9 @@ async def test_case_98_what_is_written_to_the_source_among_what_is_copied_back_i
 
 
 async def test_what_is_written_to_the_source_after_that_is_copied(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = pair.topic("after")
-    logs, move = Logs(pair, topic), LinkLanes.move
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    move = LinkLanes.move
+    async with failed_over_copy(pair, "after") as (engine, logs):
+        topic = logs.topic
 
         async def and_write(self: LinkLanes, index: int, moves: Callable[..., object]) -> None:
             write_here(pair, topic, 6)
@@ -322,7 +285,7 @@ async def test_case_99_a_source_that_was_made_anew_is_refused_by_name_and_nothin
     async with pair.engine() as engine:
         write_here(pair, topic, 5)
         await engine.copy_all()
-    await promoted(pair)
+    await failed_over(pair)
     pair.delete(topic)
     with pytest.raises(LinkRefused, match=f"{topic} is not at the source any more"):
         await failed_back(pair)
@@ -331,14 +294,14 @@ async def test_case_99_a_source_that_was_made_anew_is_refused_by_name_and_nothin
         await failed_back(pair)
     with pytest.raises(SettingsError, match="no topic of this link is called so"):
         await failed_back(pair, Choice(topic="nothing", yes=True))
-    assert await states(pair, topic) == {CopyState.PROMOTED}
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}
 
 
 async def test_without_a_terminal_no_failback_begins_unasked(pair: Pair) -> None:
     topic = pair.topic("asked")
     async with pair.engine() as engine:
         await engine.copy_all()
-    await promoted(pair)
+    await failed_over(pair)
     with pytest.raises(SettingsError, match="give --yes"):
         await failed_back(pair, Choice())
-    assert await states(pair, topic) == {CopyState.PROMOTED}
+    assert await everywhere(pair, topic) == {CopyState.PROMOTED}

@@ -32,18 +32,15 @@ from tests.support.commands import command as typed
 from tests.support.commands import settings_file
 from tests.support.engine import Pair, delete_topic
 from tests.support.failing_back import (
-    Killed,
     Logs,
-    command,
     copied,
     delete_records,
     failed_back,
-    promoted,
-    states,
+    failed_over_copy,
     write_here,
     write_there,
 )
-from tests.support.operating import run_command
+from tests.support.operating import Killed, command, everywhere, failed_over, killed, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -67,7 +64,7 @@ async def test_case_160_a_link_that_takes_every_name_fails_back_and_again(pair: 
         for turn in range(2):
             write_here(named, topic, 5)
             await copied(engine)
-            await promoted(named)
+            await failed_over(named)
             write_there(named, topic, 4 + turn)
             held = logs.at_copy()
             await failed_back(named)
@@ -78,7 +75,7 @@ async def test_case_161_a_transaction_that_is_open_among_what_was_copied_back_is
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whatever it commits afterwards lay below the position, and nobody was told.
-    topic, end_transaction = pair.topic("open"), writer.end_transaction
+    topic, end_transaction = f"open-{pair.tag}", writer.end_transaction
     holding = Producer({**pair.orange.client_configuration(), "transactional.id": f"holding-{pair.tag}"})
     holding.init_transactions(PATIENCE)
     begun = False
@@ -91,11 +88,7 @@ async def test_case_161_a_transaction_that_is_open_among_what_was_copied_back_is
             await asyncio.to_thread(_begin_to_write, holding, topic)
         await end_transaction(coordinator, producer, timeout)  # type: ignore[arg-type]
 
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "open"):
         monkeypatch.setattr(writer, "end_transaction", and_write)
         running = asyncio.create_task(failed_back(pair))
         async with asyncio.timeout(PATIENCE):
@@ -107,7 +100,7 @@ async def test_case_161_a_transaction_that_is_open_among_what_was_copied_back_is
         await asyncio.to_thread(holding.commit_transaction, PATIENCE)
         with pytest.raises(LinkRefused, match=f"{topic}-0 offsets 15 to 15: these records would not be copied"):
             await running
-        assert await states(pair, topic) == {CopyState.FAILING_BACK}
+        assert await everywhere(pair, topic) == {CopyState.FAILING_BACK}
 
 
 def _begin_to_write(producer: Producer, topic: str) -> None:
@@ -124,19 +117,14 @@ def _log_end(cluster: Cluster, topic: str) -> int:
 
 
 async def test_case_162_what_retention_took_from_the_copy_is_named_and_left_out_if_allowed(pair: Pair) -> None:
-    topic = pair.topic("retention")
-    logs = Logs(pair, topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "retention") as (engine, logs):
+        topic = logs.topic
         delete_records(pair.grape, logs.copy, 9)
         here, there = logs.at_source(), logs.at_copy()
         gone = f"{topic}-0: offsets 6 to 8 of its copy are deleted, and can never be brought back"
         with pytest.raises(LinkRefused, match=re.escape(gone)):
             await failed_back(pair)
-        assert await states(pair, topic) == {CopyState.PROMOTED}
+        assert await everywhere(pair, topic) == {CopyState.PROMOTED}
         report = await failed_back(pair, LOSS)
         assert gone in " ".join(report.lines())
         logs.check([*here, *there], there)
@@ -146,12 +134,8 @@ async def test_case_162_what_retention_took_from_the_copy_is_named_and_left_out_
 
 
 async def test_case_163_partitions_that_the_copy_got_since_go_back_too(pair: Pair) -> None:
-    topic = pair.topic("grown")
-    copy = pair.naming.destination(topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
+    async with failed_over_copy(pair, "grown", there=0) as (engine, logs):
+        topic, copy = logs.topic, logs.copy
         grow(pair.grape, copy, 2)
         produce(Producer(pair.grape.client_configuration()), copy, 4, 1)
         with pytest.raises(LinkRefused, match=f"{copy} has 2 partitions, and {topic} has 1: give {topic} as many"):
@@ -166,11 +150,8 @@ async def test_case_163_partitions_that_the_copy_got_since_go_back_too(pair: Pai
 
 async def test_case_164_a_copy_that_is_smaller_by_now_is_not_said_to_be_deleted(pair: Pair) -> None:
     # The remedy of a link that copies, which would have thrown away what the copy took.
-    topic = pair.topic("small")
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
+    async with failed_over_copy(pair, "small", there=0) as (_, logs):
+        topic = logs.topic
         grow(pair.orange, topic, 2)
         with pytest.raises(LinkRefused) as refused:
             await failed_back(pair)
@@ -182,8 +163,7 @@ async def test_case_166_a_failback_that_wakes_up_after_another_has_ended_copies_
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Its lanes, which had not started yet, took what the link had copied since for what the copy had taken.
-    topic = pair.topic("asleep")
-    logs, run, wait, is_active = Logs(pair, topic), TaskRunner.run, _Run._until_still, LanePartitions._is_active
+    run, wait, is_active = TaskRunner.run, _Run._until_still, LanePartitions._is_active
     asleep, awake, refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def sleeping(self: TaskRunner, assignments: AsyncIterator[Assignment]) -> None:
@@ -200,21 +180,17 @@ async def test_case_166_a_failback_that_wakes_up_after_another_has_ended_copies_
 
     def noted(self: LanePartitions, replica: Replica) -> bool:
         active = is_active(self, replica)
-        if not active and replica.source_topic == logs.copy:
+        if not active and replica.source_topic == pair.copy_of(f"asleep-{pair.tag}"):
             refused.set()
         return active
 
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "asleep") as (engine, logs):
         monkeypatch.setattr(TaskRunner, "run", sleeping)
         monkeypatch.setattr(_Run, "_until_still", waiting)
         first = asyncio.create_task(failed_back(pair))
         await asyncio.wait_for(asleep.wait(), PATIENCE)
         await failed_back(pair)
-        write_here(pair, topic, 7)
+        write_here(pair, logs.topic, 7)
         await copied(engine)
         held = logs.at_source()
         monkeypatch.setattr(LanePartitions, "_is_active", noted)
@@ -228,8 +204,7 @@ async def test_case_240_a_failback_of_the_link_that_wakes_up_after_one_of_a_topi
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It saw that the link was still its own to fail back, and began the returned topic's way back once more.
-    topic = pair.topic("overtaken")
-    logs, in_lanes = Logs(pair, topic), ReverseLink.in_lanes
+    in_lanes = ReverseLink.in_lanes
     asleep, awake = asyncio.Event(), asyncio.Event()
 
     async def sleeping(self: ReverseLink, replicas: Iterable[Replica], write: InLane) -> None:
@@ -238,16 +213,13 @@ async def test_case_240_a_failback_of_the_link_that_wakes_up_after_one_of_a_topi
         await awake.wait()
         await in_lanes(self, replicas, write)
 
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "overtaken") as (engine, logs):
+        topic = logs.topic
         monkeypatch.setattr(ReverseLink, "in_lanes", sleeping)
         first = asyncio.create_task(failed_back(pair))
         await asyncio.wait_for(asleep.wait(), PATIENCE)
         await failed_back(pair, Choice(topic=re.escape(topic), yes=True))
-        assert await states(pair, topic) == {CopyState.ACTIVE}
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         write_here(pair, topic, 7)
         await copied(engine)
         held = logs.at_source()
@@ -261,12 +233,7 @@ async def test_case_240_a_failback_of_the_link_that_wakes_up_after_one_of_a_topi
 
 async def test_case_246_a_failback_whose_lanes_another_one_has_ended_does_not_wait_for_ever(pair: Pair) -> None:
     # Two with topics of their own share lanes: one took them back from the other, which had let nobody copy there.
-    topic = pair.topic("shared")
-    logs = Logs(pair, topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
+    async with failed_over_copy(pair, "shared", there=0) as (_, logs):
         holding = Producer({**pair.grape.client_configuration(), "transactional.id": f"holding-{pair.tag}"})
         await asyncio.to_thread(holding.init_transactions, PATIENCE)
         await asyncio.to_thread(_begin_to_write, holding, logs.copy)
@@ -291,16 +258,8 @@ async def test_case_167_a_way_back_whose_positions_are_lost_is_not_begun_anew(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All that had been copied back was copied back once more, and counted as what the source had had.
-    topic = pair.topic("forgotten")
-    logs = Logs(pair, topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
-
-        async def killed(*_: object) -> None:
-            raise Killed
+    async with failed_over_copy(pair, "forgotten") as (_, logs):
+        topic = logs.topic
 
         with monkeypatch.context() as patch:
             patch.setattr(module, "returns", killed)
@@ -318,13 +277,8 @@ async def test_case_688_a_failback_without_its_map_and_its_producers_says_that_n
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Records that are known to nobody are neither called its own nor a stranger's.
-    topic = pair.topic("unknown")
-    logs = Logs(pair, topic)
-    async with pair.engine() as engine:
-        write_here(pair, topic, 5)
-        await engine.copy_all()
-        await promoted(pair)
-        write_there(pair, topic, 10)
+    async with failed_over_copy(pair, "unknown") as (engine, logs):
+        topic = logs.topic
         taken = logs.at_copy()
         with monkeypatch.context() as patch:
             patch.setattr(OffsetMaps, "segments", lambda *_: ())
@@ -343,14 +297,11 @@ async def test_case_243_a_topic_that_can_never_be_brought_back_is_given_up_and_t
     topic, other = pair.topic("never"), pair.topic("other")
     logs, given_up = Logs(pair, other), Choice(topic=re.escape(topic), yes=True)
 
-    async def killed(*_: object) -> None:
-        raise Killed
-
     async with pair.engine() as engine:
         for each in (topic, other):
             write_here(pair, each, 5)
         await engine.copy_all()
-        await promoted(pair)
+        await failed_over(pair)
         for each in (topic, other):
             write_there(pair, each, 10)
         with monkeypatch.context() as patch:
@@ -367,7 +318,10 @@ async def test_case_243_a_topic_that_can_never_be_brought_back_is_given_up_and_t
                 await run_command(running, remove_topics, delete_copies=True)
             await run_command(running, remove_topics)
         assert [each.topic for each in (await failed_back(pair)).partitions] == [other]
-        assert (await states(pair, other), await states(pair, topic)) == ({CopyState.ACTIVE}, {CopyState.REMOVED})
+        assert (await everywhere(pair, other), await everywhere(pair, topic)) == (
+            {CopyState.ACTIVE},
+            {CopyState.REMOVED},
+        )
         await copied(engine)
         logs.check(held, held)
         assert Logs(pair, topic).at_copy() == taken
@@ -387,7 +341,7 @@ async def test_case_169_what_a_slow_producer_writes_to_the_copy_after_a_failback
         for each in (topic, live):
             write_here(pair, each, 5)
         await engine.copy_all()
-        await promoted(pair)
+        await failed_over(pair)
         await failed_back(pair)
         write_there(pair, topic, 2, **{"enable.idempotence": "true"})
         engine.runners.clear()

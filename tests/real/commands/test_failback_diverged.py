@@ -10,17 +10,8 @@ from appliance.errors import BrokerRefused, LinkRefused
 from appliance.kafka.protocol.metadata import Metadata
 from tests.support.administration import configure, make_topic
 from tests.support.engine import Pair, delete_topic
-from tests.support.failing_back import (
-    Killed,
-    Logs,
-    copied,
-    delete_records,
-    failed_back,
-    kept,
-    promoted,
-    write_here,
-    write_there,
-)
+from tests.support.failing_back import Logs, copied, delete_records, failed_back, kept, write_here, write_there
+from tests.support.operating import Killed, failed_over, killed
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import read_rows
@@ -50,7 +41,7 @@ async def test_what_never_came_over_is_kept_with_its_partitions_and_added_to_by_
                 transactional.abort_transaction(PATIENCE)
         diverged = [read_rows(named.orange, topic, partition)[10:] for partition in range(2)]
         assert [len(rows) for rows in diverged] == [4, 6]
-        await promoted(named)
+        await failed_over(named)
         write_there(named, topic, 50)
         report = await failed_back(named, KEEP)
         assert [(each.topic, each.partition, each.kept) for each in report.partitions if each.kept is not None] == [
@@ -62,7 +53,7 @@ async def test_what_never_came_over_is_kept_with_its_partitions_and_added_to_by_
         await copied(engine)
         write_here(named, topic, 3)
         lost = read_rows(named.orange, topic, 0)[-3:]
-        await promoted(named)
+        await failed_over(named)
         report = await failed_back(named, KEEP)
         assert [each.kept for each in report.partitions] == [3, None, None]
         assert kept(named, topic) == [*diverged[0], *lost]
@@ -94,7 +85,7 @@ async def test_case_247_what_retention_takes_while_it_is_kept_does_not_keep_the_
             producer.produce(topic, b"%d" % number * 700_000, partition=0)
             assert producer.flush(PATIENCE) == 0
         here = Logs(pair, topic).at_source()
-        await promoted(pair)
+        await failed_over(pair)
         with monkeypatch.context() as patch:
             patch.setattr(_DivergedCopier, "_chunk", killed)
             with pytest.raises(Killed):
@@ -116,10 +107,10 @@ async def test_case_171_what_was_to_be_kept_can_still_be_kept_while_it_is_copied
         await engine.copy_all()
         write_here(pair, topic, 3)
         here = Logs(pair, topic).at_source()
-        await promoted(pair)
+        await failed_over(pair)
         write_there(pair, topic, 4)
         with monkeypatch.context() as patch:
-            patch.setattr("appliance.commands.failback.failback.returns", _killed)
+            patch.setattr("appliance.commands.failback.failback.returns", killed)
             with pytest.raises(Killed):
                 await failed_back(pair)
         assert len(Logs(pair, topic).at_source()) == 12
@@ -127,16 +118,12 @@ async def test_case_171_what_was_to_be_kept_can_still_be_kept_while_it_is_copied
         assert kept(pair, topic) == here[5:]
 
 
-async def _killed(*_: object) -> None:
-    raise Killed
-
-
 async def test_a_topic_that_cannot_be_kept_is_refused_before_anything_changes(pair: Pair) -> None:
     topic = pair.topic("l" * 225)
     async with pair.engine() as engine:
         write_here(pair, topic, 5)
         await engine.copy_all()
-        await promoted(pair)
+        await failed_over(pair)
         with pytest.raises(LinkRefused, match="is longer than a topic's name may be"):
             await failed_back(pair, KEEP)
     delete_topic(pair.orange, topic)
@@ -151,7 +138,7 @@ async def test_case_687_a_topic_of_kept_records_that_changes_their_times_gets_no
         await engine.copy_all()
         write_here(pair, topic, 3)
         lost = read_rows(pair.orange, topic, 0)[5:]
-        await promoted(pair)
+        await failed_over(pair)
         with pytest.raises(BrokerRefused, match=f"{diverged} has message.timestamp.type=LogAppendTime, .* set Create"):
             await failed_back(pair, KEEP)
         assert kept(pair, topic) == []

@@ -15,8 +15,9 @@ from appliance.link.model.layout import Layout
 from testbed.cluster import Cluster
 from tests.conftest import plain
 from tests.support.engine import LANES, Pair
-from tests.support.failing_back import Killed, failed_back, promoted, states, write_here
+from tests.support.failing_back import failed_back, write_here
 from tests.support.forgetful import forgetful, until_forgotten
+from tests.support.operating import Killed, everywhere, failed_over
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -48,7 +49,7 @@ async def test_case_682_a_failback_knows_what_it_wrote_after_its_producers_are_f
         for partition in range(2):
             produce(pair.producer(), topic, 5, partition)
         await engine.copy_all()
-        await promoted(pair)
+        await failed_over(pair)
         write(20)
         with monkeypatch.context() as patch:
             patch.setattr(failback, "returns", killed)
@@ -69,5 +70,5 @@ async def test_case_682_a_failback_knows_what_it_wrote_after_its_producers_are_f
         ]
         (gap,) = await engine.gaps()
         assert (gap.partition, gap.first, gap.next) == (Partition(topic, 0), strangers_from, strangers_from + 3)
-        assert await states(pair, topic) == {CopyState.ACTIVE}
+        assert await everywhere(pair, topic) == {CopyState.ACTIVE}
         assert [len(rows) for rows in pair.rows(lime, topic, 2)] == [38, 35]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,6 @@ from appliance.kafka.client.group_offsets import Commit
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.share_offsets import alter_starts
 from appliance.kafka.protocol.metadata import Partition
-from appliance.settings.values import Settings
 from appliance.status.model.document import document
 from appliance.status.watcher import Watcher
 from tests.support.engine import Engine, Pair
@@ -38,15 +38,17 @@ from tests.support.patience import PATIENCE
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def settings_of(pair: Pair) -> Settings:
-    return pair.settings(REPLICA_GROUPS_REGEX=f".*-{pair.tag}", GROUPS_SYNC_SECONDS="0.2")
+@pytest.fixture
+def pair(pair: Pair) -> Pair:
+    """A link that syncs its groups."""
+    return replace(pair, groups=True)
 
 
 @contextlib.asynccontextmanager
 async def following(pair: Pair) -> AsyncIterator[tuple[Engine, GroupSync]]:
     """An engine, and the sync of a process that has just started."""
     async with pair.engine() as engine:
-        yield engine, group_sync(engine.link(settings_of(pair)), settings_of(pair))
+        yield engine, group_sync(engine.link(pair.settings()), pair.settings())
 
 
 async def until(sync: GroupSync, state: GroupState) -> int | None:
@@ -148,7 +150,7 @@ async def test_case_726_a_group_below_the_start_of_a_log_on_either_side_continue
         assert await until(sync, GroupState.SYNCED) == 0
         assert committed(pair.grape, group) == {(copy, 0): (0, "")}
         delete_records(pair.grape, copy, 3)
-        await until(group_sync(engine.link(settings_of(pair)), settings_of(pair)), GroupState.SYNCED)
+        await until(group_sync(engine.link(pair.settings()), pair.settings()), GroupState.SYNCED)
     assert committed(pair.grape, group) == {(copy, 0): (3, "")}
     assert consume(pair.grape, group, copy, 7) == values[13:]
 
@@ -175,7 +177,7 @@ async def test_groups_follow_beside_the_replicator_and_its_status_shows_them(pai
         produce_numbered(pair.producer(), topic, 20)
         commit(pair.orange, group, {(topic, 0): 12})
         background = Background(problems)
-        background.start([GroupService(engine.link(settings_of(pair)), settings_of(pair), newest, problems)])
+        background.start([GroupService(engine.link(pair.settings()), pair.settings(), newest, problems)])
         await engine.copy_all()
         async with asyncio.timeout(PATIENCE):
             while [seen.state for seen in newest.plans] != [GroupState.SYNCED]:
@@ -184,7 +186,7 @@ async def test_groups_follow_beside_the_replicator_and_its_status_shows_them(pai
         assert not newest.problem
         assert problems.open == {}
         for shared in (newest, None):
-            watcher = Watcher(engine.link(settings_of(pair)), settings_of(pair), None, shared)
+            watcher = Watcher(engine.link(pair.settings()), pair.settings(), None, shared)
             shown = document(await watcher.collect())
             (own,) = shown["groups"]  # type: ignore[misc]
             assert (own["group"], own["state"], own["lag"]) == (group, "synced", 0)

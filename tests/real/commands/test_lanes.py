@@ -25,11 +25,10 @@ from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.layout import Layout
 from appliance.link.model.position import Position
 from appliance.link.model.states import LaneState
-from tests.real.commands.test_promotion import YES, Killed, command, everywhere
 from tests.real.link.test_offset_maps import assert_translated
 from tests.support.administration import configure, delete_before
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import run_command
+from tests.support.operating import YES, Killed, command, everywhere, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end

@@ -1,65 +1,29 @@
 """Promotions between two real clusters: what they lose is a number, and what was killed goes on."""
 
 import asyncio
-import contextlib
 import functools
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
 
-from appliance.commands.model.report import Report
 from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
 from appliance.commands.run import last_sync
 from appliance.commands.run.link_lanes import LinkLanes
-from appliance.commands.run.operation import Choice, Operation, operation
+from appliance.commands.run.operation import Choice
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, LinkRefused, SettingsError
 from appliance.groups import group_io, source_groups
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.groups import ListedGroups
-from appliance.link.model.copy_states import CopyEvent, CopyState, effective
+from appliance.link.model.copy_states import CopyEvent, CopyState
 from tests.support.engine import Pair, copying
 from tests.support.groups import commit
-from tests.support.operating import run_command
+from tests.support.operating import NOWHERE, YES, command, everywhere, failed_over, promoted, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-YES = Choice(yes=True)
-
-
-def unheard(_: str) -> None:
-    """Ignore a line of output."""
-
-
-@contextlib.asynccontextmanager
-async def command(pair: Pair, choice: Choice = YES, **variables: str) -> AsyncIterator[Operation]:
-    async with operation(pair.settings(**variables), choice, unheard) as running:
-        yield running
-
-
-async def failed_over(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
-    async with command(pair, choice, **variables) as running:
-        return await run_command(running, failover)
-
-
-async def promoted(pair: Pair, choice: Choice = YES, **variables: str) -> Report:
-    async with command(pair, choice, **variables) as running:
-        return await run_command(running, promote)
-
-
-async def everywhere(pair: Pair, topic: str) -> set[CopyState]:
-    """The states of a topic's copy by the lanes' checkpoints."""
-    async with command(pair) as running:
-        await running.lanes.read()
-        return {effective(checkpoint.states, topic) for checkpoint in running.lanes.checkpoints}
-
-
-NOWHERE = "127.0.0.1:1"
-"""Where no broker listens: a source that is dead."""
 
 
 async def test_a_failover_needs_no_source_and_calls_unknown_what_nobody_knows(pair: Pair) -> None:
@@ -172,10 +136,6 @@ async def test_a_promotion_of_what_is_not_copied_in_time_is_refused(pair: Pair) 
         with pytest.raises(LinkRefused, match=f"not copied within 1 s: {topic}-0: .*: 10 behind"):
             await promoted(pair, Choice(yes=True, wait=1))
     assert await everywhere(pair, topic) == {CopyState.ACTIVE}
-
-
-class Killed(Exception):
-    """Stands for a kill -9."""
 
 
 async def test_without_a_terminal_nothing_is_changed_unasked(pair: Pair) -> None:

@@ -29,10 +29,9 @@ from appliance.link.model.claims import given_up
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.verify.verification import Verification
-from tests.real.commands.test_promotion import Killed, command, everywhere, failed_over, unheard
 from tests.support.administration import make_topic, topics
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import run_command
+from tests.support.operating import Killed, command, everywhere, failed_over, run_command, unheard
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.verifying import results_of

@@ -20,9 +20,8 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.position import Position
 from appliance.link.model.translation import TranslationState
-from tests.real.commands.test_promotion import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import run_command
+from tests.support.operating import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import Row

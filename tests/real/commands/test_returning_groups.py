@@ -1,17 +1,14 @@
 """Groups return with a failback: what they read at the copies they do not read again, and they miss nothing."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from appliance.commands.failback import failback as module
-from appliance.commands.failback.failback import failback
-from appliance.commands.failback.model.failback_report import FailbackReport
-from appliance.commands.promotion import failover
 from appliance.commands.run import last_sync
-from appliance.commands.run.operation import Choice, operation
 from appliance.driver.missing_maps import missing_maps
 from appliance.errors import BrokerBusy, LinkRefused
 from appliance.groups import group_io
@@ -25,40 +22,21 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.translation import TranslationState
-from appliance.settings.values import Settings
 from testbed.cluster import Cluster
 from tests.support.engine import Pair
-from tests.support.failing_back import (
-    YES,
-    Killed,
-    copied,
-    delete_records,
-    promoted,
-    states,
-    transact_there,
-    write_here,
-    write_there,
-)
+from tests.support.failing_back import copied, delete_records, failed_back, transact_there, write_here, write_there
 from tests.support.groups import CLASSIC, CONSUMER, commit, committed, consume, consumer, member, produce_numbered
-from tests.support.operating import run_command
+from tests.support.operating import Killed, everywhere, failed_over, killed
 from tests.support.patience import PATIENCE
 from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-def settings_of(pair: Pair) -> Settings:
-    return pair.settings(REPLICA_GROUPS_REGEX=f".*{pair.tag}")
-
-
-async def failed_over(pair: Pair) -> None:
-    async with operation(settings_of(pair), YES, lambda _: None) as running:
-        await run_command(running, failover)
-
-
-async def failed_back(pair: Pair, choice: Choice = YES) -> FailbackReport:
-    async with operation(settings_of(pair), choice, lambda _: None) as running:
-        return await run_command(running, failback)
+@pytest.fixture
+def pair(pair: Pair) -> Pair:
+    """A link that syncs its groups."""
+    return replace(pair, groups=True)
 
 
 def there(pair: Pair) -> Producer:
@@ -98,7 +76,7 @@ async def test_a_group_that_moves_over_and_back_reads_each_record_once_and_follo
         rest = consume(pair.orange, group, topic, 20, protocol)
         assert read + rest == values
         await copied(engine)
-        sync = group_sync(engine.link(settings_of(pair)), settings_of(pair))
+        sync = group_sync(engine.link(pair.settings()), pair.settings())
         await sync.round()
         (made,) = (await sync.round()).values()
         assert (made.state, made.lag) == (GroupState.SYNCED, 0)
@@ -133,9 +111,6 @@ async def test_case_172_a_failback_that_is_killed_before_its_groups_return_has_t
     topic, group = pair.topic("killed"), f"g-{pair.tag}"
     copy = pair.naming.destination(topic)
 
-    async def killed(*_: object) -> None:
-        raise Killed
-
     async def untold(*_: object) -> None:
         return None
 
@@ -152,7 +127,7 @@ async def test_case_172_a_failback_that_is_killed_before_its_groups_return_has_t
             patch.setattr(module, "return_groups", untold)
             with pytest.raises(LinkRefused, match="the groups' offsets are not told"):
                 await failed_back(pair)
-        assert await states(pair, topic) == {CopyState.FAILING_BACK}
+        assert await everywhere(pair, topic) == {CopyState.FAILING_BACK}
         assert (await failed_back(pair)).groups == {}
         assert {at: offset for at, (offset, _) in committed(pair.orange, group).items()} == {(topic, 0): 13}
 
@@ -165,7 +140,7 @@ async def test_case_173_what_was_copied_back_translates_exactly_in_both_directio
             write_here(pair, topic, 10)
             await copied(engine)
             write_here(pair, topic, 3 * turn)
-            await promoted(pair)
+            await failed_over(pair)
             transact_there(pair, topic, 4, commit=True)
             transact_there(pair, topic, 2, commit=False)
             write_there(pair, topic, 5)
@@ -204,21 +179,15 @@ async def test_case_244_a_map_that_cannot_be_read_for_a_moment_is_not_lost_for_e
     async with pair.engine() as engine:
         write_here(pair, topic, 10)
         await engine.copy_all()
-        await promoted(pair)
+        await failed_over(pair)
         write_there(pair, topic, 5)
         monkeypatch.setattr(OffsetMaps, "_read_segments", busy)
         await failed_back(pair)
         assert looked_at
         maps = OffsetMaps(engine.destination, pair.naming)
         await maps.refresh()
-        assert [maps.translate(Partition(topic, 0), offset).offset for offset in range(10, 16)] == [
-            11,
-            12,
-            13,
-            14,
-            15,
-            16,
-        ]
+        translated = [maps.translate(Partition(topic, 0), offset).offset for offset in range(10, 16)]
+        assert translated == [*range(11, 17)]
 
 
 async def test_case_245_groups_that_a_broker_does_not_tell_are_not_left_where_they_were_in_silence(
@@ -287,7 +256,7 @@ async def test_case_242_a_failback_that_was_killed_in_a_transaction_lets_no_grou
     # Between what parted and what was copied back lay what the killed run had written, and its marker.
     topic, group, end_transaction = pair.topic("aborted"), f"g-{pair.tag}", writer.end_transaction
 
-    async def killed(coordinator: Any, producer: Any, timeout: float) -> None:
+    async def kill_in_transaction(coordinator: Any, producer: Any, timeout: float) -> None:
         if "failback" in producer.transactional_id and await asyncio.to_thread(end, pair.orange, topic, 0) > 15:
             raise Killed
         await end_transaction(coordinator, producer, timeout)
@@ -300,7 +269,7 @@ async def test_case_242_a_failback_that_was_killed_in_a_transaction_lets_no_grou
         await failed_over(pair)
         values += produce_numbered(there(pair), pair.naming.destination(topic), 3, first=100)
         with monkeypatch.context() as patch:
-            patch.setattr(writer, "end_transaction", killed)
+            patch.setattr(writer, "end_transaction", kill_in_transaction)
             with pytest.raises(Killed):
                 await failed_back(pair)
         await failed_back(pair)

@@ -11,9 +11,8 @@ from appliance.commands.pause import set_paused
 from appliance.commands.run.operation import Choice, operation
 from appliance.kafka.client.fetch import FetchLimits
 from appliance.link.model.copy_states import CopyEvent
-from tests.real.commands.test_promotion import NOWHERE, failed_over, unheard
 from tests.support.engine import Pair, copying
-from tests.support.operating import run_command
+from tests.support.operating import NOWHERE, failed_over, run_command, unheard
 from tests.support.patience import PATIENCE
 from tests.support.rows import wait_until_decided
 

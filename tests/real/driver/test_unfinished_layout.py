@@ -16,9 +16,9 @@ from tests.real.commands.test_lanes import (
     laid_out,
     produce_everywhere,
 )
-from tests.real.commands.test_promotion import Killed, command
 from tests.support.engine import Pair
 from tests.support.older_placing import place_as_an_older_release
+from tests.support.operating import Killed, command
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,11 +14,10 @@ from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
 from appliance.status.watcher import Watcher
 from appliance.verify.verification import Verification
-from tests.real.commands.test_promotion import command
 from tests.support.administration import make_topic
 from tests.support.engine import Pair
-from tests.support.failing_back import failed_back, promoted, write_there
-from tests.support.operating import run_command
+from tests.support.failing_back import failed_back, write_there
+from tests.support.operating import command, failed_over, run_command
 from tests.support.records import produce
 from tests.support.verifying import results_of
 
@@ -64,7 +63,7 @@ async def test_a_map_copies_two_topics_under_their_names_and_both_fail_over_and_
         assert copies == {f"the-orders-{link.tag}", f"the-payments-{link.tag}"}
         run = Verification(Link(engine.source, engine.destination, link.naming))
         assert {each.state for each in await results_of(run, [], 0)} == {CopyState.EQUAL}
-        await promoted(link)
+        await failed_over(link)
         write_there(link, payments, 20)
         report = await failed_back(link)
     assert {each.topic: each.copied_back for each in report.partitions} == {orders: 0, payments: 20}
