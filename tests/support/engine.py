@@ -470,6 +470,11 @@ class Engine:
         held = runner.lane.checkpoint.positions.get(_original(replica))
         return held is not None and held.next_offset >= end(self.pair.orange, replica.source_topic, replica.partition)
 
+    async def write_and_copy(self, topic: str, records: int = 10, partitions: int = 1) -> None:
+        """Write that many records into each partition of a source topic, and copy everything."""
+        self.pair.write(topic, records, partitions)
+        await self.copy_all()
+
     async def until_decided(self) -> None:
         """A commit is answered before its markers are written, so readers see it a moment later."""
         async with asyncio.timeout(PATIENCE):

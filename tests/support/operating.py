@@ -2,10 +2,14 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
+from appliance.commands.model.removal_report import RemovalReport
 from appliance.commands.model.report import Report
+from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
+from appliance.commands.removal import remove_topics
 from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.commands.run.runner import Plan, carry_out
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
@@ -59,6 +63,23 @@ async def promoted(pair: Pair, choice: Choice = YES, **variables: str) -> Report
     """The outcome of a promotion."""
     async with command(pair, choice, **variables) as running:
         return await run_command(running, promote)  # type: ignore[no-any-return]
+
+
+async def paused(pair: Pair, topic: str = "", event: CopyEvent = CopyEvent.PAUSE) -> Report:
+    """The outcome of a pause of the link or of a topic, or of the end of one."""
+    async with command(pair, replace(YES, topic=topic)) as running:
+        return await run_command(running, set_paused, event)  # type: ignore[no-any-return]
+
+
+async def restored(pair: Pair, topic: str) -> None:
+    """Copy a removed topic again."""
+    await paused(pair, topic, CopyEvent.RESTORE)
+
+
+async def removed(pair: Pair, topic: str, *, delete_copies: bool = False, letters: bool = False) -> RemovalReport:
+    """The outcome of a topic's removal; with ``letters`` its dead letters are deleted too."""
+    async with command(pair, Choice(topic=topic, yes=True, deletes_dead_letters=letters)) as running:
+        return await run_command(running, remove_topics, delete_copies=delete_copies)  # type: ignore[no-any-return]
 
 
 async def change_states(pair: Pair, *events: CopyEvent, topic: str = "") -> None:

@@ -38,13 +38,12 @@ from appliance.status.model.messages import remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.watcher import Watcher
 from appliance.verify.verification import Verification
-from tests.real.commands.test_removal import removed, restored
 from tests.support.administration import COMPACTED, configure, make_topic
 from tests.support.engine import Engine, Pair, delete_topic
 from tests.support.failing_back import failed_back
 from tests.support.forgetful import until_forgotten
 from tests.support.mesh import Mesh, begin, copy_all, value_of
-from tests.support.operating import everywhere, failed_over
+from tests.support.operating import everywhere, failed_over, removed, restored
 from tests.support.patience import PATIENCE
 from tests.support.verifying import results_of
 

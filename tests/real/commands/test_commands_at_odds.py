@@ -18,18 +18,12 @@ from appliance.errors import LinkRefused
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
-from tests.support.engine import Engine, Pair
+from tests.support.engine import Pair
 from tests.support.operating import command, everywhere, failed_over, promoted, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-async def copied(engine: Engine, topic: str, records: int = 10) -> None:
-    if records:
-        produce(engine.pair.producer(), topic, records)
-    await engine.copy_all()
 
 
 @pytest.mark.parametrize("work", [failover, promote])
@@ -53,7 +47,7 @@ async def test_case_120_a_promotion_that_another_command_has_undone_does_not_end
         return ()
 
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         with monkeypatch.context() as patch:
             patch.setattr(promotion, "last_sync", meanwhile)
             async with command(pair) as running:
@@ -66,7 +60,7 @@ async def test_case_120_a_promotion_that_another_command_has_undone_does_not_end
 async def test_case_121_a_link_that_is_paused_for_topics_to_come_stays_so_after_a_refused_promotion(pair: Pair) -> None:
     topic = pair.topic("resumed")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
     async with command(pair) as running:
         await run_command(running, set_paused, CopyEvent.PAUSE)
     async with command(pair, Choice(topic=topic, yes=True)) as running:
@@ -80,7 +74,7 @@ async def test_case_121_a_link_that_is_paused_for_topics_to_come_stays_so_after_
 async def test_case_122_a_promotion_that_is_finished_after_a_kill_refuses_stopped_partitions_too(pair: Pair) -> None:
     topic = pair.topic("stopped")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         for runner in engine.runners:
             held = runner.lane.checkpoint.positions
             for replica in runner.replicas:
@@ -96,7 +90,7 @@ async def test_case_122_a_promotion_that_is_finished_after_a_kill_refuses_stoppe
 async def test_case_123_the_positions_of_a_promoted_topic_are_not_changed_by_hand(pair: Pair) -> None:
     topic = pair.topic("final")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await failed_over(pair, Choice(topic=topic, yes=True))
         before = await engine.positions()
         for start, take_over in (("earliest", False), ("retry", False), ("latest", True)):
@@ -109,7 +103,7 @@ async def test_case_123_the_positions_of_a_promoted_topic_are_not_changed_by_han
 async def test_case_124_the_end_of_a_promoted_copy_is_not_taken_for_the_end_of_what_was_copied(pair: Pair) -> None:
     topic, told = pair.topic("older"), list[str]()
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         (runner,) = [runner for runner in engine.runners if (topic, 0) in runner.lane.checkpoint.positions]
         older = replace(runner.lane.checkpoint.positions[topic, 0], tail=None)
         await runner.lane.remember([encode_position(Partition(topic, 0), older, 1)])
@@ -125,7 +119,7 @@ async def test_case_125_a_promotion_names_a_topic_that_the_source_has_no_more_an
 ) -> None:
     topic = pair.topic("deleted")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
     await asyncio.to_thread(pair.delete, topic)
     with pytest.raises(LinkRefused, match=f"cannot be copied to the end: .*the source has no topic {topic}"):
         await promoted(pair)
@@ -136,7 +130,7 @@ async def test_case_125_a_promotion_names_a_topic_that_the_source_has_no_more_an
 async def test_case_174_a_promotion_does_not_undo_a_failover_that_has_not_ended(pair: Pair, chosen: str) -> None:
     topic = pair.topic("begun")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
     async with command(pair, Choice(topic=chosen, yes=True)) as killed:
         await killed.lanes.read()
         await killed.lanes.change([topic] if chosen else None, CopyEvent.FAIL_OVER)
@@ -157,7 +151,7 @@ async def test_case_175_a_failover_that_goes_on_with_a_promotion_is_not_undone_b
         raise asyncio.CancelledError
 
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
     async with command(pair) as first:
         await first.lanes.read()
         await promotion._fail_over_as_planned(first, None)
@@ -177,7 +171,7 @@ async def test_case_176_a_promotion_of_some_topics_takes_those_that_come_while_i
     topics = [pair.topic("some-0")]
     ask, change = promotion.both_logs, LinkLanes.change
     async with pair.engine() as engine:
-        await copied(engine, topics[0])
+        await engine.write_and_copy(topics[0])
 
         async def and_make(*clusters: object) -> object:
             logs = await ask(*clusters)  # type: ignore[arg-type]
@@ -216,7 +210,7 @@ async def test_case_606_a_promotion_that_gives_up_undoes_no_failover_that_has_ta
         raise LinkRefused("the promotion gives up")
 
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         monkeypatch.setattr(promotion, "last_sync", at_the_end)
         async with asyncio.timeout(PATIENCE):
             with pytest.raises(LinkRefused, match="the promotion gives up"):
@@ -242,7 +236,7 @@ async def test_case_606_a_failover_whose_states_a_promotion_has_just_given_up_se
         await take_over(operation, subjects)
 
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
     async with command(pair) as first:
         await first.lanes.read()
         await promotion._fail_over_as_planned(first, None)

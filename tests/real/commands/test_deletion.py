@@ -24,7 +24,7 @@ from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.naming import DEAD_LETTERS, HEARTBEATS
 from appliance.link.model.topic_configs import positions_topic
-from tests.real.commands.test_removal import claims, copied, meanwhile
+from tests.real.commands.test_removal import claims, meanwhile
 from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
@@ -63,7 +63,7 @@ async def test_nothing_stays_but_the_copies_which_another_link_may_claim(pair: P
     topic = pair.topic("given-up", 4)
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, 4)
+        await engine.write_and_copy(topic, 10, 4)
         report = await deleted(pair)
         assert list(report.lines()) == [
             f"{pair.naming.replicator}: deleted",
@@ -81,7 +81,7 @@ async def test_nothing_stays_but_the_copies_which_another_link_may_claim(pair: P
 async def test_a_replicator_that_starts_later_makes_nothing_and_says_who_has_deleted_the_link(pair: Pair) -> None:
     topic = pair.topic("asleep")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await deleted(pair, Choice(yes=True, why="moved"), delete_copies=True)
     async with pair.engine() as engine:
         said = await refusal(engine)
@@ -97,7 +97,7 @@ async def test_a_replicator_that_starts_later_makes_nothing_and_says_who_has_del
 async def test_a_replicator_that_stood_still_meanwhile_writes_makes_and_claims_nothing(pair: Pair) -> None:
     topic = pair.topic("stood-still", 4)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, 4)
+        await engine.write_and_copy(topic, 10, 4)
         discovery = engine.discovery()
         await discovery.search()
         await deleted(pair)
@@ -119,7 +119,7 @@ async def test_a_replicator_that_stood_still_meanwhile_writes_makes_and_claims_n
 async def test_one_that_was_about_to_make_the_link_ends_as_well(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = pair.topic("halfway")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         make_positions = OwnTopics.make_positions
 
         async def late(self: OwnTopics) -> None:
@@ -137,7 +137,7 @@ async def test_a_deletion_is_refused_while_a_replicator_runs(pair: Pair, monkeyp
     topic = pair.topic("running", 4)
     monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", PATIENCE)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, 4)
+        await engine.write_and_copy(topic, 10, 4)
         async with copying(engine):
             with pytest.raises(LinkRefused, match=r"^a replicator of this link runs, on host: stop it first$"):
                 await deleted(pair)
@@ -150,8 +150,8 @@ async def test_a_deletion_is_refused_while_a_replicator_runs(pair: Pair, monkeyp
 async def test_copies_are_deleted_on_demand_but_for_promoted_ones(pair: Pair) -> None:
     topic, promoted = pair.topic("copy"), pair.topic("promoted")
     async with pair.engine() as engine:
-        await copied(engine, topic)
-        await copied(engine, promoted)
+        await engine.write_and_copy(topic)
+        await engine.write_and_copy(promoted)
         await failed_over(pair, Choice(topic=promoted, yes=True))
         letters = [pair.naming.destination(each) + DEAD_LETTERS for each in (topic, promoted)]
         for each in letters:
@@ -174,7 +174,7 @@ async def test_what_is_promoted_while_the_operator_is_asked_keeps_its_copy(
 ) -> None:
     topic = pair.topic("asked")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         async with command(pair) as running:
             consent = meanwhile(pair, topic, [CopyEvent.FAIL_OVER, CopyEvent.PROMOTED])
             monkeypatch.setattr(Operation, "consent", consent)
@@ -186,7 +186,7 @@ async def test_what_is_promoted_while_the_operator_is_asked_keeps_its_copy(
 async def test_of_two_deletions_at_once_none_leaves_anything(pair: Pair) -> None:
     topic = pair.topic("twice", LANES)
     async with pair.engine() as engine:
-        await copied(engine, topic, 5, LANES)
+        await engine.write_and_copy(topic, 5, LANES)
         ended = await asyncio.gather(deleted(pair), deleted(pair), return_exceptions=True)
         unexpected = [error for error in ended if isinstance(error, BaseException)]
         assert all(isinstance(error, ApplianceError) for error in unexpected), unexpected
@@ -198,14 +198,14 @@ async def test_of_two_deletions_at_once_none_leaves_anything(pair: Pair) -> None
 async def test_a_deleted_link_is_made_anew_by_an_explicit_word_and_its_copies_wait(pair: Pair) -> None:
     topic = pair.topic("anew")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await deleted(pair)
     assert await adopt_positions(pair.settings(), unheard) > 0
     async with pair.engine() as engine:
         await engine.prepare()
         assert "no position says how far" in await engine.until_all_stopped(topic, 1)
         await resume(pair.settings(), Where(topic, 0, "10"), unheard)
-        await copied(engine, topic, 5)
+        await engine.write_and_copy(topic, 5)
     await asyncio.to_thread(pair.compare, topic)
 
 
@@ -213,7 +213,7 @@ async def test_with_a_dead_source_a_link_is_deleted_and_what_a_failback_left_the
     topic = pair.topic("dead")
     left = positions_topic(pair.naming.failback, LANES, 1)
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await create_topics(engine.source, [left])
         report = await deleted(pair, SOURCE_BROKER_SERVERS=NOWHERE)
         assert "the source does not answer" in list(report.lines())[-1]
@@ -226,7 +226,7 @@ async def test_mirror_makers_topics_of_the_link_are_deleted_and_those_of_every_l
     pair = replace(pair, formats=True)
     topic, naming = pair.topic("formats"), pair.naming
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await MirrorTopics(engine.link(pair.settings()), naming.mirror_topics).append(HEARTBEATS, [])
         assert set(naming.mirror_topics) <= topics(pair.grape)
         await deleted(pair)
@@ -238,7 +238,7 @@ async def test_what_is_on_its_way_or_was_never_made_is_refused(pair: Pair) -> No
     with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):
         await deleted(pair)
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         async with command(pair) as running:
             await running.lanes.read()
             await running.lanes.change([topic], CopyEvent.FAIL_OVER)
@@ -249,8 +249,8 @@ async def test_what_is_on_its_way_or_was_never_made_is_refused(pair: Pair) -> No
 async def test_the_commands_have_the_options_and_exit_codes_of_their_neighbours(pair: Pair, tmp_path: Path) -> None:
     topic, other = pair.topic("typed"), pair.topic("left")
     async with pair.engine() as engine:
-        await copied(engine, topic)
-        await copied(engine, other)
+        await engine.write_and_copy(topic)
+        await engine.write_and_copy(other)
     file = settings_file(pair, tmp_path)
     dry = await process("reset", file, "--topic", topic, "--to", "4", "--dry-run", "--json")
     assert (dry.returncode, json.loads(dry.stdout)["copied_again"]) == (0, 6)
@@ -278,7 +278,7 @@ async def test_case_227_copies_of_a_link_that_an_older_release_has_made_anew_are
     topic = pair.topic("anew")
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await deleted(pair, delete_copies=True)
     with monkeypatch.context() as patch:
         patch.setattr(ClaimLedger, "deletion", None)

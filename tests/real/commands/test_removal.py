@@ -1,23 +1,20 @@
 """Topics that are given up, between two real clusters: nothing starts them by surprise, and there is a way back."""
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from appliance.commands import deletion, removal
+from appliance.commands import deletion
 from appliance.commands.deletion import delete_link
 from appliance.commands.model.position_change import Place
-from appliance.commands.model.removal_report import RemovalReport
 from appliance.commands.pause import set_paused
-from appliance.commands.removal import remove_topics
+from appliance.commands.removal import CopyDisposal, remove_topics
 from appliance.commands.reset import reset
 from appliance.commands.resumption import Choice as Where
 from appliance.commands.resumption import resume
-from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, Operation
 from appliance.engine.model import map_growth
 from appliance.errors import LinkRefused, SettingsError
@@ -31,28 +28,22 @@ from appliance.link.model.naming import DEAD_LETTERS
 from appliance.verify.verification import Verification
 from tests.support.administration import make_topic, topics
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import Killed, command, everywhere, failed_over, run_command, unheard
+from tests.support.operating import (
+    Killed,
+    command,
+    everywhere,
+    failed_over,
+    killed,
+    removed,
+    restored,
+    run_command,
+    unheard,
+)
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-async def removed(pair: Pair, topic: str, *, delete_copies: bool = False) -> RemovalReport:
-    async with command(pair, Choice(topic=topic, yes=True)) as running:
-        return await run_command(running, remove_topics, delete_copies=delete_copies)
-
-
-async def restored(pair: Pair, topic: str) -> None:
-    async with command(pair, Choice(topic=topic, yes=True)) as running:
-        await run_command(running, set_paused, CopyEvent.RESTORE)
-
-
-async def copied(engine: Engine, topic: str, records: int = 10, partitions: int = 1) -> None:
-    for partition in range(partitions):
-        produce(engine.pair.producer(), topic, records, partition)
-    await engine.copy_all()
 
 
 async def claims(engine: Engine) -> set[str]:
@@ -82,9 +73,9 @@ async def test_a_removed_topic_is_never_copied_again_though_it_matches_and_its_c
     topic, other = pair.topic("given-up", 4), pair.topic("kept", 4)
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, other, 10, 4)
+        await engine.write_and_copy(other, 10, 4)
         for _ in range(3):
-            await copied(engine, topic, 5, 4)
+            await engine.write_and_copy(topic, 5, 4)
         assert topic in await remembered(engine)
         async with copying(engine):
             report = await removed(pair, "given-up-.*")
@@ -111,7 +102,7 @@ async def test_a_removed_topic_is_never_copied_again_though_it_matches_and_its_c
 async def test_what_is_resumed_as_removed_waits_for_the_operators_word_where_its_copy_holds_records(pair: Pair) -> None:
     topic = pair.topic("back")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await removed(pair, topic)
         async with command(pair) as running:  # the link's resume brings nothing back by surprise
             assert not (await run_command(running, set_paused, CopyEvent.RESUME)).states
@@ -122,7 +113,7 @@ async def test_what_is_resumed_as_removed_waits_for_the_operators_word_where_its
         await engine.prepare()
         assert "no position says how far" in await engine.until_all_stopped(topic, 1)
         await resume(pair.settings(), Where(topic, 0, "10"), unheard)
-        await copied(engine, topic, 5)
+        await engine.write_and_copy(topic, 5)
     await asyncio.to_thread(pair.compare, topic)
 
 
@@ -130,7 +121,7 @@ async def test_a_copy_that_is_deleted_with_its_topic_is_made_anew_only_when_that
     topic = pair.topic("deleted", 2)
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, 2)
+        await engine.write_and_copy(topic, 10, 2)
         async with copying(engine):
             assert (await removed(pair, topic, delete_copies=True)).document()["removed"] == [
                 {"topic": topic, "copy": copy, "there": True, "deleted": True, "promoted": False, "copied": 20}
@@ -149,7 +140,7 @@ async def test_what_may_be_nowhere_else_is_not_deleted(pair: Pair) -> None:
     topic = pair.topic("promoted")
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await failed_over(pair, Choice(topic=topic, yes=True))
         with pytest.raises(LinkRefused, match=f"^{copy}: promoted, so what was written there may be nowhere else"):
             await removed(pair, topic, delete_copies=True)
@@ -165,7 +156,7 @@ async def test_case_1005_the_dead_letters_of_a_deleted_copy_are_named_and_delete
     kept, gone, plain = pair.topic("letters-kept"), pair.topic("letters-gone"), pair.topic("letters-plain")
     async with pair.engine() as engine:
         for topic in (kept, gone, plain):
-            await copied(engine, topic)
+            await engine.write_and_copy(topic)
             make_topic(pair.grape, NewTopic(pair.naming.destination(topic) + DEAD_LETTERS, 1, 1))
         letters = {topic: pair.naming.destination(topic) + DEAD_LETTERS for topic in (kept, gone, plain)}
         async with command(pair, Choice(topic=gone, dry_run=True, deletes_dead_letters=True)) as running:
@@ -185,7 +176,7 @@ async def test_case_1005_the_dead_letters_of_a_deleted_copy_are_named_and_delete
 async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_asks_before(pair: Pair) -> None:
     topic = pair.topic("asked")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         with pytest.raises(SettingsError, match="--topic is needed"):
             await removed(pair, "")
         async with command(pair, Choice(topic=topic)) as running:
@@ -208,7 +199,7 @@ async def test_a_look_at_topics_that_was_under_way_claims_no_removed_copy_again(
 ) -> None:
     topic = pair.topic("late")
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         claim = Registry.claim
 
         async def late(self: Registry, *arguments: object, **options: object) -> object:
@@ -231,7 +222,7 @@ async def test_a_topic_that_is_promoted_while_the_operator_is_asked_keeps_its_co
     ):
         topic = pair.topic(f"asked-{len(others)}")
         async with pair.engine() as engine:
-            await copied(engine, topic)
+            await engine.write_and_copy(topic)
             async with command(pair, Choice(topic=topic, yes=True)) as running:
                 monkeypatch.setattr(Operation, "consent", meanwhile(pair, topic, others))
                 with pytest.raises(LinkRefused, match=says):
@@ -251,32 +242,11 @@ def meanwhile(pair: Pair, topic: str, events: list[CopyEvent]) -> Callable[..., 
     return consent
 
 
-def kill_after(patch: pytest.MonkeyPatch, steps: int, *modules: object) -> None:
-    """Have a command end right after so many of its writes, of whatever kind."""
-    left = steps
-
-    def counted(step: object) -> object:
-        @functools.wraps(step)  # type: ignore[arg-type]
-        async def write(*arguments: object, **options: object) -> object:
-            nonlocal left
-            answer = await step(*arguments, **options)  # type: ignore[operator]
-            left -= 1
-            if not left:
-                raise Killed
-            return answer
-
-        return write
-
-    writes = [(LinkLanes, "_write"), (LinkLanes, "forget"), (Registry, "give_up")]
-    for owner, name in [*writes, *((module, "delete_topics") for module in modules)]:
-        patch.setattr(owner, name, counted(getattr(owner, name)))
-
-
 async def test_of_a_removed_topic_nothing_is_translated_verified_reset_or_counted_as_lost(pair: Pair) -> None:
     topic, other = pair.topic("unknown"), pair.topic("known")
     async with pair.engine() as engine:
-        await copied(engine, topic)
-        await copied(engine, other)
+        await engine.write_and_copy(topic)
+        await engine.write_and_copy(other)
         await removed(pair, topic, delete_copies=True)
         maps = OffsetMaps(engine.destination, pair.naming)
         assert not await maps.refresh()
@@ -297,7 +267,7 @@ async def test_case_220_a_topic_that_somebody_else_has_filled_is_not_deleted_as_
     # A topic was called like a copy and held records of its own. The link claimed it, stopped there, and deleted it.
     other = pair.topic("copied")
     async with pair.engine() as engine:
-        await copied(engine, other)
+        await engine.write_and_copy(other)
     topic = pair.topic("collides")
     copy = pair.naming.destination(topic)
     make_topic(pair.grape, NewTopic(copy, 1, 1))
@@ -325,7 +295,7 @@ async def test_case_221_a_copy_that_another_link_takes_over_while_the_operator_i
     topic = pair.topic("taken-over")
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         ours = await engine.destination.metadata([copy])
 
         async def consent(*_: object) -> None:
@@ -345,11 +315,11 @@ async def test_case_222_a_promoted_copy_whose_removal_was_killed_is_not_deleted_
     topic, other = pair.topic("promoted"), pair.topic("other")
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic)
-        await copied(engine, other)
+        await engine.write_and_copy(topic)
+        await engine.write_and_copy(other)
         await failed_over(pair, Choice(topic=topic, yes=True))
         with monkeypatch.context() as patch:
-            kill_after(patch, 1, removal)
+            patch.setattr(CopyDisposal, "delete", killed)
             with pytest.raises(Killed):
                 await removed(pair, topic)
         monkeypatch.setattr(deletion, "TAKEN_BACK_SECONDS", 0.0)
@@ -364,7 +334,7 @@ async def test_case_223_a_promoted_copy_that_was_removed_and_brought_back_is_not
     topic = pair.topic("brought-back")
     copy = pair.naming.destination(topic)
     async with pair.engine() as engine:
-        await copied(engine, topic)
+        await engine.write_and_copy(topic)
         await failed_over(pair, Choice(topic=topic, yes=True))
         produce(Producer(pair.grape.client_configuration()), copy, 3)
         await removed(pair, topic)
@@ -373,7 +343,7 @@ async def test_case_223_a_promoted_copy_that_was_removed_and_brought_back_is_not
         await engine.prepare()
         await engine.until_all_stopped(topic, 1)
         await resume(pair.settings(), Where(topic, 0, "10"), unheard)
-        await copied(engine, topic, 5)
+        await engine.write_and_copy(topic, 5)
         with pytest.raises(LinkRefused, match=f"^{copy}: promoted, so what was written there may be nowhere else"):
             await removed(pair, topic, delete_copies=True)
     assert copy in topics(pair.grape)

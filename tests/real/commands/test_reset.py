@@ -1,8 +1,6 @@
 """Resets between two real clusters: nothing is left out or copied again in silence, and what was killed goes on."""
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -10,18 +8,27 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from appliance.commands.model.position_change import Place
 from appliance.commands.model.reset_report import ResetReport
-from appliance.commands.pause import set_paused
 from appliance.commands.reset import reset
-from appliance.commands.run.link_lanes import LinkLanes, Moves
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.copy_states import CopyEvent, CopyState
-from appliance.link.model.position import Position
 from appliance.link.model.translation import TranslationState
-from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import NOWHERE, YES, Killed, command, everywhere, failed_over, promoted, run_command
+from tests.support.engine import LANES, Pair, copying
+from tests.support.operating import (
+    NOWHERE,
+    YES,
+    Killed,
+    command,
+    everywhere,
+    failed_over,
+    killed,
+    paused,
+    promoted,
+    run_command,
+)
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import Row
@@ -34,17 +41,6 @@ async def positioned(pair: Pair, to: str, choice: Choice = YES, number: int | No
         return await run_command(running, reset, Place.parse("--to", to), number)
 
 
-async def paused(pair: Pair, topic: str, event: CopyEvent = CopyEvent.PAUSE) -> None:
-    async with command(pair, Choice(topic=topic, yes=True)) as running:
-        await run_command(running, set_paused, event)
-
-
-async def copied(engine: Engine, topic: str, records: int = 10, partitions: int = 1) -> None:
-    for partition in range(partitions):
-        produce(engine.pair.producer(), topic, records, partition)
-    await engine.copy_all()
-
-
 async def rows(pair: Pair, topic: str, partitions: int = 1) -> tuple[list[list[Row]], list[list[Row]]]:
     """The rows of the source and of its copy."""
     source = await asyncio.to_thread(pair.rows, pair.orange, topic, partitions)
@@ -54,7 +50,7 @@ async def rows(pair: Pair, topic: str, partitions: int = 1) -> tuple[list[list[R
 async def test_forwards_what_is_left_out_is_told_and_in_the_gap_ledger(pair: Pair) -> None:
     topic = pair.topic("forward", 2)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, 2)
+        await engine.write_and_copy(topic, 10, 2)
         await paused(pair, topic)
         produce(pair.producer(), topic, 7, 1)
         report = await positioned(pair, "latest")
@@ -68,7 +64,7 @@ async def test_forwards_what_is_left_out_is_told_and_in_the_gap_ledger(pair: Pai
         assert (gap.partition, gap.first, gap.next) == (Partition(topic, 1), 10, 17)
         assert gap.cause == "the operator went on from offset 17"
         await paused(pair, topic, CopyEvent.RESUME)
-        await copied(engine, topic, 3, 2)
+        await engine.write_and_copy(topic, 3, 2)
     source, copy = await rows(pair, topic, 2)
     assert copy == [source[0], source[1][:10] + source[1][17:]]
 
@@ -76,12 +72,12 @@ async def test_forwards_what_is_left_out_is_told_and_in_the_gap_ledger(pair: Pai
 async def test_backwards_what_is_copied_again_is_told_and_the_map_says_where_its_newest_copy_is(pair: Pair) -> None:
     topic = pair.topic("backward", 2)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, 2)
+        await engine.write_and_copy(topic, 10, 2)
         async with copying(engine):
             report = await positioned(pair, "4", Choice(topic=topic, yes=True), number=1)
             assert report.document()["copied_again"] == 6
             assert await everywhere(pair, topic) == {CopyState.ACTIVE}
-        await copied(engine, topic, 5, 2)
+        await engine.write_and_copy(topic, 5, 2)
         source, copy = await rows(pair, topic, 2)
         assert copy == [source[0], source[1][:10] + source[1][4:]]
         assert await engine.gaps() == []
@@ -124,8 +120,8 @@ async def test_a_time_is_the_first_record_that_is_not_older_or_the_end(pair: Pai
 async def test_what_is_promoted_another_links_or_not_held_is_refused_in_one_line(pair: Pair) -> None:
     topic, other = pair.topic("refused"), pair.topic("other")
     async with pair.engine() as engine:
-        await copied(engine, topic)
-        await copied(engine, other)
+        await engine.write_and_copy(topic)
+        await engine.write_and_copy(other)
         before = await engine.positions()
         await failed_over(pair, Choice(topic=topic, yes=True))
         with pytest.raises(LinkRefused, match=f"^topic {topic} is promoted: its positions are not changed by hand$"):
@@ -157,76 +153,10 @@ async def test_a_stopped_partition_goes_on_where_the_operator_says(pair: Pair) -
     assert copy[0][5:] == source[0][3:]
 
 
-async def test_a_reset_that_is_killed_after_any_write_is_ended_by_the_same_command(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch, each: int
-) -> None:
-    # Lanes run meanwhile: what had moved already must not be copied, and then be moved once more.
-    topics = {at: pair.topic(f"killed-{at}", LANES) for at in range(1, 3 * LANES + 1, each)}
-    async with pair.engine() as engine:
-        for topic in topics.values():
-            for partition in range(LANES):
-                produce(pair.producer(), topic, 5, partition)
-        await engine.copy_all()
-        async with copying(engine):
-            for at, topic in topics.items():
-                choice = Choice(topic=topic, yes=True)
-                monkeypatch.setattr(LinkLanes, "move", _once_told(pair, topic))
-                with monkeypatch.context() as patch:
-                    _kill_after(patch, at)
-                    with pytest.raises(Killed):
-                        await positioned(pair, "earliest", choice)
-                if await everywhere(pair, topic) == {CopyState.RESETTING}:
-                    with pytest.raises(
-                        LinkRefused, match=f"`bin/appliance reset --topic-name={topic} --to=earliest` ends it"
-                    ):
-                        await positioned(pair, "latest", choice)
-                    await paused(pair, topic, CopyEvent.RESUME)
-                if await everywhere(pair, topic) != {CopyState.ACTIVE}:
-                    await positioned(pair, "earliest", choice)
-                assert await everywhere(pair, topic) == {CopyState.ACTIVE}
-    async with pair.engine() as engine:
-        await engine.copy_all()
-    for topic in topics.values():
-        source, copy = await rows(pair, topic, LANES)
-        assert copy == [row + row for row in source]
-
-
-_MOVE = LinkLanes.move
-
-
-def _once_told(pair: Pair, topic: str) -> Callable[..., Awaitable[None]]:
-    """The step that moves positions: by then every lane has to know that nothing is copied meanwhile."""
-
-    async def move(self: LinkLanes, index: int, moves: Callable[[Mapping[Partition, Position]], Moves]) -> None:
-        assert await everywhere(pair, topic) == {CopyState.RESETTING}
-        await _MOVE(self, index, moves)
-
-    return move
-
-
-def _kill_after(patch: pytest.MonkeyPatch, steps: int) -> None:
-    """Have a command end right after so many writes of states and positions."""
-    left = steps
-
-    def counted(step: object) -> object:
-        @functools.wraps(step)  # type: ignore[arg-type]
-        async def write(*arguments: object) -> None:
-            nonlocal left
-            await step(*arguments)  # type: ignore[operator]
-            left -= 1
-            if not left:
-                raise Killed
-
-        return write
-
-    for name in ("_write", "move"):
-        patch.setattr(LinkLanes, name, counted(getattr(LinkLanes, name)))
-
-
 async def test_of_two_resets_at_once_one_place_holds_in_every_partition(pair: Pair) -> None:
     topic = pair.topic("contended", LANES)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, LANES)
+        await engine.write_and_copy(topic, 10, LANES)
         ended = await asyncio.gather(positioned(pair, "3"), positioned(pair, "6"), return_exceptions=True)
         unexpected = [error for error in ended if isinstance(error, BaseException)]
         assert all(isinstance(error, LinkRefused) for error in unexpected), unexpected
@@ -243,15 +173,16 @@ async def test_case_225_a_reset_that_was_killed_keeps_nobody_from_failing_over_w
     # The reset could not be ended without the source, and the topic could not be promoted before it had ended.
     topic = pair.topic("cut-off", LANES)
     async with pair.engine() as engine:
-        await copied(engine, topic, 10, LANES)
-
-        async def killed(*_: object) -> None:
-            raise Killed
+        await engine.write_and_copy(topic, 10, LANES)
 
         with monkeypatch.context() as patch:
             patch.setattr(LinkLanes, "move", killed)
             with pytest.raises(Killed):
                 await positioned(pair, "4")
+        assert await everywhere(pair, topic) == {CopyState.RESETTING}
+        with pytest.raises(LinkRefused, match=f"`bin/appliance reset --topic-name={topic} --to=4` ends it"):
+            await positioned(pair, "latest")
+        await paused(pair, topic, CopyEvent.RESUME)
         assert await everywhere(pair, topic) == {CopyState.RESETTING}
         with pytest.raises(LinkRefused, match=f"{topic}: resetting, so never copied to the end: the same `appliance"):
             await promoted(pair, Choice(topic=topic, yes=True, allow_loss=True))

@@ -26,10 +26,10 @@ from appliance.settings.secret import Secret
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey
 from tests.conftest import plain
-from tests.real.commands.test_removal import removed, restored
 from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
 from tests.support.commands import command, settings_file
 from tests.support.engine import Engine, Pair
+from tests.support.operating import removed, restored
 from tests.support.states import change_states
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -16,13 +16,12 @@ from appliance.groups.group_sync import GroupSync
 from appliance.groups.model.group_plan import GroupPlan, GroupState
 from appliance.kafka.client.group_offsets import Commit
 from appliance.status.watcher import Watcher
-from tests.real.commands.test_removal import removed, restored
 from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import delete_records
 from tests.support.groups import commit, committed, consume
 from tests.support.mesh import copy_all
-from tests.support.operating import Killed
+from tests.support.operating import Killed, removed, restored
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
