@@ -79,12 +79,13 @@ async def test_records_that_the_source_got_after_the_beginning_are_neither_asked
 
 
 @pytest.mark.parametrize("codec", [0, 3])
-async def test_an_altered_a_lost_and_a_doubled_record_are_found_at_their_source_offset(codec: int) -> None:
+async def test_an_altered_a_lost_a_doubled_and_a_swapped_record_are_found_at_their_source_offset(codec: int) -> None:
     source = log(rows(100), 10, first=7, gap=1, codec=codec)
     altered = [*rows(42), (NOW + 42, b"key 42", b"other", []), *rows(57, 43)]
     lost = rows(42) + rows(57, 43)
     doubled = rows(42) + rows(59, 41)
-    for copy in (altered, lost, doubled):
+    swapped = rows(42) + rows(1, 43) + rows(1, 42) + rows(56, 44)
+    for copy in (altered, lost, doubled, swapped):
         found = await verdict(source, log(copy, 25, codec=codec), source_start=7)
         assert (found.state, found.differs_at, found.records) == (CopyState.DIFFERS, 7 + 42 + 4, 42)
         assert found.words == "differs at source offset 53"
