@@ -43,7 +43,7 @@ def _lanes(parsed: argparse.Namespace) -> Work[LanesReport]:
 async def lanes(operation: Operation, count: int | None, *, balance: bool, sample: float) -> Plan[LanesReport]:
     """Show the lanes, or change their number and what lies in them."""
     topic = await find_positions(operation)
-    loads = await _loads(operation, sample if balance or count is None else 0.0)
+    loads = await _loads(operation, topic.positions, sample if balance or count is None else 0.0)
 
     def wanted(_: Sequence[LaneCheckpoint], link: LinkRecord) -> Layout:
         same = count is None or count == link.lanes
@@ -56,30 +56,23 @@ async def lanes(operation: Operation, count: int | None, *, balance: bool, sampl
     return await change_layout(operation, wanted, loads)
 
 
-async def _loads(operation: Operation, sample: float) -> Loads:
+async def _loads(operation: Operation, before: Mapping[Partition, Position], sample: float) -> Loads:
     """The loads, measured for some seconds; of what was ever copied where nothing is due, or without any."""
-    before, _ = await _positions(operation)
     ever = Loads({partition: float(position.bytes) for partition, position in before.items()})
     if sample <= 0:
         return ever
     await asyncio.sleep(sample)
-    after, states = await _positions(operation)
-    due = dict(await _behind(operation, after, states))
-    for partition, position in after.items():
+    topic = await find_positions(operation)
+    due = await _behind(operation, topic.positions, topic.checkpoints[0].states)
+    for partition, position in topic.positions.items():
         copied = position.bytes - before.get(partition, position).bytes
         due[partition] = due.get(partition, 0.0) + max(0, copied)
     return Loads(due, sample) if any(due.values()) else ever
 
 
-async def _positions(operation: Operation) -> tuple[Mapping[Partition, Position], States]:
-    checkpoints = (await find_positions(operation)).checkpoints
-    positions = {key: position for checkpoint in checkpoints for key, position in checkpoint.positions.items()}
-    return positions, checkpoints[0].states
-
-
 async def _behind(
     operation: Operation, positions: Mapping[Partition, Position], states: States
-) -> Mapping[Partition, float]:
+) -> dict[Partition, float]:
     """The bytes to copy yet, by the mean size of a partition's records; none where the source does not answer."""
     logs = await both_logs(operation, {}, needed=False)
     ends = {partition: log.end for partition, log in logs.sources.items() if log.end is not None}

@@ -69,7 +69,7 @@ class Adoption:
         if fault := await self.establishing.check.fault(topic):
             raise LinkRefused(fault)
         states = topic.checkpoints[0].states if topic.checkpoints else {}
-        self.positions = {key: position for each in topic.checkpoints for key, position in each.positions.items()}
+        self.positions = topic.positions
         source, there = await self.operation.source.metadata(None), await self.operation.destination.metadata(None)
         discovered = discover(source, there, self.operation.naming)
         replicas = self._chosen(discovered)

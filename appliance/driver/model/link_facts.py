@@ -95,7 +95,7 @@ class Established:
         """The link of this record, by its positions topic."""
         producers = uuid.UUID(link.producers) if link.producers else None
         owners = [each.owner for each in topic.checkpoints if each.owner]
-        copied = {key: position.bytes for each in topic.checkpoints for key, position in each.positions.items()}
+        copied = {key: position.bytes for key, position in topic.positions.items()}
         return cls(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners, copied, sql)
 
     def newer_owner(self, run: str, generation: int) -> Owner | None:

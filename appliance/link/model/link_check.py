@@ -1,6 +1,6 @@
 """The check of a link against its positions topic as it is now (invariant H). Pure."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
@@ -9,6 +9,7 @@ from appliance.link.model.claims import Claim, Copy
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import PRODUCERS, Naming
+from appliance.link.model.position import Position
 from appliance.timestamps import clock
 
 ADOPT = "`appliance resume --adopt-positions`"
@@ -38,6 +39,11 @@ class PositionsTopic:
         number = record.number if record else 0
         layouts = (Layout(lanes, number) for lanes in range(len(self.checkpoints), 0, -1))
         return min(layouts, key=lambda layout: len(list(self.misplaced(layout))), default=Layout(0))
+
+    @property
+    def positions(self) -> Mapping[Partition, Position]:
+        """The position of each source partition."""
+        return {key: position for each in self.checkpoints for key, position in each.positions.items()}
 
     @property
     def lanes(self) -> int:

@@ -157,7 +157,7 @@ def test_records_before_the_first_one_of_the_window_are_older_and_others_are_unk
 
 def test_equal_records_of_one_key_end_as_they_do_at_the_source() -> None:
     """The copy ``k1 k2 k1 k2 k3`` does not hold the second ``k1`` of ``k1 k2 k3 k1``: it comes last there."""
-    assert aligned(letters("abca"), "ababc").held == 3
+    assert aligned(letters("abca"), "ababc").count == 3
 
 
 def test_a_record_that_both_hold_once_tells_where_they_meet() -> None:

@@ -75,7 +75,7 @@ def test_a_partition_of_which_the_beginning_is_not_known_is_refused_by_name(
     ids=["shorter", "other records in the place of lost ones", "of no such epoch", "whole"],
 )
 def test_case_165_the_logs_part_where_the_source_has_lost_what_was_copied(logs: PromotedLogs, offset: int) -> None:
-    # The lost records were in the copy alone, and what came in their place was said to be all that had offset.
+    # The lost records were in the copy alone, and what came in their place was said to be all that had diverged.
     assert divergence_offset(FORWARD, logs) == offset
     if offset == FORWARD.next_offset:
         return
