@@ -6,7 +6,6 @@ import contextlib
 import logging
 import sys
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,44 +43,32 @@ _MUCH_SQL = 1_000_000
 """The same in local mode, where records have passed SQL."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyOptions:
-    """The options of the command; ``wait`` in seconds, ``resume`` the file of a verification that goes on."""
-
-    topics: Collection[str]
-    as_json: bool
-    wait: float
-    spark: str
-    resume: Path | None
-    env_file: Path
-
-
-async def run_verify(settings: Settings, options: VerifyOptions, stopping: asyncio.Event) -> int:
+async def verify(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
     """Verify and print; the exit code is 0 when every partition is equal."""
-    report = await unless_stopped(stopping, _verify(settings, options))
+    report = await unless_stopped(stopping, _verify(settings, parsed))
     if report is None:
-        resumable = f"; what was found is in {options.resume}" if options.resume else ""
+        resumable = f"; what was found is in {parsed.resume}" if parsed.resume else ""
         raise ApplianceError(f"stopped before the end: nothing is verified{resumable}")
-    if options.as_json:
+    if parsed.json:
         say_json(report.as_json())
     else:
         show(report.as_table(), *map(cell, report.remarks()))
     return 0 if report.well else 1
 
 
-async def _verify(settings: Settings, options: VerifyOptions) -> VerificationReport:
+async def _verify(settings: Settings, parsed: argparse.Namespace) -> VerificationReport:
     ids = {"source": settings.source.cluster_id, "destination": settings.destination.cluster_id}
-    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(options.topics), "began": _now()}
+    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(parsed.topic), "began": _now()}
     clock = asyncio.get_running_loop().time
-    deadline = clock() + options.wait
+    deadline = clock() + parsed.wait
     async with Link.open(settings) as link:
         with _progress() as progress:
             run = verification.Verification(link)
-            plan = await run.plan(options.topics)
+            plan = await run.plan(parsed.topic)
             sql = await run.sql(plan)
-            file, tally = ResumeFile(options.resume, header), Tally(plan.jobs, progress)
+            file, tally = ResumeFile(parsed.resume, header), Tally(plan.jobs, progress)
             collector = Collector(plan.jobs, file, tally)
-            async with _spark(settings, options, plan.jobs, sql) as spark:
+            async with _spark(settings, parsed, plan.jobs, sql) as spark:
                 checker = run.checker(sql, spark.own.evaluate if spark and spark.own else None)
                 if spark is None or not spark.room:
                     await _check_here(checker, collector, tally, deadline - clock())
@@ -107,11 +94,11 @@ async def _check_here(checker: Checker, collector: Collector, tally: Tally, wait
 
 @contextlib.asynccontextmanager
 async def _spark(
-    settings: Settings, options: VerifyOptions, jobs: Collection[Job], sql: Mapping[Partition, PartitionSql]
+    settings: Settings, parsed: argparse.Namespace, jobs: Collection[Job], sql: Mapping[Partition, PartitionSql]
 ) -> "AsyncIterator[SparkVerification | None]":
     """Spark, if it is to verify, or to evaluate SQL."""
-    shared, by_itself = _is_shared(settings, options, jobs, has_sql=bool(sql)), options.spark == _AUTO
-    if options.spark == _YES and not shared:
+    shared, by_itself = _is_shared(settings, parsed, jobs, has_sql=bool(sql)), parsed.spark == _AUTO
+    if parsed.spark == _YES and not shared:
         log.warning("this process verifies alone: its Spark makes the records again that have passed SQL")
     async with contextlib.AsyncExitStack() as stack:
         spark = None
@@ -120,7 +107,7 @@ async def _spark(
 
             try:
                 offsets = offsets_of(jobs)
-                starting = spark_verification(settings, options.env_file, sql, offsets=offsets, shared=shared)
+                starting = spark_verification(settings, parsed.env_file.resolve(), sql, offsets=offsets, shared=shared)
                 spark = await stack.enter_async_context(starting)
             except ProcessFailed as error:
                 if sql or not by_itself:
@@ -129,16 +116,16 @@ async def _spark(
         yield spark
 
 
-def _is_shared(settings: Settings, options: VerifyOptions, jobs: Collection[Job], *, has_sql: bool) -> bool:
+def _is_shared(settings: Settings, parsed: argparse.Namespace, jobs: Collection[Job], *, has_sql: bool) -> bool:
     """True if the tasks of Spark are to verify: as wished, else if there is much to read for several processors.
 
     SQL has a Spark in any case, on this host, and needs more time of a processor for each record.
     """
     engine, offsets = settings.engine, offsets_of(jobs)
     if not has_sql:
-        return options.spark == _YES or (options.spark == _AUTO and engine.in_a_cluster and offsets >= _MUCH)
-    by_itself = options.spark == _AUTO and engine.task_count > 1 and offsets >= _MUCH_SQL
-    return not engine.in_a_cluster and (options.spark == _YES or by_itself)
+        return parsed.spark == _YES or (parsed.spark == _AUTO and engine.in_a_cluster and offsets >= _MUCH)
+    by_itself = parsed.spark == _AUTO and engine.task_count > 1 and offsets >= _MUCH_SQL
+    return not engine.in_a_cluster and (parsed.spark == _YES or by_itself)
 
 
 @contextlib.contextmanager
@@ -188,16 +175,10 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-async def _run(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
-    env_file = parsed.env_file.resolve()
-    options = VerifyOptions(parsed.topic, parsed.json, parsed.wait, parsed.spark, parsed.resume, env_file)
-    return await run_verify(settings, options, stopping)
-
-
 VERIFY = Command(
     "Reads every copied topic at the source up to its present end, and its copy, and compares them: key, value, "
     "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
     "them; 1 when one is behind, differs, is missing or cannot be read.",
-    with_settings(Role.REPLICATOR, _run),
+    with_settings(Role.REPLICATOR, verify),
     _add_options,
 )

@@ -133,13 +133,16 @@ class _Run:
     """One run of the command; once it has ``taken`` over, it is only for what bears its name."""
 
     operation: Operation
-    id: str = field(init=False)
     reverse: ReverseLink = field(init=False)
     taken: bool = False
 
     def __post_init__(self) -> None:
-        self.id = self.operation.lanes.stamp.change
-        self.reverse = ReverseLink(self.operation, self.id)
+        self.reverse = ReverseLink(self.operation)
+
+    @property
+    def id(self) -> str:
+        """The id of this run of the command."""
+        return self.operation.lanes.stamp.change
 
     def failing(self, subjects: object) -> list[str]:
         """The subjects of the command that fail back now."""

@@ -59,7 +59,6 @@ class ReverseLink:
     """
 
     operation: Operation
-    run: str
     generation: int = 1
     checkpoints: list[LaneCheckpoint] = field(default_factory=list)
     faults: dict[str, Notice] = field(default_factory=dict)
@@ -117,7 +116,7 @@ class ReverseLink:
     def failback(self, topic: str) -> str:
         """The id of a topic's failback; this run's if none has begun."""
         record = self.failing(topic)
-        return record.change if record else self.run
+        return record.change if record else self.operation.lanes.stamp.change
 
     async def read(self) -> None:
         """Read its checkpoints; nothing where no failback has ever begun."""
@@ -180,7 +179,7 @@ class ReverseLink:
         return lanes_of(map(reversed_replica, replicas), self._layout)
 
     def _owner(self) -> Owner:
-        return Owner(self.run, "failback", socket.gethostname(), self.began, self.generation)
+        return Owner(self.operation.lanes.stamp.change, "failback", socket.gethostname(), self.began, self.generation)
 
     def _lane(self, index: int) -> Lane:
         timeout = self.operation.settings.engine.transaction_timeout

@@ -239,7 +239,7 @@ async def test_case_246_a_failback_whose_lanes_another_one_has_ended_does_not_wa
         await asyncio.to_thread(_begin_to_write, holding, logs.copy)
         running = asyncio.create_task(failed_back(pair))
         async with command(pair) as other, asyncio.timeout(PATIENCE):
-            reverse = ReverseLink(other, "0", 0)
+            reverse = ReverseLink(other, 0)
             while not any(checkpoint.states for checkpoint in reverse.checkpoints):
                 await asyncio.sleep(0.1)
                 await retry_while_busy(reverse.read)

@@ -1,5 +1,5 @@
 import asyncio
-from pathlib import Path
+from argparse import Namespace
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ from tests.unit.verify.test_work import job_of
 async def test_a_verification_that_is_stopped_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     stopping = asyncio.Event()
     settings: Any = None
-    options = command.VerifyOptions((), as_json=False, wait=0.0, spark="no", resume=None, env_file=Path("setenv.sh"))
 
     async def verify(*_: object) -> None:
         stopping.set()
@@ -23,7 +22,7 @@ async def test_a_verification_that_is_stopped_proves_nothing(monkeypatch: pytest
 
     monkeypatch.setattr(command, "_verify", verify)
     with pytest.raises(ApplianceError, match="stopped before the end: nothing is verified"):
-        await command.run_verify(settings, options, stopping)
+        await command.verify(settings, Namespace(resume=None), stopping)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +43,6 @@ async def test_a_verification_that_is_stopped_proves_nothing(monkeypatch: pytest
 def test_the_tasks_of_spark_verify_as_wished_or_where_there_is_much_to_read(
     spark: str, tasks: str, master: str, offsets: int, has_sql: bool, shared: bool
 ) -> None:
-    variables = {
-        "SPARK_MASTER": master,
-        "TASKS": tasks,
-        "SPARK_AUTHENTICATE_SECRET": SECRET,
-    }
-    options = command.VerifyOptions((), as_json=False, wait=0.0, spark=spark, resume=None, env_file=Path("setenv.sh"))
+    variables = {"SPARK_MASTER": master, "TASKS": tasks, "SPARK_AUTHENTICATE_SECRET": SECRET}
     settings = parse({**REQUIRED, **variables}, Role.REPLICATOR)
-    assert command._is_shared(settings, options, [job_of(offsets, 1)], has_sql=has_sql) is shared
+    assert command._is_shared(settings, Namespace(spark=spark), [job_of(offsets, 1)], has_sql=has_sql) is shared
