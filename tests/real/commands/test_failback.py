@@ -10,16 +10,12 @@ from confluent_kafka import Producer
 from appliance.commands.failback.failback import failback
 from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.operation import Choice, operation
-from appliance.engine.model.ranges import Outcome
 from appliance.engine.write import ownership
 from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, SettingsError
 from appliance.kafka.client.transactions import Producer as TransactionalProducer
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.handle import Link
 from appliance.link.model.copy_states import CopyState
-from appliance.sql.model.statement import Statement
-from appliance.verify.verification import Verification
 from tests.support.administration import configure
 from tests.support.engine import Pair
 from tests.support.failing_back import (
@@ -35,7 +31,6 @@ from tests.support.operating import everywhere, failed_over, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
-from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -96,29 +91,6 @@ async def test_failing_over_and_back_again_brings_back_only_what_is_new(pair: Pa
             logs.check(held, held)
         await copied(engine)
         logs.check(held, held)
-
-
-@pytest.mark.release  # held by tests/spark/test_copied_by_sql.py
-async def test_case_482_what_is_brought_back_has_not_passed_the_sql_of_the_link_in_a_verification(pair: Pair) -> None:
-    # Before, the SQL was evaluated for it, though a failback copies it as it is: a right copy differed.
-    topic = pair.topic("masked")
-    async with pair.engine() as engine:
-        write_here(pair, topic, 20)
-        await engine.copy_all()
-    async with pair.engine() as engine:
-        engine.statement = Statement("SELECT sha2(string(value), 256) AS value FROM records WHERE key IS NULL")
-        await copied(engine)
-        await failed_over(pair)
-        write_there(pair, topic, 10)
-        await failed_back(pair)
-
-        async def evaluate(*_: object) -> Outcome:
-            raise AssertionError("nothing has to be evaluated")
-
-        naming = pair.naming
-        verification = Verification(Link(engine.source, engine.destination, naming))
-        (verdict,) = await results_of(verification, [topic], 1.0, evaluate)
-    assert (str(verdict.state), verdict.records, verdict.detail) == ("equal", 30, "")
 
 
 async def test_case_684_a_failback_into_a_source_that_gives_new_times_says_so_before_it_writes(pair: Pair) -> None:

@@ -12,14 +12,10 @@ import pytest
 from confluent_kafka import Producer
 
 from appliance.errors import ApplianceError, Unreachable
-from appliance.groups.group_io import coordinated, read_offsets
 from appliance.groups.group_sync import Follows, GroupSync
 from appliance.groups.model.group_plan import GroupState
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.group_offsets import Commit
-from appliance.kafka.client.groups import Group
 from appliance.kafka.client.interface import Connection
-from appliance.kafka.client.share_offsets import alter_starts
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.translation import Translation, TranslationState
 from appliance.settings.topics import GroupSettings
@@ -34,8 +30,6 @@ from tests.support.groups import (
     delete_group,
     member,
     produce_numbered,
-    share,
-    wait_for_coordinator,
 )
 from tests.support.patience import PATIENCE
 
@@ -254,24 +248,6 @@ async def test_commits_that_expired_at_the_destination_are_made_anew(pair: Pair)
         for _ in range(12):
             await at.states()
         assert at.at_destination("g") == {0: 105}
-
-
-@pytest.mark.release  # held by tests/real/commands/test_groups_follow.py
-async def test_a_share_group_starts_at_the_destination_where_it_had_come_to(pair: Pair) -> None:
-    async with site(pair, filled=0) as at:
-        produce_numbered(pair.producer(), at.topic, 10)
-        wait_for_coordinator(pair.orange, at.group("g"))
-        (begun,), _ = await coordinated(at.source, [Group(at.group("g"), -1, kind="share")])
-        assert not await alter_starts(at.source, {begun: {Partition(at.topic, 0): Commit(0)}})
-        share(pair.orange, at.group("g"), at.topic, 10)
-        produce_numbered(pair.producer(), at.topic, 10, first=10)
-        share(pair.orange, at.group("g"), at.topic, 10)
-        start = (await read_offsets(at.source, [begun]))[0][begun.name][at.topic, 0].offset
-        assert 10 <= start <= 20  # a broker tells what was acknowledged once the next has been, too
-        copies = produce_numbered(pair.producer(**pair.grape.client_configuration()), at.copy, 130)
-        assert await at.states() == {"g": (GroupState.SYNCED, 0)}
-        rest = share(pair.grape, at.group("g"), at.copy, 30 - start)
-        assert sorted(rest) == sorted(copies[start + SHIFT :])
 
 
 async def test_a_sync_that_is_killed_at_any_await_is_finished_by_the_next_one(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 
 from appliance.doctor import trial_write
@@ -26,7 +26,7 @@ from appliance.settings.values import Side
 from bench.lib.running import OWN_ADDRESS, free_port
 from testbed.cluster import Cluster
 from testbed.plan import ApiKey
-from tests.support.acls import acl, acls_of, add_acls, remove_acls, until_acls
+from tests.support.acls import acls_of, remove_acls
 from tests.support.administration import configure, denied, permit, permitted, topics
 from tests.support.doctor import assert_breaks_at, diagnosis, finding, with_verdict
 from tests.support.groups import commit
@@ -38,8 +38,6 @@ from tests.support.scripted_broker import scripted_broker
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 READER, WRITER = ApiKey("READER", Secret("reader-secret")), ApiKey("WRITER", Secret("writer-secret"))
-CLIENT = ApiKey("CLIENT", Secret("client-secret"))
-"""A consumer's at the source, which the destination knows too."""
 LIMITED = {
     "SOURCE_API_KEY": READER.key,
     "SOURCE_API_SECRET": READER.secret.reveal(),
@@ -65,7 +63,7 @@ NO_KEY = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def path(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
     """Both clusters with sufficient ACLs, and both ends of the tunnel; the source's allows fewer brokers."""
-    plans = replace(ORANGE, limited_keys=(READER, CLIENT)), replace(GRAPE, limited_keys=(WRITER, CLIENT))
+    plans = replace(ORANGE, limited_keys=(READER,)), replace(GRAPE, limited_keys=(WRITER,))
     async with link(tmp_path_factory.mktemp("doctor"), *plans) as made, contextlib.AsyncExitStack() as stack:
         made.names.update(NAMES)
         source = await stack.enter_async_context(made.running("source"))
@@ -605,45 +603,6 @@ async def test_case_895_acls_and_settings_that_cannot_follow_are_problems_of_the
             pass
 
 
-@pytest.mark.release  # held by tests/real/driver/test_acls.py
-async def test_a_replicator_that_may_not_see_acls_says_so_once_and_copies_and_once_it_may_readers_read(
-    path: Link,
-) -> None:
-    path.produce("orders", 10)
-    at_source = acl("orders", "ALLOW", f"User:{CLIENT.key}", "ALL")
-    add_acls(path.orange, at_source)
-    try:
-        async with path.running("replicate", **LIMITED, ACLS_SYNC="yes", DISCOVERY_SECONDS="0.2") as replicator:
-            await until_rows(path.grape, "orders.copy", len(read_rows(path.orange, "orders", 0)))
-            for side, cluster, key, operations in (
-                ("SOURCE", path.orange, READER, [AclOperation.DESCRIBE]),
-                ("DESTINATION", path.grape, WRITER, [AclOperation.DESCRIBE, AclOperation.ALTER]),
-            ):
-                for operation in operations:
-                    lacking = f"grant {side}_API_KEY {operation.name.capitalize()} on the cluster"
-                    await replicator.wait_for_line(lacking, PATIENCE)
-                    permit(cluster, key, *ON_CLUSTER, operation)
-            await replicator.wait_for_line("ACLs followed", PATIENCE)
-            said = [
-                line for line in lines(replicator) if "about" in line and "ACLs" in line and "well again" not in line
-            ]
-        assert len(said) == 3
-        rights = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
-        expected = [acl("orders.copy", "ALLOW", f"User:{CLIENT.key}", right.name) for right in rights]
-        readers = [acl("orders.copy", "ALLOW", f"User:{READER.key}", name) for name in ("READ", "DESCRIBE_CONFIGS")]
-        await until_acls(path.grape, "orders.copy", *expected, *readers)
-        with permitted(path.grape, CLIENT, (ResourceType.GROUP, "any", AclOperation.READ)):
-            assert read_as(path, CLIENT, "orders.copy") == read_as(path, None, "orders.copy") > 0
-        assert write_as(path, CLIENT, "orders.copy") == KafkaError.TOPIC_AUTHORIZATION_FAILED
-    finally:
-        remove_acls(path.orange, "orders")
-        for copy in ("orders.copy", "orders-eu.copy"):
-            remove_acls(path.grape, copy)
-        for cluster in (path.orange, path.grape):
-            remove_acls(cluster, ON_CLUSTER[1], kind=ON_CLUSTER[0], prefixed=True)
-        delete_topics(path.grape, path.topics(path.grape))
-
-
 @pytest.mark.release  # the rights that any link needs are tested by each submission
 async def test_with_identical_names_nothing_is_copied_while_the_lanes_names_at_the_source_cannot_be_read(
     path: Link,
@@ -673,28 +632,3 @@ async def test_with_identical_names_nothing_is_copied_while_the_lanes_names_at_t
         remove_acls(path.orange, REGISTRY, prefixed=True)
         delete_topics(path.grape, path.topics(path.grape))
         delete_topics(path.orange, {PRODUCERS, REGISTRY} & path.topics(path.orange))
-
-
-def read_as(on: Link, key: ApiKey | None, topic: str) -> int:
-    """The number of records of the copy's first partition that a key reads."""
-    own = {"group.id": "any", "enable.auto.commit": False, "enable.partition.eof": True}
-    consumer = Consumer({**on.grape.client_configuration(key), **own})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    count = 0
-    try:
-        while (message := consumer.poll(PATIENCE)) and not (error := message.error()):
-            count += 1
-        assert error.code() == KafkaError._PARTITION_EOF, error
-    finally:
-        consumer.close()
-    return count
-
-
-def write_as(on: Link, key: ApiKey, topic: str) -> int:
-    """The code of the error with which a record of a key is refused."""
-    codes: list[int] = []
-    producer = Producer(on.grape.client_configuration(key))
-    producer.produce(topic, b"", on_delivery=lambda error, _: codes.append(error.code() if error else 0))
-    assert producer.flush(PATIENCE) == 0
-    (code,) = codes
-    return code
