@@ -128,12 +128,16 @@ def _paused(link: Killable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A command on some topics, after ``before``; with ``keeps`` a failback keeps what never came over."""
+    """A command on some topics, after ``before``; with ``keeps`` a failback keeps what never came over.
+
+    With ``repeats`` the same command begins anew once it has ended.
+    """
 
     work: Work
     before: Callable[[Killable], object] = lambda _: None
     topic: str = "aaa"
     keeps: bool = False
+    repeats: bool = False
 
 
 COMMANDS = {
@@ -145,7 +149,7 @@ COMMANDS = {
     "failback": Row(failback, _promoted),
     "failback of a diverged source": Row(failback, _diverged),
     "failback --keep-diverged": Row(failback, _diverged, keeps=True),
-    "reset": Row(partial(reset, place=Place.parse("--to", "4"), number=None)),
+    "reset": Row(partial(reset, place=Place.parse("--to", "4"), number=None), repeats=True),
     "reset of what is paused": Row(partial(reset, place=Place.parse("--to", "4"), number=None), _paused),
     "lanes": Row(partial(lanes, count=2, balance=False, sample=0.0), topic=""),
     "rm-topic": Row(remove_topics),
@@ -161,6 +165,7 @@ def _after(row: Row, write: int, carried_out: bool) -> tuple[tuple[object, ...],
     writes = link.ended_at(row.work, write, carried_out, row.topic, row.keeps)
     if write:
         link.ended_at(row.work, 0, carried_out, row.topic, row.keeps)
+    link.go_on(7)  # until what a kill has left open is ended
     outcome = link.outcome()
     link.loop.close()
     return outcome, writes
@@ -173,6 +178,6 @@ def test_a_command_that_is_killed_at_any_write_is_finished_by_the_same_command(n
     undisturbed, writes = _after(row, 0, False)
     assert writes > 0
     for write in range(1, writes + 1, -(-writes // most)):
-        for carried_out in (False, True):
+        for carried_out in (False,) if row.repeats and write == writes else (False, True):
             outcome, _ = _after(row, write, carried_out)
             assert outcome == undisturbed, f"{name} killed at write {write} of {writes}, carried out: {carried_out}"
