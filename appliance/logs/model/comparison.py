@@ -25,7 +25,7 @@ from typing import NamedTuple
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record
 from appliance.logs.model.span import counted
-from appliance.logs.model.stream import Stream, compiled, plain
+from appliance.logs.model.stream import Contents, Decode, Stream, compiled, plain
 
 _DIGESTED = struct.Struct(">BqqI")
 _MEANING = CODEC_MASK | LOG_APPEND_TIME
@@ -84,11 +84,9 @@ class Comparison:
         return True
 
     def _records(self) -> Difference | None:
-        ours, theirs = self._source.contents(compiled), self._destination.contents(compiled)
-        if ours is None or theirs is None:
-            ours, theirs = self._source.contents(plain), self._destination.contents(plain)
-            assert ours is not None
-            assert theirs is not None
+        decoded = self._decoded(compiled) or self._decoded(plain)
+        assert decoded is not None
+        ours, theirs = decoded
         left, right = self._source.taken, self._destination.taken
         count = min(len(ours) - left, len(theirs) - right)
         if ours[left : left + count] == theirs[right : right + count]:
@@ -98,6 +96,11 @@ class Comparison:
         if equal:
             self._take(equal)
         return _difference(self._source.ahead(_AHEAD), self._destination.ahead(_AHEAD))
+
+    def _decoded(self, decode: Decode) -> tuple[Contents, Contents] | None:
+        """The records of the next batch of each side, in the same form; None if one of them cannot be read so."""
+        ours, theirs = self._source.decoded(decode), self._destination.decoded(decode)
+        return (ours.contents, theirs.contents) if ours and theirs else None
 
     def _take(self, count: int) -> None:
         self.records += count

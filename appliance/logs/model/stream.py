@@ -1,7 +1,9 @@
 """One side of a partition: committed batches in order, taken whole if possible, or record by record."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import HEADER_SIZE, Batch
@@ -11,30 +13,56 @@ from appliance.kafka.records.rebuild import compiled_reader
 from appliance.kafka.records.records import Record, unpack
 
 Contents = Sequence[tuple[object, ...]]
-"""The compared parts of each record of a batch, in one of two forms that must not be compared with each other."""
-
-Decode = Callable[[Batch], Contents | None]
 
 
-def compiled(batch: Batch) -> Contents | None:
+class Decoded(NamedTuple):
+    """The records of a batch: the compared parts of each, and their offsets.
+
+    The parts have one of two forms, which must not be compared with each other.
+    """
+
+    contents: Contents
+    offsets: Sequence[int]
+
+
+Decode = Callable[[Batch], Decoded | None]
+
+
+def compiled(batch: Batch) -> Decoded | None:
     """Timestamp, key, value and headers, by aiokafka's compiled reader; None where it will not read the batch.
 
     It is four times as fast as ``plain``, but takes header keys for UTF-8, which nobody promised.
     """
+    contents: list[tuple[object, ...]] = []
+    offsets: list[int] = []
     try:
         reader, _ = compiled_reader(batch, memoryview(bytearray(BLOCK_BYTES)))
-        return [(r.timestamp, r.key, r.value, r.headers) for r in reader]
+        if without_holes := _offsets_without_holes(batch):
+            return Decoded([(r.timestamp, r.key, r.value, r.headers) for r in reader], without_holes)
+        for record in reader:
+            contents.append((record.timestamp, record.key, record.value, record.headers))
+            offsets.append(record.offset)
     except Exception:  # the library has a dozen ways to say that it will not read something
         return None
+    return Decoded(contents, offsets)
 
 
-def plain(batch: Batch) -> Contents:
+def plain(batch: Batch) -> Decoded:
     """Timestamp and body, whatever is in it.
 
     Raises:
         BatchCorrupt: the records do not decompress, or do not fit their lengths or the header's count.
     """
-    return [(record.timestamp, record.body) for record in unpack(batch, 0)]
+    records = unpack(batch, 0)
+    offsets = _offsets_without_holes(batch) or [record.offset for record in records]
+    return Decoded([(record.timestamp, record.body) for record in records], offsets)
+
+
+def _offsets_without_holes(batch: Batch) -> range:
+    """The offsets of a batch's records, by its header alone; empty if it has holes."""
+    header = batch.header
+    has_holes = header.records != header.last_offset_delta + 1
+    return range(header.base_offset, header.base_offset + (0 if has_holes else header.records))
 
 
 class Stream:
@@ -46,7 +74,7 @@ class Stream:
         self._batches: deque[Batch] = deque()
         self.taken = 0
         """The number of records of the next batch that are taken already."""
-        self._decoded: dict[Decode, Contents | None] = {}
+        self._decoded: dict[Decode, Decoded | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self._batches)
@@ -61,9 +89,7 @@ class Stream:
         """The offset of the next record; past the last taken batch when none waits."""
         if not self._batches:
             return self._end
-        if not self.taken:
-            return self._batches[0].header.base_offset
-        return unpack(self._batches[0], 0)[self.taken].offset
+        return self.offsets(1)[0] if self.taken else self._batches[0].header.base_offset
 
     def append(self, batches: Iterable[Batch]) -> None:
         """Batches that follow, in order.
@@ -72,19 +98,17 @@ class Stream:
             BatchCorrupt: ``start`` lies within one whose records do not decompress or do not fit.
         """
         for batch in batches:
-            if batch.header.records == 0:
+            if batch.header.records <= 0 or batch.header.last_offset < self.start:
                 continue
-            before = self._before_start(batch)
-            if before < batch.header.records:
-                if not self._batches:
-                    self.taken = before
-                self._batches.append(batch)
+            self._batches.append(batch)
+            if batch.header.base_offset < self.start:  # it is the first one
+                self.take(bisect_left(self.offsets(batch.header.records), self.start))
 
     def whole(self) -> Batch | None:
         """The next batch, when none of its records is taken."""
         return self._batches[0] if self._batches and not self.taken else None
 
-    def contents(self, decode: Decode) -> Contents | None:
+    def decoded(self, decode: Decode) -> Decoded | None:
         """The records of the next batch, including taken ones; decoded once."""
         if decode not in self._decoded:
             self._decoded[decode] = decode(self._batches[0])
@@ -92,11 +116,12 @@ class Stream:
 
     def offsets(self, count: int) -> Sequence[int]:
         """The offsets of the next records of the next batch; a range if they follow each other."""
-        header = self._batches[0].header
-        if header.records == header.last_offset_delta + 1:
-            first = header.base_offset + self.taken
-            return range(first, first + count)
-        return [record.offset for record in unpack(self._batches[0], 0)[self.taken : self.taken + count]]
+        offsets: Sequence[int] = _offsets_without_holes(self._batches[0])
+        if not offsets:
+            decoded = self.decoded(compiled) or self.decoded(plain)
+            assert decoded is not None
+            offsets = decoded.offsets
+        return offsets[self.taken : self.taken + count]
 
     def take(self, count: int) -> Batch | None:
         """Take this many records of the next batch, which holds as many; the batch when they were its last ones."""
@@ -122,11 +147,3 @@ class Stream:
             if len(records) >= limit or sum(len(record.body) for record in records) >= LIMIT:
                 break
         return records
-
-    def _before_start(self, batch: Batch) -> int:
-        header = batch.header
-        if header.base_offset >= self.start:
-            return 0
-        if header.last_offset < self.start:
-            return header.records
-        return header.records - len(unpack(batch, self.start))

@@ -6,16 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.errors import BatchCorrupt
+from appliance.kafka.records import decompression
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.outgoing import outgoing
-from appliance.kafka.records.records import unpack
+from appliance.kafka.records.records import Record, body, placed, unpack
 from appliance.logs.model import comparison
-from appliance.logs.model.comparison import Comparison, Difference, Pairing
+from appliance.logs.model.comparison import Comparison, Difference, Pairing, Run
 from appliance.logs.model.stream import Stream
 from tests.support.batches import Written, made, only, patched, with_holes
 from tests.support.logs import NOW, log, raw_copy, rows
 
 CODECS = [0, 1, 2, 3, 4]
+GZIP = 1
 Compared = TypeVar("Compared", bound=Comparison)
 
 
@@ -82,6 +84,25 @@ def test_holes_that_compaction_left_are_no_difference() -> None:
     source = with_holes([(*row[:3], []) for row in rows(3)], [0, 5, 9], 100)
     copy = log([(*row[:3], []) for row in rows(3)])
     assert compared([only(source)], copy)[1] is None
+
+
+@pytest.mark.parametrize("start", [0, 15])
+def test_case_1105_a_batch_with_holes_is_unpacked_once_with_however_many_batches_it_is_paired(
+    start: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its offsets were read from its bytes again, for each batch of the other side.
+    records = [Record(2 * number, NOW + number, body(b"key", b"value")) for number in range(100)]
+    taken = [record for record in records if record.offset >= start]
+    opened: list[int] = []
+    decompress = decompression.decompress
+    monkeypatch.setattr(
+        decompression, "decompress", lambda codec, *rest: opened.append(codec) or decompress(codec, *rest)
+    )
+    copy = log([(record.timestamp, b"key", b"value", []) for record in taken], 10)
+    pairing, difference = compared([placed(records, GZIP)], copy, start=start, comparer=Pairing)
+    assert difference is None
+    assert pairing.runs() == [Run(record.offset, number, 1) for number, record in enumerate(taken)]
+    assert opened == [GZIP]
 
 
 def test_a_start_in_mid_batch_leaves_out_what_lies_before() -> None:
