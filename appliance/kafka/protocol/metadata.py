@@ -136,6 +136,10 @@ class Repeated:
         return self.known.metadata
 
 
+_MISSING = (ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception)
+"""The codes of a topic that does not exist; the second is that of a name that no topic can have."""
+
+
 def parse(response: MetadataResponse) -> Metadata:
     """The response as our values; topics that do not exist are left out."""
     topics = (_topic(topic) for topic in response.topics)
@@ -143,7 +147,7 @@ def parse(response: MetadataResponse) -> Metadata:
         cluster_id=response.cluster_id or "",
         controller=int(response.controller_id),
         brokers={int(b.node_id): Target(normal_host(b.host), int(b.port)) for b in response.brokers},
-        topics={topic.name: topic for topic in topics if topic.error is not ErrorCode.unknown_topic_or_partition},
+        topics={topic.name: topic for topic in topics if topic.error not in _MISSING},
         throttle_time=response.throttle_time,
     )
 

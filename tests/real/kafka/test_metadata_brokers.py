@@ -1,21 +1,20 @@
-"""The choice of the broker for Metadata requests."""
+"""Metadata requests: the choice of the broker, and the topics that the answer has."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+
+import pytest
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
 from bench.lib.running import OWN_ADDRESS, free_port
+from tests.support.engine import Pair, as_it_is, cluster_settings
 from tests.support.scripted_broker import scripted_broker
 
 _QUESTIONS = 100
-
-
-async def as_it_is(host: str) -> tuple[str, ...]:
-    return (host,)
 
 
 @contextlib.asynccontextmanager
@@ -59,3 +58,12 @@ async def test_case_20_a_broker_that_answers_is_not_the_only_one_that_is_ever_as
             for _ in range(_QUESTIONS):
                 await cluster.metadata([])
     assert set(asked) == set(behind)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "\N{SNOWMAN}", "x" * 250, "x" * 40_000])
+async def test_case_1106_a_name_that_no_topic_can_have_is_one_of_no_topic(pair: Pair, name: str) -> None:
+    topic = pair.topic("there")
+    async with KafkaCluster(cluster_settings(pair.orange, Side.SOURCE), as_it_is, "test") as cluster:
+        assert (await cluster.metadata([name, topic])).topics.keys() == {topic}
+        assert (await cluster.metadata([name])).topics == {}

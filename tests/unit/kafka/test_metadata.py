@@ -18,7 +18,7 @@ from appliance.kafka.protocol.metadata import Everything, Metadata, Partition, R
 from appliance.kafka.protocol.wire import Typed
 
 
-def response(correlation: int, *leaders: int) -> bytearray:
+def response(correlation: int, *leaders: int, error: ErrorCode = ErrorCode.none) -> bytearray:
     partitions = tuple(
         MetadataResponsePartition(
             error_code=ErrorCode.none, partition_index=i32(number), leader_id=BrokerId(leader), leader_epoch=i32(0)
@@ -26,7 +26,7 @@ def response(correlation: int, *leaders: int) -> bytearray:
         for number, leader in enumerate(leaders)
     )
     topic = MetadataResponseTopic(
-        error_code=ErrorCode.none,
+        error_code=error,
         name=TopicName("orders"),
         topic_id=uuid.UUID(int=1),
         is_internal=False,
@@ -53,6 +53,12 @@ def test_an_answer_that_says_the_same_again_is_the_same_object() -> None:
     first = heard(everything, response(5, 1, 1), 5)
     assert first.topics["orders"].leaders == (1, 1)
     assert heard(everything, response(6, 1, 1), 6) is first
+
+
+@pytest.mark.parametrize("error", [ErrorCode.unknown_topic_or_partition, ErrorCode.invalid_topic_exception])
+def test_case_1106_a_topic_whose_name_none_can_have_does_not_exist(error: ErrorCode) -> None:
+    # It was taken for one that is there, so that a command whose --topic-name had a blank failed with its error.
+    assert heard(Everything(), response(5, error=error), 5).topics == {}
 
 
 def test_an_answer_that_says_something_else_is_read_anew() -> None:
