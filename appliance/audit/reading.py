@@ -18,7 +18,7 @@ from appliance.audit.store import in_thread
 from appliance.clock import monotonic, now_ms
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import FetchLimits, WantedPartition, fetch
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, Topic
@@ -71,7 +71,9 @@ class PositionsLog:
         for leader in sorted({topic.leaders[lane] for lane in behind}):
             connection = await self._cluster.broker(leader, "audit")
             wanted = [
-                Wanted(partition, topic.id, offsets[lane], _LANE_BYTES, lanes[lane].leader_epoch, topic.epochs[lane])
+                WantedPartition(
+                    partition, topic.id, offsets[lane], _LANE_BYTES, lanes[lane].leader_epoch, topic.epochs[lane]
+                )
                 for lane, partition in partitions.items()
                 if topic.leaders[lane] == leader
             ]

@@ -27,7 +27,7 @@ from appliance.groups.group_places import withdraw_places
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.topics import delete_topics
 from appliance.link.model.checkpoint import OPERATOR
-from appliance.link.model.claims import Claim, given_up
+from appliance.link.model.claims import Claim, memory_of
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, change, effective
 from appliance.link.model.naming import HEARTBEATS, Naming
 from appliance.runtime.command import Command
@@ -99,7 +99,7 @@ def _copies(operation: Operation) -> list[tuple[str, str]]:
     topics = {topic for topic, _ in lanes.positions} | (lanes.states.keys() if lanes.checkpoints else set())
     sources = {naming.destination(topic): topic for topic in topics - {LINK}}
     claims, own = operation.link.registry.ledger.claims.items(), naming.replicator
-    claimed = sorted({copy[0] for copy, claim in claims if claim.link == own and copy != given_up(copy[0])})
+    claimed = sorted({copy[0] for copy, claim in claims if claim.link == own and copy != memory_of(copy[0])})
     return [(sources.get(copy, LINK), copy) for copy in claimed if copy != naming.positions_topic]
 
 

@@ -25,8 +25,8 @@ from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.lane_moves import (
-    announced,
-    decided,
+    announcement,
+    layout_records,
     misplaced_segments,
     moved_segments,
     next_number,
@@ -116,7 +116,7 @@ class _Change:
         self._began = self._began or monotonic()
         layout = self.layout(checkpoints)
         record = self._record(layout, is_changing=True)
-        await self._writer.write(announced(len(checkpoints), record, self._writer.owner()))
+        await self._writer.write(announcement(len(checkpoints), record, self._writer.owner()))
         refused = await self._writer.grow(layout.lanes)
         checkpoints = await self._writer.fence()
         layout, refused = self.layout(checkpoints), refused or _unsettled(checkpoints[0].states)
@@ -150,7 +150,7 @@ class _Change:
         """Change the layout, in one transaction."""
         link = link_of(checkpoints).laid_out(layout, len(checkpoints))
         record = self._record(layout, is_changing=False)
-        await self._writer.write(decided(checkpoints, link, record, self._writer.owner(), record.since))
+        await self._writer.write(layout_records(checkpoints, link, record, self._writer.owner(), record.since))
 
     def _record(self, layout: Layout, *, is_changing: bool) -> LayoutRecord:
         stamp = self.operation.lanes.stamp

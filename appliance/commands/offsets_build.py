@@ -123,7 +123,7 @@ class _Building:
         await taken.remember_segments([(each.partition, segment) for each, segments in filled for segment in segments])
         await taken.commit([], {})  # the operator's name after them: it makes a running replicator take the lane back
         for each, segments in read:
-            outcome = f"copy offsets {segments[0].stretch.copy_from} to {each.copy.end} have a map now"
+            outcome = f"copy offsets {segments[0].range.copy_from} to {each.copy.end} have a map now"
             changed = "not built: its copy was changed, or its map built, meanwhile"
             self._tell(f"{each.partition}: {outcome if each.partition in unknown else changed}")
         return len(missing) - len(filled)

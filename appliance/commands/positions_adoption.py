@@ -9,7 +9,7 @@ from appliance.grouping import grouped
 from appliance.kafka.records.records import Record
 from appliance.link.handle import Link
 from appliance.link.model.checkpoint import OPERATOR
-from appliance.link.model.checkpoint_records import encode_forgotten, encode_link
+from appliance.link.model.checkpoint_records import encode_link, encode_tombstone
 from appliance.link.model.copy_states import LINK, CopyState, effective
 from appliance.link.model.link_check import ADOPT, PositionsTopic
 from appliance.settings.values import Settings
@@ -66,7 +66,7 @@ async def _adopt(establishing: Establishing, topic: PositionsTopic, fault: str) 
 async def _forget_misplaced(establishing: Establishing, topic: PositionsTopic) -> list[str]:
     misplaced = grouped(topic.misplaced(topic.layout))
     for index, keys in misplaced.items():
-        await _remember(establishing, topic, index, [encode_forgotten(key, now_ms()) for key in keys])
+        await _remember(establishing, topic, index, [encode_tombstone(key, now_ms()) for key in keys])
     return [
         f"{topic.name}-{index}: forgot the position of {partition}"
         for index, keys in misplaced.items()

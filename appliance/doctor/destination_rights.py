@@ -27,13 +27,13 @@ from appliance.kafka.client.transactions import try_partitions
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.naming import DEAD_LETTERS, PRODUCERS, REGISTRY, Naming
 from appliance.link.model.topic_configs import (
+    log_fields,
     mirror_topic,
     missed,
     new_copies,
     offsets_topic,
     positions_topic,
     registry_topic,
-    told,
     unknown,
 )
 from appliance.listing import some
@@ -196,7 +196,7 @@ class Destination:
             left_out.setdefault(self._naming.destination(topic.name), {}).update(
                 unknown(wanted.get(topic.name, {}), known)
             )
-        whys = told({name: causes for name, causes in left_out.items() if causes})["cause"]
+        whys = log_fields({name: causes for name, causes in left_out.items() if causes})["cause"]
         return f"; left out is what the destination does not take: {whys}" if whys else ""
 
     def _create_remedy(self, name: str, error: ApplianceError) -> str:

@@ -11,7 +11,7 @@ from appliance.doctor.step import Finding, failed, passed, warning
 from appliance.errors import BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.configs import configs
-from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import FetchLimits, WantedPartition, fetch
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.naming import Naming
 from appliance.listing import some
@@ -58,7 +58,7 @@ class SourceTopics:
 
 async def unreadable(cluster: KafkaCluster, topics: Collection[str]) -> list[str]:
     """The topics, existing or not, that the key may not read: any broker checks that before it looks for a leader."""
-    wanted = [Wanted(Partition(topic, 0), NOWHERE, _BEYOND_ALL_LOGS, _ONE_BYTE) for topic in topics]
+    wanted = [WantedPartition(Partition(topic, 0), NOWHERE, _BEYOND_ALL_LOGS, _ONE_BYTE) for topic in topics]
     answers = await fetch(await cluster.any_broker(), wanted, FetchLimits(_ONE_BYTE, wait=0.0))
     return sorted(each.partition.topic for each in answers if each.error is ErrorCode.topic_authorization_failed)
 

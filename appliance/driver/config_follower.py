@@ -17,7 +17,7 @@ from appliance.link.model.checkpoint import start_place
 from appliance.link.model.naming import Naming
 from appliance.link.model.problems import CONFIGS
 from appliance.link.model.replicas import Replica
-from appliance.link.model.topic_configs import ConfigChange, Configs, config_change, stays, told
+from appliance.link.model.topic_configs import ConfigChange, Configs, config_change, log_fields, stays
 from appliance.settings.values import TopicSettings
 
 log = logging.getLogger("appliance.replicator")
@@ -61,7 +61,7 @@ class LeftOut:
                 news[self.naming.destination(topic)] = new
             self._causes[topic] = dict(causes)
         if news:
-            log.warning("settings left out", extra={"fields": told(news)})
+            log.warning("settings left out", extra={"fields": log_fields(news)})
 
 
 @dataclass(slots=True)

@@ -30,12 +30,12 @@ from appliance.link.model.link_sql import LinkSql, link_sql, salt_digest
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.position import NO_PLACE
 from appliance.link.model.topic_configs import (
+    log_fields,
     offsets_topic,
     positions_changes,
     positions_topic,
     producers_changes,
     producers_topic,
-    told,
 )
 from appliance.settings.values import Settings, Start
 from appliance.sql.model.statement import Statement
@@ -222,5 +222,5 @@ async def _make(cluster: Cluster, new: NewTopic) -> None:
     answer = await ConfigFilter(cluster).make([new])
     raise_first(answer.failures.values())
     if answer.left_out:
-        log.warning("settings left out", extra={"fields": told(answer.left_out)})
+        log.warning("settings left out", extra={"fields": log_fields(answer.left_out)})
     await retry_while_busy(partial(require_led, cluster, {new.name: 1}))

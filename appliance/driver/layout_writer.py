@@ -25,7 +25,7 @@ from appliance.link.client.offset_maps import segment_records
 from appliance.link.client.retry import is_loading, is_passing, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.checkpoint import OPERATOR, LaneCheckpoint, LinkRecord, Owner
-from appliance.link.model.lane_moves import Segments, decided, misplaced_segments, next_number
+from appliance.link.model.lane_moves import Segments, layout_records, misplaced_segments, next_number
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.naming import Naming
 
@@ -173,6 +173,6 @@ async def end_unfinished(destination: Cluster, naming: Naming, timeout: float) -
         layout.number, layout.lanes, now_ms(), f"{naming.replicator}@{socket.gethostname()}", _UNFINISHED
     )
     kept = link.laid_out(layout, len(checkpoints))
-    await writer.write(decided(checkpoints, kept, record, writer.owner(), record.since))
+    await writer.write(layout_records(checkpoints, kept, record, writer.owner(), record.since))
     await writer.take_id()  # a commit is answered before its markers are written, and a new epoch after that
     log.info("lanes kept", extra={"fields": {"lanes": layout.lanes, "why": _UNFINISHED}})

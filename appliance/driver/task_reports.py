@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from appliance.clock import monotonic
-from appliance.engine.control.assignment import Copied, Report
+from appliance.engine.control.assignment import CopySums, Report
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, ProcessFailed, Superseded
 
@@ -77,7 +77,7 @@ class TaskReports:
     def heard(self, task: int, report: Report) -> None:
         """Take in a task's report."""
         self._heard[task] = self._clock()
-        if isinstance(report, Copied):
+        if isinstance(report, CopySums):
             if report.partitions:
                 log.info("copied", extra={"fields": {"task": task, **dataclasses.asdict(report)}})
         elif report.kind == Fenced.__name__:

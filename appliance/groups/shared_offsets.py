@@ -176,15 +176,15 @@ def _writing(maps: OffsetMaps, registry: Registry, ids: Mapping[str, UUID]) -> _
     It may have identical names unless it claims copies with other names. A copy that it has given up counts until a
     topic of its name has another of these ids.
     """
-    claims, topics_told = registry.ledger.claims_of(maps.name), registry.ledger.topics_of(maps.name)
+    claims, topics_by_claims = registry.ledger.claims_of(maps.name), registry.ledger.topics_of(maps.name)
     copies = {copy for copy, _ in claims}
-    given_up = registry.ledger.given_up_by(maps.name)
+    given_up = registry.ledger.former_copies(maps.name)
     copies |= {copy for copy, copy_id in given_up if not is_another(copy_id, ids.get(copy, NOWHERE))}
     names = {copy_id: copy for copy, copy_id in claims if copy_id != NOWHERE}
     pairs = {(topic, names.get(position.destination_id)) for (topic, _), position in maps.positions()}
     same = any(topic == copy for topic, copy in pairs)
     renamed = any(copy not in (None, topic) for topic, copy in pairs)
-    return _Writing(frozenset(copies), topics_told if same or not renamed else ())
+    return _Writing(frozenset(copies), topics_by_claims if same or not renamed else ())
 
 
 def _fault(maps: OffsetMaps, partition: Partition, source_id: UUID, copy_id: UUID, *, stops: bool = True) -> str:
@@ -222,5 +222,5 @@ def _reversed(maps: OffsetMaps, partition: Partition, offset: int) -> Translatio
         return Translation(position.next_offset, TranslationState.EXACT)
     if place.offset is None:
         return place
-    later = (each.stretch.source_from for each in maps.segments(partition) if each.stretch.copy_from >= offset)
+    later = (each.range.source_from for each in maps.segments(partition) if each.range.copy_from >= offset)
     return replace(place, offset=min(place.offset, position.next_offset, *later))

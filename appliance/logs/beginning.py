@@ -8,7 +8,7 @@ adopted the copy may hold doubles: then the comparison begins where the link beg
 
 from dataclasses import dataclass
 
-from appliance.link.model.claims import Adopted
+from appliance.link.model.claims import AdoptedPartition
 from appliance.logs.model.span import CopyState, counted
 from appliance.logs.side import Side
 
@@ -29,7 +29,7 @@ class Beginning:
     holds_nothing_due: bool = False
 
 
-async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopted | None = None) -> Beginning:
+async def begin(source: Side, destination: Side, asked_from: int, adopted: AdoptedPartition | None = None) -> Beginning:
     """Move both sides to the first offset to compare; the link was made to copy from a source offset on."""
     if adopted and source.log.start <= adopted.source and destination.log.start <= adopted.copy:
         return _where_adopted(source, destination, adopted)
@@ -66,7 +66,7 @@ async def begin(source: Side, destination: Side, asked_from: int, adopted: Adopt
     return Beginning(detail="neither side's first records were found on the other side")
 
 
-def _where_adopted(source: Side, destination: Side, adopted: Adopted) -> Beginning:
+def _where_adopted(source: Side, destination: Side, adopted: AdoptedPartition) -> Beginning:
     source.restart(adopted.source)
     destination.restart(adopted.copy)
     detail = f"source records before offset {adopted.source} were copied by another program, and are not compared"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from appliance.errors import BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
+from appliance.kafka.client.fetch import FetchedPartition, FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets, offsets_at
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records import batch
@@ -136,7 +136,7 @@ class LogReader:
         self.position = following
         return batches
 
-    def _batches(self, answer: Fetched, known_end: int) -> tuple[list[Batch], int]:
+    def _batches(self, answer: FetchedPartition, known_end: int) -> tuple[list[Batch], int]:
         """The committed batches, and the offset that follows all batches."""
         batches = [each for each in answer.batches(convert) if each.header.last_offset >= self.position]
         self.stable_end = answer.stable_end

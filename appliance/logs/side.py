@@ -19,7 +19,7 @@ _SEARCHED_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AnchorPlace:
     """The offsets at which an anchor begins: all of it, or a prefix of it at the log's end; None: not found."""
 
     whole: int | None = None
@@ -85,11 +85,11 @@ class Side:
         """See ``LogReader.offset_at``; from the log's start on."""
         return await self.reader.at(self.log.start).offset_at(timestamp)
 
-    async def find(self, sought: Anchor) -> Found:
+    async def find(self, sought: Anchor) -> AnchorPlace:
         """Search for the other side's anchor."""
         start = await self.offset_at(sought.timestamp)
         if start is None:
-            return Found()
+            return AnchorPlace()
         search = Search(sought)
         reader = self.reader.at(start)
         end = self.log.end if self._deadline is None else max(self.log.end, self.reader.position)
@@ -97,11 +97,11 @@ class Side:
         async for batches in reader.until(end):
             for batch in self._within(batches, end):
                 if search.feed(unpack(batch, start)):
-                    return Found(search.place)
+                    return AnchorPlace(search.place)
                 size += len(batch.data)
             if size >= _SEARCHED_BYTES:
                 break
-        return Found(search.place, search.begun if reader.position >= end else None)
+        return AnchorPlace(search.place, search.begun if reader.position >= end else None)
 
     def _within(self, batches: Iterable[Batch], end: int | None = None) -> list[Batch]:
         bound = self.log.end if end is None else end

@@ -121,13 +121,13 @@ class SourceFactsCollector:
         starts = await list_offsets(self._cluster, metadata, moving - positions.keys(), Bound.START)
         epochs = {key: positions[key].leader_epoch for key in led if key in positions}
         short = [key for key in epochs if ends[key] < positions[key].next_offset]
-        held_to, failures = await self._epochs.read(metadata, epochs, short)
+        epochs_end, failures = await self._epochs.read(metadata, epochs, short)
         raise_first(failures.values())
         logs = {}
         for key, end in ends.items():
             stable_end = stable_ends.get(key, end)
             epoch = epochs.get(key, UNKNOWN_EPOCH)
-            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end), epoch, held_to.get(key))
+            logs[key] = Log(starts.get(key, -1), stable_end, max(end, stable_end), epoch, epochs_end.get(key))
         return logs
 
 

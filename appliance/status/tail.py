@@ -9,7 +9,14 @@ from collections.abc import Mapping
 
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched, FetchLimits, Wanted, committed_records, fetch, fetch_partition
+from appliance.kafka.client.fetch import (
+    FetchedPartition,
+    FetchLimits,
+    WantedPartition,
+    committed_records,
+    fetch,
+    fetch_partition,
+)
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topic
@@ -72,13 +79,15 @@ class PositionsTail:
         while behind:
             wanted = [(lane, self.checkpoints[lane].read_to) for lane in sorted(behind)]
             requests = (
-                Wanted(Partition(self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane])
+                WantedPartition(
+                    Partition(self._topic, lane), self._id, offset, _LANE_BYTES, leader_epoch=topic.epochs[lane]
+                )
                 for lane, offset in wanted
             )
             answers = await fetch(connection, requests, _LIMITS)
             behind -= {fetched.partition.number for fetched in answers if self._take(fetched)}
 
-    def _take(self, fetched: Fetched) -> bool:
+    def _take(self, fetched: FetchedPartition) -> bool:
         """Add the fetched records of a lane; True if there are no more."""
         checkpoint = self.checkpoints[fetched.partition.number]
         check(fetched.error, f"fetch {fetched.partition}")

@@ -132,6 +132,6 @@ async def brought_back(
     ids, by_source = sorted(maps.producer_ids), {}
     for each in replicas:
         if (position := maps.position(each.copy)) and not is_another(position.source_id, each.destination_id):
-            spans = [(segment.stretch.copy_from, segment.stretch.copy_to) for segment in maps.segments(each.copy)]
+            spans = [(segment.range.copy_from, segment.range.copy_to) for segment in maps.segments(each.copy)]
             by_source[each.source] = BroughtBack(ids, spans)
     return by_source

@@ -13,7 +13,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.handle import Link
 from appliance.link.model.checkpoint import LaneCheckpoint, start_place
-from appliance.link.model.claims import Adopted
+from appliance.link.model.claims import AdoptedPartition
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import effective
 from appliance.link.model.link_sql import SqlChange
@@ -175,7 +175,7 @@ class Verification:
     async def _refresh(self) -> None:
         self._lanes = await retry_while_busy(self.link.lanes.checkpoints)
 
-    def _adopted(self, replica: Replica) -> Adopted | None:
+    def _adopted(self, replica: Replica) -> AdoptedPartition | None:
         claim = self.link.registry.ledger.claims.get((replica.destination_topic, replica.destination_id))
         ours = claim.adopted if claim and claim.link == self.link.naming.replicator else ()
         return next((each for each in ours if each.partition == replica.partition), None)

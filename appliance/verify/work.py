@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from appliance.link.model.claims import Adopted
+from appliance.link.model.claims import AdoptedPartition
 from appliance.link.model.replicas import Replica
 from appliance.logs.model.comparison import BLOCK_OFFSETS, digest
 from appliance.logs.model.span import CopyState, Span
@@ -39,7 +39,7 @@ class Job:
     source: Span
     destination: Span
     compacted: bool
-    adopted: Adopted | None = None
+    adopted: AdoptedPartition | None = None
     first: bool = True
     last: bool = True
     asked_from: int = 0
@@ -130,7 +130,7 @@ def decode_job(fields: dict[str, Any]) -> Job:
     """The job of ``encode_job``."""
     ids = {name: uuid.UUID(fields["replica"][name]) for name in ("source_id", "destination_id")}
     spans = {name: Span(**fields[name]) for name in ("source", "destination")}
-    adopted = Adopted(*fields["adopted"]) if fields["adopted"] else None
+    adopted = AdoptedPartition(*fields["adopted"]) if fields["adopted"] else None
     return Job(**{**fields, **spans, "replica": Replica(**{**fields["replica"], **ids}), "adopted": adopted})
 
 

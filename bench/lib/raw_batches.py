@@ -18,7 +18,7 @@ from kio.schema.produce.v9 import ProduceResponse
 from appliance.errors import ProcessFailed
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.fetch import FetchLimits, Wanted, fetch
+from appliance.kafka.client.fetch import FetchLimits, WantedPartition, fetch
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.produce import API_KEY, VERSION, check_produced
 from appliance.kafka.protocol.answer import check
@@ -57,12 +57,12 @@ async def read(cluster: KafkaCluster, topic: str, take: Take) -> None:
     reading = []
     for partition in partitions:
         connection = await cluster.broker(known.leader(*partition), f"read {partition.number}")
-        first = Wanted(partition, known.topics[topic].id, starts[partition], _FETCH_BYTES)
+        first = WantedPartition(partition, known.topics[topic].id, starts[partition], _FETCH_BYTES)
         reading.append(_read_to(connection, first, ends[partition], take))
     await _all(reading)
 
 
-async def _read_to(connection: BrokerConnection, wanted: Wanted, end: int, take: Take) -> None:
+async def _read_to(connection: BrokerConnection, wanted: WantedPartition, end: int, take: Take) -> None:
     limits = FetchLimits(_FETCH_BYTES, _WAIT)
     while wanted.position < end:
         (fetched,) = await fetch(connection, [wanted], limits)

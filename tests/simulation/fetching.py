@@ -7,7 +7,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError
-from appliance.kafka.client.fetch import EpochEnd, FetchAnswer, Fetched, FetchExchange, Wanted
+from appliance.kafka.client.fetch import EpochEnd, FetchAnswer, FetchedPartition, FetchExchange, WantedPartition
 from appliance.kafka.client.offsets import Partition
 from appliance.kafka.protocol.answer import failure
 from tests.simulation.brokers import Brokers
@@ -22,7 +22,7 @@ _NONE = ErrorCode.none
 class _Session:
     id: int
     epoch: int
-    wanted: dict[Partition, Wanted]
+    wanted: dict[Partition, WantedPartition]
 
 
 class Fetching:
@@ -77,7 +77,7 @@ class Fetching:
         self._brokers.grown.append(look)
         timer = loop.at(loop.time() + exchange.limits.wait, loop.world, look, None)
 
-    def _wanted(self, exchange: FetchExchange) -> tuple[list[Wanted], bool]:
+    def _wanted(self, exchange: FetchExchange) -> tuple[list[WantedPartition], bool]:
         identity, epoch = exchange.session
         if epoch == -1:
             return list(exchange.wanted), False
@@ -97,21 +97,21 @@ class Fetching:
             session.wanted[each.partition] = each
         return list(session.wanted.values()), True
 
-    def _read(self, wanted: Wanted, node: int, size: int, exchange: FetchExchange) -> Fetched:
+    def _read(self, wanted: WantedPartition, node: int, size: int, exchange: FetchExchange) -> FetchedPartition:
         partition = wanted.partition
         topic, log = self._brokers.topics.get(partition[0]), self._brokers.log(partition)
         code, end, stable_end = self._brokers.read_to(log, node, wanted.leader_epoch)
         if exchange.by_id and topic is not None and topic.id != wanted.topic_id:
             code = ErrorCode.unknown_topic_id
         if code is not _NONE or log is None:
-            return Fetched(partition, code, _NOTHING, (), -1, None)
+            return FetchedPartition(partition, code, _NOTHING, (), -1, None)
         if wanted.last_epoch >= 0:
             epoch, epoch_end = log.epoch_end(wanted.last_epoch)
             if epoch < wanted.last_epoch or epoch_end < wanted.position:
-                return Fetched(partition, _NONE, _NOTHING, (), stable_end, EpochEnd(epoch, epoch_end))
+                return FetchedPartition(partition, _NONE, _NOTHING, (), stable_end, EpochEnd(epoch, epoch_end))
         if not log.start <= wanted.position <= end:
-            return Fetched(partition, ErrorCode.offset_out_of_range, _NOTHING, (), -1, None)
+            return FetchedPartition(partition, ErrorCode.offset_out_of_range, _NOTHING, (), -1, None)
         committed = exchange.limits.committed
         data, aborted = log.read(wanted.position, size, stable_end if committed else end)
         aborted = aborted if committed else ()
-        return Fetched(partition, _NONE, memoryview(data), aborted, stable_end, None)
+        return FetchedPartition(partition, _NONE, memoryview(data), aborted, stable_end, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import unpack
-from appliance.link.model.checkpoint import OPERATOR, Forgotten, Gap, LinkRecord, Owner, StartOffsets
+from appliance.link.model.checkpoint import OPERATOR, Gap, LinkRecord, Owner, StartOffsets, Tombstone
 from appliance.link.model.checkpoint_records import decode
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
@@ -151,7 +151,7 @@ class Invariants:
                     case (tuple() as partition, Position() as position):
                         remembered.positions[partition] = self.newest[partition] = position
                         self._in_lanes.setdefault(lane, {})[partition] = position
-                    case Forgotten(partition, None):
+                    case Tombstone(partition, None):
                         self._in_lanes.get(lane, {}).pop(partition, None)
                     case Gap() as gap:
                         remembered.gaps[gap.partition] = gap

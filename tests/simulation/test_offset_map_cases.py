@@ -185,7 +185,7 @@ def test_case_114_segments_whose_copies_retention_has_taken_are_dropped(monkeypa
     link.run(maps.refresh())
     kept = maps._logs[0].segments(Partition(topic, 0))
     assert 0 < len(kept) <= count - 10
-    assert all(segment.stretch.copy_to > start for segment in kept)
+    assert all(segment.range.copy_to > start for segment in kept)
     assert [maps.translate(Partition(topic, 0), offset) for offset in range(12, 21)] == before[12:]
     assert maps.translate(Partition(topic, 1), 0).offset is not None
 

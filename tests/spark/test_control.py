@@ -15,7 +15,7 @@ import pytest
 from appliance.engine.control import server as control_server
 from appliance.engine.control.assignment import (
     Assignment,
-    Copied,
+    CopySums,
     Hello,
     Notice,
     Report,
@@ -213,7 +213,7 @@ async def test_case_65_a_task_that_does_not_read_is_cut_off_and_no_assignments_p
 
 async def test_a_tasks_reports_are_heard_with_its_number() -> None:
     heard: asyncio.Queue[tuple[int, Report]] = asyncio.Queue()
-    said = [Notice("lane 1", "no", "BrokerBusy"), Copied(10, 900, 1, 2, 1)]
+    said = [Notice("lane 1", "no", "BrokerBusy"), CopySums(10, 900, 1, 2, 1)]
     async with server(heard=lambda task, report: heard.put_nowait((task, report))) as control:
         control.assign([A, B])
         async with task_of(control, 1) as task:

@@ -89,7 +89,7 @@ class CopyingLane:
         self.growth.committed(grown)
         for partition, segment in grown.segments:
             record = encode_segment(partition, segment, 1)
-            self.offsets.append(((partition, segment.stretch.copy_from), record))
+            self.offsets.append(((partition, segment.range.copy_from), record))
         _, decoded = decode(encode_position(REPLICA.source, grown.positions[REPLICA], 1))  # type: ignore[misc]
         assert decoded == grown.positions[REPLICA]
         self.held = decoded

@@ -371,8 +371,7 @@ class Engine:
             owner = Owner(self.run, "worker", "host", 0, self.generation)
             timeout, number = self.settings.transaction_timeout, self.layout.number
             owned = Lane(lane, self.destination, naming, owner, timeout, number, self.names)
-            clusters = self.source, self.destination
-            anew = LaneRunner(owned, *clusters, self.reader, self.settings, self.notice, sql=self.transform)
+            anew = LaneRunner(owned, self.source, self.reader, self.settings, self.notice, sql=self.transform)
             anew.statement = self.sql
             runner = warm.get(lane, anew)
             runner.assign(replicas, self.starts)

@@ -28,7 +28,7 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.claims import Adopted, Copy, belongs_to_another
+from appliance.link.model.claims import AdoptedPartition, Copy, belongs_to_another
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
@@ -91,13 +91,13 @@ async def _claim(run: Adoption) -> None:
     copies = {each.destination_topic: each.destination_id for each in run.beginnings}
     for name, claim in (await registry.claim(copies)).items():
         raise LinkRefused(belongs_to_another(name, claim, run.operation.naming))
-    adopted: dict[Copy, dict[int, Adopted]] = {}
+    adopted: dict[Copy, dict[int, AdoptedPartition]] = {}
     for copy in copies.items():
         adopted[copy] = {each.partition: each for each in registry.ledger.claims[copy].adopted}
     for replica, each in run.beginnings.items():
         if each.logs.copy.end:
             some = adopted[replica.destination_topic, replica.destination_id]
-            some[replica.partition] = Adopted(replica.partition, each.offset, each.logs.copy.end)
+            some[replica.partition] = AdoptedPartition(replica.partition, each.offset, each.logs.copy.end)
     await registry.note_adopted({copy: tuple(some[key] for key in sorted(some)) for copy, some in adopted.items()})
 
 

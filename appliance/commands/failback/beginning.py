@@ -132,13 +132,13 @@ async def _promoted_logs(link: ReverseLink, replicas: Sequence[Replica]) -> dict
     written = {r.copy: end for r in replicas if (position := positions.get(r.source)) and (end := position.copy_end)}
     lost = await copy_losses(destination, at_destination, written)
     epochs = {r.source: position.leader_epoch for r in replicas if (position := positions.get(r.source))}
-    held_to, failures = await EpochEnds(source).read(at_source, epochs, epochs)
+    epochs_end, failures = await EpochEnds(source).read(at_source, epochs, epochs)
     raise_first(failures.values())
     return {
         replica: PromotedLogs(
             as_found(ends[replica.source], at_source, replica.source),
             begins[replica.copy].leader_epoch,
-            held_to.get(replica.source),
+            epochs_end.get(replica.source),
             starts[replica.copy],
             lost.get(replica.copy),
         )

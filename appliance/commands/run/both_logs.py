@@ -43,9 +43,9 @@ async def _at_source(operation: Operation, there: Metadata, positions: Mapping[P
     starts, _ = await try_offsets(source, metadata, partitions, Bound.START)
     ends = await log_ends(source, metadata, partitions)
     epochs = {key: positions[key].leader_epoch for key in ends if key in positions}
-    held_to, unknown = await EpochEnds(source).read(metadata, epochs, epochs)
+    epochs_end, unknown = await EpochEnds(source).read(metadata, epochs, epochs)
     logs = {}
     for key in partitions:
         end = None if key in unknown else ends.get(key)
-        logs[key] = SourceLog(ids[key.topic], end, metadata.leader_epoch(*key), held_to.get(key))
+        logs[key] = SourceLog(ids[key.topic], end, metadata.leader_epoch(*key), epochs_end.get(key))
     return BothLogs(ids, starts, logs, discover(metadata, there, naming).unfit)

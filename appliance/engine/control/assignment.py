@@ -82,7 +82,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopySums:
     """The sums of a task's copies; empty sums are its heartbeat."""
 
     records: int
@@ -93,7 +93,7 @@ class Copied:
     filtered: int = 0
 
     @classmethod
-    def of(cls, ledger: Ledger) -> "Copied":
+    def of(cls, ledger: Ledger) -> "CopySums":
         """The sums in a ledger."""
         return cls(
             records=ledger.records,
@@ -105,7 +105,7 @@ class Copied:
         )
 
 
-Report = Notice | Copied
+Report = Notice | CopySums
 
 STOP = b'{"stop":true}\n'
 
@@ -191,7 +191,7 @@ def decode_report(line: bytes) -> Report | Target:
     fields = fields_of(line)
     if "host" in fields:
         return decoded(Target, fields)
-    return decoded(Notice, fields) if "subject" in fields else decoded(Copied, fields)
+    return decoded(Notice, fields) if "subject" in fields else decoded(CopySums, fields)
 
 
 def encode_answer(at: Target | None) -> bytes:

@@ -111,12 +111,12 @@ class TransformAddresses:
         Raises:
             PeerError, OSError: its line is invalid, or it is gone.
         """
-        asked: Hello | Question = question
-        while isinstance(asked, Question):
-            writer.write(encode_answer(self.find(asked)))
+        message: Hello | Question = question
+        while isinstance(message, Question):
+            writer.write(encode_answer(self.find(message)))
             if not (line := await read_line(reader)):
                 return
-            asked = decode_hello(line)
+            message = decode_hello(line)
         raise PeerError("not a question")
 
     async def dial(self, task: int, token: str) -> Stream:

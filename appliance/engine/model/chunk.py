@@ -54,8 +54,8 @@ class Chunk:
         if count == len(self.batches):
             return self, None
         first, others, at = self.batches[:count], self.batches[count:], self.batches[count - 1].next_offset
-        begun = replace(self, batches=first, next_offset=at, dropped=self.dropped_in(0, at))
-        return begun, replace(self, batches=others, dropped=self.dropped_in(at, self.next_offset))
+        first_part = replace(self, batches=first, next_offset=at, dropped=self.dropped_in(0, at))
+        return first_part, replace(self, batches=others, dropped=self.dropped_in(at, self.next_offset))
 
     def dropped_in(self, first: int, following: int) -> tuple[tuple[int, int], ...]:
         """The dropped batches that begin there."""
@@ -140,10 +140,10 @@ class Ledger:
 
     def take(self) -> "Ledger":
         """The sums of what was added since the last time."""
-        taken = replace(self)
+        sums = replace(self)
         self.records = self.bytes = self.raw_batches = self.rebuilt_batches = self.filtered = 0
         self.partitions = set()
-        return taken
+        return sums
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ _MARKER = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class MapUpdate:
     """The positions after a transaction, and the segments that it writes, each by its source partition.
 
     The maps of ``damaged`` partitions restart; each comes with its fault.
@@ -93,7 +93,7 @@ class MapGrowth:
         after: Mapping[Replica, Position],
         keeps_segments: bool,
         cut: Collection[Replica] = (),
-    ) -> Grown:
+    ) -> MapUpdate:
         """Make segments of large tails, and of tails that are not continued.
 
         ``before`` are the last committed positions, ``after`` the next ones. Of those to ``cut`` only the new tail
@@ -117,7 +117,7 @@ class MapGrowth:
                 damaged[replica.source] = repr(error)
                 own, positions[replica] = self._restarted(replica.source, previous, position)
             segments += own
-        return Grown(positions, segments if keeps_segments else (), damaged)
+        return MapUpdate(positions, segments if keeps_segments else (), damaged)
 
     def _restarted(
         self, partition: Partition, before: Position | None, position: Position
@@ -147,9 +147,9 @@ class MapGrowth:
     @property
     def growing(self) -> set[SegmentKey]:
         """The segments that may be rewritten, grown."""
-        return {(partition, segment.stretch.copy_from) for partition, segment in self._newest.items()}
+        return {(partition, segment.range.copy_from) for partition, segment in self._newest.items()}
 
-    def committed(self, grown: Grown) -> None:
+    def committed(self, grown: MapUpdate) -> None:
         """The transaction is committed."""
         self._newest.update(grown.segments)
 
@@ -157,8 +157,8 @@ class MapGrowth:
         """The segments of a position's tail; the first may be the newest one, grown."""
         ids, newest = (position.source_id, position.destination_id), self._newest.get(partition)
         same = newest is not None and (newest.source_id, newest.destination_id) == ids
-        if newest and same and tail.continues(newest.stretch) and len(newest.stretch.packed) < SEGMENT_BYTES:
-            tail = newest.stretch.joined(tail)
+        if newest and same and tail.continues(newest.range) and len(newest.range.packed) < SEGMENT_BYTES:
+            tail = newest.range.joined(tail)
         return [(partition, Segment(*ids, piece)) for piece in tail.pieces(SEGMENT_BYTES)]
 
 

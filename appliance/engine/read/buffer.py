@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from appliance.engine.model.chunk import Chunk
 from appliance.errors import ApplianceError, BatchCorrupt, PartitionStopped, ProducersLost
 from appliance.kafka.client.configs import WriteLimits
-from appliance.kafka.client.fetch import Fetched, Wanted
+from appliance.kafka.client.fetch import FetchedPartition, WantedPartition
 from appliance.kafka.protocol.metadata import NOBODY, UNKNOWN_EPOCH, Partition
 from appliance.kafka.records.batch import NO_END, Batch
 from appliance.kafka.records.committed import committed
@@ -60,16 +60,16 @@ class ReadyQueue(asyncio.Event):
 
     def take(self, limit: int) -> list[Chunk]:
         """Take the ready chunks, up to about ``limit`` bytes, of each partition in turn, also from call to call."""
-        taken: list[Chunk] = []
+        chunks: list[Chunk] = []
         size = 0
         while size < limit and self._filled:
             buffer, _ = self._filled.popitem(last=False)
             chunk = buffer.take(limit - size)
             size += chunk.bytes
-            taken.append(chunk)
+            chunks.append(chunk)
             if buffer.chunks:
                 self._filled[buffer] = None
-        return taken
+        return chunks
 
     def stopped(self) -> list[tuple[Replica, PartitionStopped]]:
         """The partitions that can be read no further and whose chunks are all taken; each is returned once."""
@@ -126,11 +126,11 @@ class Buffer:
         """The subject under which its reading's problems are logged."""
         return f"{self} at its leader"
 
-    def wanted(self, size: int) -> Wanted:
+    def wanted(self, size: int) -> WantedPartition:
         """The next request to the leader."""
-        return Wanted(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
+        return WantedPartition(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
 
-    def absorb(self, fetched: Fetched) -> int:
+    def absorb(self, fetched: FetchedPartition) -> int:
         """Add the chunk of a Fetch; the growth of the waiting bytes."""
         if self.limits.refusal and self.limits.cut[-1] == self.position:
             self.stop(PartitionStopped(self.limits.refusal))
@@ -163,7 +163,7 @@ class Buffer:
             self.stopped = True
             self.ready.stops(self, reason)
 
-    def _chunk(self, fetched: Fetched) -> Chunk | None:
+    def _chunk(self, fetched: FetchedPartition) -> Chunk | None:
         """The chunk of a partition's share of an answer; None when it brings nothing new.
 
         The chunk ends where a new leader epoch begins, and the rest is fetched again: the position after any part of a
@@ -184,7 +184,7 @@ class Buffer:
         batches = [each for each in batches if each.header.leader_epoch == batches[0].header.leader_epoch]
         return self._copied(batches, fetched, batches[-1].header.last_offset + 1)
 
-    def _copied(self, batches: Sequence[Batch], fetched: Fetched, following: int) -> Chunk:
+    def _copied(self, batches: Sequence[Batch], fetched: FetchedPartition, following: int) -> Chunk:
         """The chunk of batches before the offset ``following``; of the first of them, if some are damaged."""
         data = committed(batches, fetched.aborted)
         end = min(offset for offset in (*self.limits.cut, NO_END) if offset > self.position)

@@ -100,7 +100,7 @@ class BufferBudget:
     limit: int = _BYTES
     allowance: Allowance = field(default_factory=Allowance)
 
-    def stretch(self, response_bytes: int) -> None:
+    def make_room(self, response_bytes: int) -> None:
         """Make room for answers of this size, as a distant leader needs."""
         self.limit = max(self.limit, _ANSWERS * response_bytes)
 

@@ -17,7 +17,7 @@ from appliance.engine.read.buffer import Buffer, unreadable
 from appliance.engine.read.buffer_budget import BufferBudget, FetchSizer
 from appliance.engine.read.leaders import at_divergence
 from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped
-from appliance.kafka.client.fetch import EpochEnd, Fetched, FetchLimits, offers_ids
+from appliance.kafka.client.fetch import EpochEnd, FetchedPartition, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol.answer import OF_THE_RECORDS, failure
@@ -88,12 +88,12 @@ class Fetcher:
 
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
-        lost = list(self._buffers.values())
-        self._lost = {*lost}
-        self.problems.tell(self._subject, _with_names(error, lost))
-        for buffer in lost:
+        buffers = list(self._buffers.values())
+        self._lost = {*buffers}
+        self.problems.tell(self._subject, _with_names(error, buffers))
+        for buffer in buffers:
             self.drop(buffer)
-        self.keeper.release(lost)
+        self.keeper.release(buffers)
 
     def has_room(self) -> None:
         """Full buffers may have room."""
@@ -146,7 +146,7 @@ class Fetcher:
     async def _fetch(self) -> None:
         connection = await self.cluster.broker(self.node, "fetch")
         if connection is not self._connection:
-            self.session.begin_anew()
+            self.session.restart()
             self._connection, self._sizer = connection, FetchSizer()
         size = await self.budget.allowance.left(min(self._sizer.response_bytes, self.budget.left))
         limits = FetchLimits(size, self._wait if self._pending else _IDLE_WAIT)
@@ -157,14 +157,14 @@ class Fetcher:
         self.session.answered(answer.session_id)
         self._sizer.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._sizer.far:
-            self.budget.stretch(self._sizer.response_bytes)
+            self.budget.make_room(self._sizer.response_bytes)
         if self.origins is not None:
             await self.learn(self.origins, answer.partitions)
         self._absorb_all(answer.partitions)
         if connection.newest.bytes < _SMALL:
             await asyncio.sleep(sent + _COLLECTING - loop_seconds())
 
-    async def learn(self, origins: Origins, partitions: Iterable[Fetched]) -> None:
+    async def learn(self, origins: Origins, partitions: Iterable[FetchedPartition]) -> None:
         """Find out which of the fetched batches a link wrote; partitions for which that is unknown are given back."""
         headers = {fetched.partition: _headers(fetched) for fetched in partitions if fetched.records}
         try:
@@ -180,7 +180,7 @@ class Fetcher:
         else:
             self._refuse(buffer, BrokerBusy(f"{buffer}: {StopKind.WRITERS_UNKNOWN.words}: {error}", "UNKNOWN_WRITER"))
 
-    def _absorb_all(self, partitions: Iterable[Fetched]) -> None:
+    def _absorb_all(self, partitions: Iterable[FetchedPartition]) -> None:
         for fetched in partitions:
             buffer = self._buffers.get(fetched.partition)
             if buffer is not None and buffer.key not in self._pending:
@@ -190,7 +190,7 @@ class Fetcher:
             self.problems.over(buffer.subject)
         self._doubted.clear()
 
-    def _take_in(self, buffer: Buffer, fetched: Fetched) -> None:
+    def _take_in(self, buffer: Buffer, fetched: FetchedPartition) -> None:
         if fetched.error is not ErrorCode.none:
             self._failed(buffer, fetched.error)
         elif fetched.diverges is not None:
@@ -198,7 +198,7 @@ class Fetcher:
         elif fetched.records:
             self._absorb(buffer, fetched)
 
-    def _absorb(self, buffer: Buffer, fetched: Fetched) -> None:
+    def _absorb(self, buffer: Buffer, fetched: FetchedPartition) -> None:
         try:
             self.budget.bytes += buffer.absorb(fetched)
         except MemoryError:
@@ -238,7 +238,7 @@ class Fetcher:
         buffer.stop(reason)
 
 
-def _headers(fetched: Fetched) -> list[Header]:
+def _headers(fetched: FetchedPartition) -> list[Header]:
     """The headers of its batches, up to damaged bytes."""
     headers: list[Header] = []
     with contextlib.suppress(BatchCorrupt):

@@ -56,11 +56,11 @@ class SourceReader:
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:
         """Take a lane's ready chunks, up to about ``limit`` bytes, of each partition in turn."""
-        taken = ready.take(limit)
-        self.budget.bytes -= sum(chunk.bytes for chunk in taken)
-        if taken:
+        chunks = ready.take(limit)
+        self.budget.bytes -= sum(chunk.bytes for chunk in chunks)
+        if chunks:
             self.router.has_room()
-        return taken
+        return chunks
 
     def full(self, ready: ReadyQueue) -> bool:
         """True when a buffer of the lane is so full that its partition is not fetched until some is taken."""

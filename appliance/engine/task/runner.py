@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 
-from appliance.engine.control.assignment import Assignment, Copied, Notice, Report
+from appliance.engine.control.assignment import Assignment, CopySums, Notice, Report
 from appliance.engine.model.chunk import Ledger
 from appliance.engine.read.source_reader import SourceReader
 from appliance.engine.write.lane import Lane
@@ -120,7 +120,6 @@ class TaskRunner:
         runner = LaneRunner(
             owned,
             self.source,
-            self.destination,
             self._reader,
             self.engine,
             self._tell,
@@ -185,9 +184,9 @@ class TaskRunner:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(_BEAT)
-            self.report(Copied.of(Ledger()))
+            self.report(CopySums.of(Ledger()))
 
     def _report_copied(self) -> None:
         copied = self._ledger.take()
         if copied.partitions:
-            self.report(Copied.of(copied))
+            self.report(CopySums.of(copied))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from appliance.clock import now_ms
 from appliance.engine.model.admission import Begins, Facts, identity_fault, is_known, unwritable
-from appliance.engine.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyExaminer, LookedTo
+from appliance.engine.write.copies import NEVER_WRITTEN, OTHERS_ONLY, CopyExaminer, SearchEnds
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.client.configs import write_limits
@@ -18,7 +18,6 @@ from appliance.link.client.registry import Registry
 from appliance.link.client.source_places import try_places
 from appliance.link.model.checkpoint import StartOffsets, start_place
 from appliance.link.model.position import CopyEnd, Position, SourcePlace
-from appliance.link.model.producers import link_of
 from appliance.link.model.replicas import Replica
 
 
@@ -30,17 +29,16 @@ class FactReader:
     """
 
     source: Cluster
-    destination: Cluster
     lane: Lane
     starts: Mapping[str, StartOffsets]
     records_gaps: bool
-    looked_to: LookedTo
+    search_ends: SearchEnds
 
     async def read(self, replicas: Collection[Replica], metadata: Metadata, producer: Producer) -> Facts:
         """The facts of these partitions, by metadata of the destination and for the lane's newest epoch."""
         remembered = self.lane.checkpoint.positions
         positions = {each.source: remembered[each.source] for each in replicas if each.source in remembered}
-        limits, unlimited = await write_limits(self.destination, {replica.destination_topic for replica in replicas})
+        limits, unlimited = await write_limits(self.lane.cluster, {replica.destination_topic for replica in replicas})
         shared = self.lane.naming.sharing.others_write
         facts = Facts(metadata, producer, positions, limits, unlimited, shared)
         fit = [replica for replica in replicas if not unwritable(replica, facts)]
@@ -49,9 +47,9 @@ class FactReader:
         begun, former_ids = frozenset[Partition](), frozenset[int]()
         if shared and new:
             former_ids = await self._former_ids(producer)
-            begun = await self._begun(new, producer)
+            begun = await self._begun(new)
             ends |= dict.fromkeys([replica.copy for replica in new], OTHERS_ONLY) if former_ids else {}
-        examiner = CopyExaminer(self.destination, metadata, producer.id, self.looked_to, shared, former_ids)
+        examiner = CopyExaminer(self.lane.cluster, metadata, producer.id, self.search_ends, shared, former_ids)
         copies = await examiner.examine(ends)
         begins = await self._begins(fit, positions)
         return replace(facts, begun=begun, copies=copies, begins=begins, now=now_ms())
@@ -75,16 +73,16 @@ class FactReader:
         """The producer ids under which this link may have written to a copy before; none if the lane is in its first
         epoch: only a lane writes the copies of its partitions.
         """
-        origins = Origins(self.destination)
+        origins = Origins(self.lane.cluster)
         await origins.refresh()
         lane = [each.producer_id for each in origins.producers.of(producer.transactional_id)]
         if producer.epoch == 0 and lane == [producer.id]:
             return frozenset()
-        return frozenset(origins.producers.of_link(link_of(producer.transactional_id)))
+        return frozenset(origins.producers.of_link(self.lane.naming.replicator))
 
-    async def _begun(self, replicas: Iterable[Replica], producer: Producer) -> frozenset[Partition]:
+    async def _begun(self, replicas: Iterable[Replica]) -> frozenset[Partition]:
         """The copies that this link may have written to before."""
-        registry = Registry(self.destination, link_of(producer.transactional_id))
+        registry = Registry(self.lane.cluster, self.lane.naming.replicator)
         await registry.refresh()
         topics = {(replica.destination_topic, replica.destination_id) for replica in replicas}
         begun = {topic for topic in topics if registry.ledger.has_begun(topic)}
@@ -93,7 +91,7 @@ class FactReader:
     async def _begins(self, replicas: Iterable[Replica], positions: Mapping[Partition, Position]) -> Begins:
         """Where copying of new partitions begins, and where others continue after a gap."""
         places: dict[Partition, SourcePlace] = {}
-        asked: dict[Partition, Replica] = {}
+        new: dict[Partition, Replica] = {}
         for replica in replicas:
             position, place = positions.get(replica.source), None
             if not is_known(position):
@@ -101,17 +99,17 @@ class FactReader:
             elif not (self.records_gaps and identity_fault(replica, position)):
                 continue
             if place is None:
-                asked[replica.source] = replica
+                new[replica.source] = replica
             else:
                 places[replica.source] = place
-        if not asked:
+        if not new:
             return Begins(places)
-        metadata = await self.source.metadata(sorted({topic for topic, _ in asked}))
+        metadata = await self.source.metadata(sorted({topic for topic, _ in new}))
         recreated: dict[Partition, ApplianceError] = {
             partition: BrokerBusy(f"{replica.source_topic} was deleted and made anew", "UNKNOWN_TOPIC_ID")
-            for partition, replica in asked.items()
+            for partition, replica in new.items()
             if (topic := metadata.topics.get(replica.source_topic)) and is_another(topic.id, replica.source_id)
         }
-        offsets, failures = await try_offsets(self.source, metadata, sorted(asked.keys() - recreated), Bound.START)
+        offsets, failures = await try_offsets(self.source, metadata, sorted(new.keys() - recreated), Bound.START)
         starts, unknown = await try_places(self.source, metadata, offsets)
         return Begins(places | starts, {**failures, **unknown, **recreated})

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from appliance.engine.model.admission import CopyEnds
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened, PartitionStopped
-from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
+from appliance.kafka.client.fetch import FetchedPartition, FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
 from appliance.kafka.client.open_transactions import open_since
@@ -41,8 +41,8 @@ FETCHES_MAX = 64
 UNFINISHED = "LOOK_UNFINISHED"
 """The code of a copy that needs another look; not a broker's."""
 
-LookedTo = dict[tuple[Partition, int, CopyEnd, frozenset[int]], int]
-"""Offsets up to which unfinished looks have found nothing, by copy, its leader's epoch, its end, and producers."""
+SearchEnds = dict[tuple[Partition, int, CopyEnd, frozenset[int]], int]
+"""Offsets up to which unfinished searches have found nothing, by copy, its leader's epoch, its end, and producers."""
 
 
 def as_found(offset: int, metadata: Metadata, copy: Partition) -> CopyEnd:
@@ -55,13 +55,14 @@ class CopyExaminer:
     """Finds where copies end, by metadata of the destination, and refuses those that hold less or more.
 
     Its user, whose producer has that id, has fenced all earlier writers, so no write is in flight, except others' in
-    ``shared`` copies. ``looked_to`` is kept from look to look. ``former_ids`` are further producer ids of its link.
+    ``shared`` copies. ``search_ends`` are kept from search to search. ``former_ids`` are the link's further producer
+    ids.
     """
 
     cluster: Cluster
     metadata: Metadata
     producer_id: int
-    looked_to: LookedTo
+    search_ends: SearchEnds
     shared: bool = False
     former_ids: frozenset[int] = frozenset()
 
@@ -77,12 +78,12 @@ class CopyExaminer:
             refused |= unknown_writers
         refused |= {copy: undecided(copy, ends[copy]) for copy in open_copies}
         remembered = {copy: end for copy, end in copies.items() if copy in ends and end is not None}
-        asked = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
-        leader_ends, unanswered = await epoch_ends(cluster, metadata, asked)
+        epochs = {copy: end.leader_epoch for copy, end in remembered.items() if end.leader_epoch >= 0}
+        leader_ends, unanswered = await epoch_ends(cluster, metadata, epochs)
         refused |= unanswered
         for copy, end in remembered.items():
             if copy not in refused:
-                log = CopyLog(copy, end=ends[copy], held_to=leader_ends.get(copy))
+                log = CopyLog(copy, end=ends[copy], epochs_end=leader_ends.get(copy))
                 if refusal := await self._refusal(log, end, ends[copy]):
                     refused[copy] = refusal
         return CopyEnds({copy: end for copy, end in ends.items() if copy not in refused}, refused)
@@ -123,7 +124,7 @@ class CopyExaminer:
         """
         writers = self._writers(end)
         key = copy, self.metadata.leader_epoch(*copy), end, writers
-        at = self.looked_to.pop(key, end.offset)
+        at = self.search_ends.pop(key, end.offset)
         if at < actual_end:
             start = (await list_offsets(self.cluster, self.metadata, [copy], Bound.START))[copy]
             if at < start and not self.shared:
@@ -137,7 +138,7 @@ class CopyExaminer:
                 if ANYBODY in writers or each.header.producer_id in writers:
                     return each.header.base_offset
             at = following if following and following > at else actual_end
-        self.looked_to[key] = at
+        self.search_ends[key] = at
         text = f"{copy} is looked through for records of this lane past offset {end.offset}"
         raise BrokerBusy(text, UNFINISHED)
 
@@ -165,7 +166,7 @@ class CopyExaminer:
         following = batches[-1].header.last_offset + 1 if batches else None
         return list(committed(batches, fetched.aborted)), following
 
-    async def _fetch(self, copy: Partition, offset: int, limits: FetchLimits = _LIMITS) -> Fetched:
+    async def _fetch(self, copy: Partition, offset: int, limits: FetchLimits = _LIMITS) -> FetchedPartition:
         return await fetch_partition(self.cluster, self.metadata, copy, offset, "positions", limits)
 
 

@@ -13,7 +13,6 @@ from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.errors import ApplianceError
 from appliance.kafka.client.compacted_log import read_records
 from appliance.kafka.client.configs import write_limits
-from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, try_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
@@ -70,8 +69,8 @@ class CopyWatch:
         letters = {
             topic: each.destination_topic for each, (topic, _) in refused.items() if topic != each.destination_topic
         }
-        limits, _ = await write_limits(partitions.destination, {replica.destination_topic for replica in refused})
-        partitions.limits |= limits | (await raised_limits(partitions.destination, letters) if letters else {})
+        limits, _ = await write_limits(partitions.lane.cluster, {replica.destination_topic for replica in refused})
+        partitions.limits |= limits | (await raised_limits(partitions.lane.cluster, letters) if letters else {})
         for replica, (topic, before) in refused.items():
             if partitions.limits.get(topic) != before:
                 partitions.take_in_again(replica)
@@ -80,9 +79,9 @@ class CopyWatch:
 class MapCleaner:
     """The segments in a lane's partition of the topic of the maps, and the time of their next check."""
 
-    def __init__(self, lane: Lane, destination: Cluster) -> None:
+    def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._cluster = destination
+        self._cluster = lane.cluster
         self._known = KnownSegments()
         self._due: float | None = None
 

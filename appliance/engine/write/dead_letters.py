@@ -26,7 +26,7 @@ HEADERS_BYTES = 16 * 1024
 that compress a little less here than at the producer."""
 
 
-async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], limits: dict[str, WriteLimits]) -> None:
+async def make_room(lane: Lane, chunks: Iterable[Chunk], limits: dict[str, WriteLimits]) -> None:
     """Make the topics of these chunks' dead letters, or grow them, and let the started lane learn their leaders.
 
     Keeps their ``limits``, and looks again once a batch exceeds them.
@@ -47,6 +47,7 @@ async def make_room(lane: Lane, destination: Cluster, chunks: Iterable[Chunk], l
         for place, size in largest.items()
     ):
         return
+    destination = lane.cluster
     metadata = await destination.metadata([*copies, *copies.values()])
     failures = await _make(destination, metadata, copies)
     led = [place for place in largest if place[0] not in failures]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import Chunk, advanced, by_partition, rounds
-from appliance.engine.model.map_growth import Grown, MapGrowth, copied_tail, foreign_offsets, read_tail
+from appliance.engine.model.map_growth import MapGrowth, MapUpdate, copied_tail, foreign_offsets, read_tail
 from appliance.engine.write.ownership import OwnedLane
 from appliance.errors import ApplianceError, BrokerBusy
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -17,13 +17,13 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.writer import Begins
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.checkpoint_records import (
-    encode_forgotten,
     encode_gap,
     encode_owner,
     encode_position,
     encode_sql,
+    encode_tombstone,
 )
-from appliance.link.model.link_sql import SqlChange, restated
+from appliance.link.model.link_sql import SqlChange, restatement
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_records import SegmentKey, encode_dropped, encode_segment
 from appliance.link.model.position import ANYBODY, CopyEnd, Position
@@ -91,7 +91,7 @@ class Lane(OwnedLane):
     async def forget(self, partitions: Collection[Partition], segments: Collection[SegmentKey]) -> None:
         """Forget these positions and map segments; leaves the owner's name, in the same transaction."""
         now = now_ms()
-        records = [encode_forgotten(partition, now) for partition in partitions]
+        records = [encode_tombstone(partition, now) for partition in partitions]
         records.append(encode_owner(self.index, self.owner, now))
         dropped = [encode_dropped(key, now) for key in segments]
         await self.write((), lambda *_: {self.positions: records} | ({self.offsets: dropped} if dropped else {}))
@@ -163,7 +163,7 @@ class Lane(OwnedLane):
         taken, committed = by_partition(chunks), self.checkpoint.positions
         before = {each: base[each] if each in base else committed[each.source] for each in {*base, *taken}}
         after = {replica: advanced(position, taken.get(replica, ())) for replica, position in before.items()}
-        now, grown, sql = now_ms(), Grown(after), self._restated_sql(base)
+        now, grown, sql = now_ms(), MapUpdate(after), self._restated_sql(base)
         records = self._further_records(gaps, sql, now)
         if not records and not after:
             return
@@ -193,7 +193,7 @@ class Lane(OwnedLane):
         if not base:
             return []
         after = {replica.source: position for replica, position in base.items()}
-        change = restated(self.checkpoint.sql.values(), self.checkpoint.positions, after)
+        change = restatement(self.checkpoint.sql.values(), self.checkpoint.positions, after)
         return [change] if change else []
 
     def _further_records(self, gaps: Sequence[Gap], sql: Sequence[SqlChange], now: int) -> list[Record]:
@@ -202,13 +202,13 @@ class Lane(OwnedLane):
         records += [] if self.named else [encode_owner(self.index, self.owner, now)]
         return records + [encode_sql(change, now) for change in sql]
 
-    def _records(self, grown: Grown, further: list[Record], now: int) -> dict[Partition, list[Record]]:
+    def _records(self, grown: MapUpdate, further: list[Record], now: int) -> dict[Partition, list[Record]]:
         """All records of a transaction, by their partition."""
         positions = [encode_position(each.source, position, now) for each, position in grown.positions.items()]
         segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]
         return {self.positions: positions + further} | ({self.offsets: segments} if segments else {})
 
-    def _note_maps(self, grown: Grown) -> None:
+    def _note_maps(self, grown: MapUpdate) -> None:
         """Note that the maps' growth is committed."""
         for partition, error in grown.damaged.items():
             fields = {"partition": str(partition), "error": error}

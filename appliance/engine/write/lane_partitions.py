@@ -15,7 +15,7 @@ from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
 from appliance.engine.write.admission import FactReader
-from appliance.engine.write.copies import UNFINISHED, LookedTo
+from appliance.engine.write.copies import UNFINISHED, SearchEnds
 from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
 from appliance.kafka.client.configs import WriteLimits
@@ -40,7 +40,6 @@ class LanePartitions:
 
     lane: Lane
     source: Cluster
-    destination: Cluster
     reader: SourceReader
     ready: ReadyQueue
     problems: ProblemLog
@@ -53,7 +52,7 @@ class LanePartitions:
     _starts: Mapping[str, StartOffsets] = field(default_factory=dict)
     _unwritable: set[Replica] = field(default_factory=set)
     _checks: dict[asyncio.Task[Facts], Sequence[Replica]] = field(default_factory=dict)
-    _looked_to: LookedTo = field(default_factory=dict)
+    _search_ends: SearchEnds = field(default_factory=dict)
 
     def assign(self, replicas: tuple[Replica, ...], starts: Mapping[str, StartOffsets]) -> None:
         """Copy only these from now on."""
@@ -111,8 +110,7 @@ class LanePartitions:
         for replica in due:
             self._held_back.tried(replica)
             by_leader.setdefault(metadata.leader(*replica.copy), []).append(replica)
-        clusters = self.source, self.destination
-        reader = FactReader(*clusters, self.lane, self._starts, self.records_gaps, self._looked_to)
+        reader = FactReader(self.source, self.lane, self._starts, self.records_gaps, self._search_ends)
         for led in by_leader.values():
             facts = reader.read(led, metadata, self.lane.producer)
             check = asyncio.create_task(facts, name=f"lane-{self.lane.index}-admission")
@@ -202,9 +200,9 @@ class LanePartitions:
         remedy = f"; {SETTINGS[error.code]} of {topic}" if error.code in SETTINGS else ""
         text = f"{replica.name} offset {offsets.start} is refused: {error}{remedy}; {FOLLOWING} {offsets.stop}"
         position, before = self.position(replica), self.refused.get(replica, Limits())
-        kept = [offset for offset in before.cut if before.hold_at(position) and offset < offsets.start]
+        earlier_cuts = [offset for offset in before.cut if before.hold_at(position) and offset < offsets.start]
         parts = offsets[:: -(-len(offsets) // _PARTS)]
-        text, cut = (text, (*kept, *parts)) if len(parts) == 1 else ("", (*kept, *parts, offsets.stop))
+        text, cut = (text, (*earlier_cuts, *parts)) if len(parts) == 1 else ("", (*earlier_cuts, *parts, offsets.stop))
         self.refused[replica] = Limits(size, cut, text, refused_by, position)
 
     def take_in_again(self, replica: Replica) -> None:
@@ -263,6 +261,6 @@ class LanePartitions:
 
 def _with_offsets(gap: GapFound, replica: Replica, begin: int) -> ApplianceError:
     """The gap for the log: the topics' ids distinguish gaps that are otherwise alike."""
-    lost = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
+    offsets = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
     ids = f"topic id {replica.source_id}, copied to {replica.destination_id}"
-    return ApplianceError(f"{gap}; {lost} will never be copied, it goes on from offset {begin} of {ids}")
+    return ApplianceError(f"{gap}; {offsets} will never be copied, it goes on from offset {begin} of {ids}")

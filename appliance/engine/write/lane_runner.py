@@ -47,7 +47,6 @@ class LaneRunner:
 
     lane: Lane
     source: Cluster
-    destination: Cluster
     reader: SourceReader
     engine: EngineSettings
     notice: Notice
@@ -66,12 +65,12 @@ class LaneRunner:
 
     def __post_init__(self) -> None:
         self._problems = ProblemLog(self.notice)
-        records_gaps = self.engine.on_gap is OnGap.RECORD
-        clusters = self.source, self.destination
-        self._partitions = LanePartitions(self.lane, *clusters, self.reader, self.ready, self._problems, records_gaps)
+        self._partitions = LanePartitions(
+            self.lane, self.source, self.reader, self.ready, self._problems, self.engine.on_gap is OnGap.RECORD
+        )
         self._transactions = Transactions(self._partitions, self.engine, self.ledger, self.sql)
         self._watch = CopyWatch(self._partitions)
-        self._cleaner = MapCleaner(self.lane, self.destination)
+        self._cleaner = MapCleaner(self.lane)
 
     @property
     def replicas(self) -> tuple[Replica, ...]:

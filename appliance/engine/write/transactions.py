@@ -89,7 +89,7 @@ class Transactions:
         assert self.sql is not None
         try:
             passed, stops = await Transformation(self.sql, partitions).of(chunks)
-            await make_room(partitions.lane, partitions.destination, passed, partitions.limits)
+            await make_room(partitions.lane, passed, partitions.limits)
         except ApplianceError:
             partitions.lane.restart()  # the chunks are read again
             raise

@@ -66,11 +66,11 @@ class Transformation:
 
     def _require_positions(self, chunks: Iterable[Chunk], ranges: Iterable[Range]) -> None:
         """Check that each partition is where its first range began (invariant E): nothing else moves it meanwhile."""
-        seen = set()
+        checked = set()
         for chunk, each in zip(chunks, ranges, strict=False):
-            if chunk.replica not in seen and self.partitions.position(chunk.replica).next_offset != each.start:
+            if chunk.replica not in checked and self.partitions.position(chunk.replica).next_offset != each.start:
                 raise AssertionError(f"{chunk.replica.name} has moved from offset {each.start} during its SQL")
-            seen.add(chunk.replica)
+            checked.add(chunk.replica)
 
 
 def _chunk(chunk: Chunk, outcome: Outcome, limit: int) -> Chunk:

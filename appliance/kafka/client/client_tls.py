@@ -31,15 +31,15 @@ class ClientTls:
         """The context of a new connection; None without TLS. New files that cannot be used yet change nothing."""
         if not self._cluster.protocol.encrypted:
             return None
-        seen = signature_of(tuple(_files(self._cluster)))
-        if self._context is None or seen != self._seen:
+        signature = signature_of(tuple(_files(self._cluster)))
+        if self._context is None or signature != self._seen:
             try:
                 self._context = _context(self._cluster)
             except SettingsError as error:
                 if self._context is None:
                     raise
                 log.warning("new certificate files not taken yet", extra={"fields": {"cause": str(error)}})
-            self._seen = seen
+            self._seen = signature
         return self._context
 
 

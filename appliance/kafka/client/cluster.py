@@ -88,8 +88,8 @@ class KafkaCluster:
             everything = exchange(connection.offered, metadata.request(None), MetadataResponse)
             answer = await connection.ask(metadata.Repeated(self._everything, everything))
         else:
-            asked = metadata.request(topics)
-            answer = metadata.parse(await connection.call(asked, MetadataResponse, self._timeouts.small_answer))
+            request = metadata.request(topics)
+            answer = metadata.parse(await connection.call(request, MetadataResponse, self._timeouts.small_answer))
         self._brokers = dict(answer.brokers)
         return answer
 

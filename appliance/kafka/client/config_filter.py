@@ -36,16 +36,16 @@ async def search(
     people. When all settings together were refused and the required ones were not, the others are tried one by one,
     each with the settings accepted before.
     """
-    kept = [key for key in wanted if key in required]
+    accepted = [key for key in wanted if key in required]
     refused = {}
     for key in wanted:
         if key in required:
             continue
-        if reason := await refusal([*kept, key]):
+        if reason := await refusal([*accepted, key]):
             refused[key] = reason
         else:
-            kept.append(key)
-    return kept, refused
+            accepted.append(key)
+    return accepted, refused
 
 
 @dataclass(slots=True)
@@ -144,8 +144,8 @@ class ConfigFilter:
         refused = await self._ask(list(required.values()), alone := Made())
         result.there |= alone.there
         result.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
-        taken = {topic.name for topic in alone.topics}
-        return [topic for topic in topics if topic.name in taken]
+        accepted = {topic.name for topic in alone.topics}
+        return [topic for topic in topics if topic.name in accepted]
 
     async def _search(self, topic: NewTopic) -> NewTopic:
         """The topic with its accepted settings; the others are remembered."""
@@ -158,9 +158,9 @@ class ConfigFilter:
 
     async def _settle(self, wanted: Change, required: Collection[str], refusal: Refusal) -> Collection[str]:
         """The accepted settings; the refusals of the others are remembered."""
-        kept, refused = await search(wanted, required, refusal)
+        accepted, refused = await search(wanted, required, refusal)
         self._refused |= {(key, wanted[key]): words for key, words in refused.items()}
-        return kept
+        return accepted
 
     async def change(self, changes: Mapping[str, Change]) -> Changed:
         """Change the settings of topics, as far as the cluster accepts them."""
@@ -172,8 +172,8 @@ class ConfigFilter:
             waiting = {name: asked[name] for name in refused}
             if waiting:
                 name, change = waiting.popitem()
-                kept = await self._search_change(name, change)
-                changed.failures |= await self._alter({name: kept} if kept else {}, changed)
+                accepted = await self._search_change(name, change)
+                changed.failures |= await self._alter({name: accepted} if accepted else {}, changed)
         for name, change in changes.items():
             if left_out := self._left_out(change, changed.made.get(name, {})):
                 changed.left_out[name] = left_out

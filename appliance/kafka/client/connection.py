@@ -152,8 +152,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if loop.time() < deadline:
             pending.timer = loop.call_at(deadline, self._overdue, pending)
         else:
-            asked = f"a {pending.exchange.name} within {pending.patience:g} s"
-            self._break(Unreachable(f"{self.target} did not answer {asked}"))
+            request = f"a {pending.exchange.name} within {pending.patience:g} s"
+            self._break(Unreachable(f"{self.target} did not answer {request}"))
             self.on_silence(loop_seconds() - pending.patience)
 
     async def close(self) -> None:

@@ -51,7 +51,7 @@ _EPOCH_END = struct.Struct(">iq")
 _UUID_SIZE = 16
 
 
-class Wanted(NamedTuple):
+class WantedPartition(NamedTuple):
     """A partition to read from ``position`` on, about ``size`` bytes of it.
 
     ``topic_id`` is ``NOWHERE`` if unknown; ``last_epoch`` is the leader epoch of the batch before the position, and
@@ -96,7 +96,7 @@ class EpochEnd(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedPartition:
     """One partition's share of a Fetch response; ``stable_end`` is its last stable offset.
 
     ``diverges`` is the end of the last read epoch in the broker's log, if the log has less of it than was read, or
@@ -123,15 +123,17 @@ class FetchAnswer:
     """
 
     session_id: int
-    partitions: Sequence[Fetched]
+    partitions: Sequence[FetchedPartition]
     throttle_time: datetime.timedelta = datetime.timedelta()
 
 
-async def fetch(connection: Connection, wanted: Iterable[Wanted], limits: FetchLimits) -> Sequence[Fetched]:
+async def fetch(
+    connection: Connection, wanted: Iterable[WantedPartition], limits: FetchLimits
+) -> Sequence[FetchedPartition]:
     """Fetch these partitions; the first have priority when the response is full."""
-    asked = tuple(wanted)
-    by_id = offers_ids(connection) and all(each.topic_id != NOWHERE for each in asked)
-    answer = await connection.ask(FetchExchange(asked, limits, by_id, topic_names(asked)))
+    partitions = tuple(wanted)
+    by_id = offers_ids(connection) and all(each.topic_id != NOWHERE for each in partitions)
+    answer = await connection.ask(FetchExchange(partitions, limits, by_id, topic_names(partitions)))
     return answer.partitions
 
 
@@ -141,7 +143,7 @@ def offers_ids(connection: Connection) -> bool:
     return low <= VERSION_BY_ID <= high
 
 
-def topic_names(wanted: Iterable[Wanted]) -> dict[bytes, str]:
+def topic_names(wanted: Iterable[WantedPartition]) -> dict[bytes, str]:
     """The topics' names by the bytes of their ids."""
     return {each.topic_id.bytes: each.partition.topic for each in wanted}
 
@@ -154,12 +156,12 @@ class FetchExchange:
     until it is ``forgotten``.
     """
 
-    wanted: Sequence[Wanted]
+    wanted: Sequence[WantedPartition]
     limits: FetchLimits
     by_id: bool
     names: Mapping[bytes, str]
     session: Session = NO_SESSION
-    forgotten: Sequence[Wanted] = ()
+    forgotten: Sequence[WantedPartition] = ()
     name: str = "FetchRequest"
 
     def frame(self, correlation: int, client_id: str) -> bytes:
@@ -175,7 +177,9 @@ class FetchExchange:
         body = b"".join([begins, *wanted, *forgotten, text(""), NO_TAGS])  # of no rack
         return SIZE.pack(len(body)) + body
 
-    def _topics(self, partitions: Sequence[Wanted], content: Callable[[Wanted], bytes]) -> Iterator[bytes]:
+    def _topics(
+        self, partitions: Sequence[WantedPartition], content: Callable[[WantedPartition], bytes]
+    ) -> Iterator[bytes]:
         # A recreated topic is another one, while some of its old partitions are still wanted.
         by_topic = grouped(
             (each.topic_id.bytes if self.by_id else text(each.partition.topic), each) for each in partitions
@@ -199,7 +203,7 @@ class FetchExchange:
         except (LookupError, struct.error, ValueError, BatchCorrupt) as error:
             raise PeerError(f"the broker sent an unreadable response to a Fetch: {error}") from error
 
-    def _responses(self, view: memoryview, at: int) -> Iterator[Fetched]:
+    def _responses(self, view: memoryview, at: int) -> Iterator[FetchedPartition]:
         topics, at = read_unsigned(view, at)
         for _ in range(topics - 1):
             if self.by_id:
@@ -213,12 +217,12 @@ class FetchExchange:
             at = skip_tags(view, at)
 
 
-def _asked(wanted: Wanted) -> bytes:
+def _asked(wanted: WantedPartition) -> bytes:
     number = wanted.partition.number
     return _ASKED.pack(number, wanted.leader_epoch, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
 
 
-def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
+def _partition(view: memoryview, at: int, topic: str) -> tuple[FetchedPartition, int]:
     number, code, _, stable_end, _ = _PARTITION.unpack_from(view, at)
     aborted, at = _aborted(view, at + _PARTITION.size)
     size, at = read_unsigned(view, at + SIZE.size)  # the preferred replica is not used here
@@ -232,7 +236,7 @@ def _partition(view: memoryview, at: int, topic: str) -> tuple[Fetched, int]:
     tagged, at = tags(view, end)
     if _DIVERGING_EPOCH_TAG in tagged:
         diverges = EpochEnd(*_EPOCH_END.unpack_from(tagged[_DIVERGING_EPOCH_TAG]))
-    return Fetched(Partition(topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
+    return FetchedPartition(Partition(topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
 
 
 def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
@@ -246,7 +250,7 @@ def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
 
 async def fetch_partition(
     cluster: Cluster, metadata: Metadata, partition: Partition, offset: int, purpose: str, limits: FetchLimits
-) -> Fetched:
+) -> FetchedPartition:
     """One Fetch from the leader that ``metadata`` name, by the topic's id and that leader's epoch.
 
     So neither a recreated topic nor a former leader is mistaken for the right one.
@@ -254,7 +258,7 @@ async def fetch_partition(
     topic, epoch = metadata.topics.get(partition.topic), metadata.leader_epoch(*partition)
     connection = await cluster.broker(metadata.leader(*partition), purpose)
     topic_id = topic.id if topic else NOWHERE
-    wanted = Wanted(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
+    wanted = WantedPartition(partition, topic_id, offset, limits.response_bytes, leader_epoch=epoch)
     doing = f"fetch {partition} from offset {offset}"
     # A throttling broker names no partition (KIP-219); the connection waits for the announced time.
     for _ in range(_THROTTLED_MAX):
@@ -264,7 +268,7 @@ async def fetch_partition(
     raise BrokerBusy(f"{doing}: the broker throttles, and answers nothing", "THROTTLING_QUOTA_EXCEEDED")
 
 
-def committed_records(fetched: Fetched, offset: int) -> tuple[list[Record], int]:
+def committed_records(fetched: FetchedPartition, offset: int) -> tuple[list[Record], int]:
     """The committed records from ``offset`` on, as far as memory allows, and the offset to continue from."""
     batches, following = visible(fetched.records, fetched.aborted, offset, fetched.stable_end)
     records, room = list[Record](), LIMIT

@@ -6,7 +6,7 @@ counts the epochs: whenever its state may differ from ours, a request that names
 with a new one, and nothing is lost.
 """
 
-from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted, topic_names
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, WantedPartition, topic_names
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 
 LOST = frozenset({"FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH", "FETCH_SESSION_TOPIC_ID_ERROR"})
@@ -21,8 +21,8 @@ class FetchSession:
     """The partitions wanted of one broker, and those that it knows; one Fetch at a time."""
 
     def __init__(self) -> None:
-        self._wanted: dict[Partition, Wanted] = {}
-        self._at_broker: dict[Partition, Wanted] = {}
+        self._wanted: dict[Partition, WantedPartition] = {}
+        self._at_broker: dict[Partition, WantedPartition] = {}
         self._changed: dict[Partition, None] = {}
         self._names: dict[bytes, str] = {}
         self._without_id: set[Partition] = set()
@@ -35,7 +35,7 @@ class FetchSession:
         """Number of partitions wanted."""
         return len(self._wanted)
 
-    def want(self, wanted: Wanted) -> None:
+    def want(self, wanted: WantedPartition) -> None:
         """Read a partition from there on; it goes to the back of the wanted ones."""
         self.drop(wanted.partition)
         self._wanted[wanted.partition] = wanted
@@ -49,7 +49,7 @@ class FetchSession:
             self._changed[partition] = None
             self._without_id.discard(partition)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Make the next Fetch name everything: the connection is new, or the broker requires it."""
         self._epoch = _FULL
 
@@ -84,13 +84,13 @@ class FetchSession:
         wanted, at_broker = self._wanted.get(partition), self._at_broker.get(partition)
         return wanted is not None and at_broker is not None and wanted.topic_id != at_broker.topic_id
 
-    def _everything(self) -> tuple[list[Wanted], list[Wanted]]:
+    def _everything(self) -> tuple[list[WantedPartition], list[WantedPartition]]:
         named = list(self._wanted.values())
         self._at_broker = dict(self._wanted)
         self._names = topic_names(named)
         return named, []
 
-    def _difference(self) -> tuple[list[Wanted], list[Wanted]]:
+    def _difference(self) -> tuple[list[WantedPartition], list[WantedPartition]]:
         named, forgotten = [], []
         for partition in self._changed:
             wanted, at_broker = self._wanted.get(partition), self._at_broker.get(partition)

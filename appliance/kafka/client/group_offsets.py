@@ -108,8 +108,8 @@ async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOff
         async for name, answer in pipelined(coordinator, single, OffsetsOfOne):
             offsets.take(name, dict(_committed(answer.topics)), answer.error_code, f"read the offsets of group {name}")
         return offsets
-    asked = [OffsetFetchRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
-    async for _, several in pipelined(coordinator, in_pieces(asked, OffsetFetchRequest), OffsetFetchResponse):
+    requests = [OffsetFetchRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
+    async for _, several in pipelined(coordinator, in_pieces(requests, OffsetFetchRequest), OffsetFetchResponse):
         for group in several.groups:
             name = str(group.group_id)
             offsets.take(name, dict(_committed(group.topics)), group.error_code, f"read the offsets of group {name}")
@@ -137,7 +137,7 @@ def always() -> bool:
     return True
 
 
-def in_time(
+def permitted_requests(
     requests: Iterable[tuple[str, RequestPayload]], may: MaySend, failures: dict[str, ApplianceError]
 ) -> Iterator[tuple[str, RequestPayload]]:
     """The requests that may be sent when their turn comes; the groups of the others fail."""
@@ -165,7 +165,9 @@ async def commit_offsets(
             for group in groups
             for piece in pieces(((each, _size(each)) for each in commits[group].items()), _COMMIT_BYTES)
         )
-        async for name, answer in pipelined(coordinator, in_time(requests, may, failures), OffsetCommitResponse):
+        async for name, answer in pipelined(
+            coordinator, permitted_requests(requests, may, failures), OffsetCommitResponse
+        ):
             for topic in answer.topics:
                 for found in topic.partitions:
                     if found.error_code is not ErrorCode.none:

@@ -133,10 +133,10 @@ class ProduceExchange:
 
     def answer(self, frame: bytearray, correlation: int) -> ProduceResponse:
         """The response, for ``check_produced``."""
-        asked = {copy.partition for copy in self.copies}
+        partitions = {copy.partition for copy in self.copies}
         if self.version == VERSION:
-            return _complete(decode(ProduceResponse, frame, correlation), asked)
-        return _complete(decode_older(ProduceResponse, self.version, frame, correlation), asked)
+            return _complete(decode(ProduceResponse, frame, correlation), partitions)
+        return _complete(decode_older(ProduceResponse, self.version, frame, correlation), partitions)
 
 
 @dataclass(slots=True)

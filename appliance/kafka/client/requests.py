@@ -43,6 +43,6 @@ async def pipelined(
     broker: Connection, requests: Iterable[tuple[Key, RequestPayload]], response_type: type[Response]
 ) -> AsyncIterator[tuple[Key, Response]]:
     """Send all requests, each drawn right before it is sent, and give each answer as it comes."""
-    asked = [(key, await broker.send(exchange(broker.offered, request, response_type))) for key, request in requests]
-    for key, answering in asked:
+    answers = [(key, await broker.send(exchange(broker.offered, request, response_type))) for key, request in requests]
+    for key, answering in answers:
         yield key, await answering

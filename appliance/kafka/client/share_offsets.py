@@ -33,7 +33,7 @@ from appliance.kafka.client.group_offsets import (
     by_coordinator,
     by_topic,
     in_pieces,
-    in_time,
+    permitted_requests,
 )
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.interface import Cluster, Connection
@@ -53,9 +53,9 @@ async def fetch_starts(cluster: Cluster, groups: Collection[Group]) -> GroupOffs
 async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
     _require(coordinator, DescribeShareGroupOffsetsRequest)
     starts: GroupOffsets = GroupOffsets({}, {})
-    asked = [DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
-    requests = in_pieces(asked, DescribeShareGroupOffsetsRequest)
-    async for _, answer in pipelined(coordinator, requests, DescribeShareGroupOffsetsResponse):
+    requests = [DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
+    in_parts = in_pieces(requests, DescribeShareGroupOffsetsRequest)
+    async for _, answer in pipelined(coordinator, in_parts, DescribeShareGroupOffsetsResponse):
         for group in answer.groups:
             name, missing = str(group.group_id), group.error_code is ErrorCode.group_id_not_found
             code = ErrorCode.none if missing else group.error_code
@@ -86,7 +86,7 @@ async def alter_starts(
     async def altered(coordinator: Connection, groups: Sequence[Group]) -> GroupOffsets:
         _require(coordinator, AlterShareGroupOffsetsRequest)
         failures: dict[str, ApplianceError] = {}
-        requests = in_time(((group.name, _altered(group, starts[group])) for group in groups), may, failures)
+        requests = permitted_requests(((group.name, _altered(group, starts[group])) for group in groups), may, failures)
         async for name, answer in pipelined(coordinator, requests, AlterShareGroupOffsetsResponse):
             doing = f"alter the offsets of share group {name}"
             if answer.error_code is not ErrorCode.none:

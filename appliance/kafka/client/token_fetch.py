@@ -171,7 +171,7 @@ def _sign(cluster: ClusterSettings) -> tuple[str, int]:
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.session import Session
 
-    class Found(CredentialProvider):  # type: ignore[misc]
+    class Provider(CredentialProvider):  # type: ignore[misc]
         """The credentials of the settings, or those that AWS's own search finds: environment, files, the instance."""
 
         def load(self) -> Any:
@@ -184,7 +184,7 @@ def _sign(cluster: ClusterSettings) -> tuple[str, int]:
             return credentials
 
     try:
-        text, expires = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(cluster.region, Found())
+        text, expires = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(cluster.region, Provider())
     except (BotoCoreError, ClientError, ValueError) as error:  # a ValueError tells of empty credentials
         raise TokenUnavailable(f"{cluster.login}: AWS gives no credentials: {type(error).__name__}") from error
     return str(text), int(expires)

@@ -86,10 +86,10 @@ def _scram(hash_name: str, user: str, password: Secret, nonce: str) -> Tokens:
 def _fields(form: re.Pattern[bytes], message: bytes) -> tuple[bytes, ...]:
     if message.startswith(b"e="):
         raise CredentialsRefused(f"SCRAM: {_shown(message[2:])}")
-    found = form.fullmatch(message)
-    if found is None:
+    match = form.fullmatch(message)
+    if match is None:
         raise PeerError(f"a SCRAM message that RFC 5802 does not know: {_shown(message)}")
-    return found.groups()
+    return match.groups()
 
 
 def _shown(message: bytes) -> str:

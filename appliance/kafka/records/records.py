@@ -77,9 +77,9 @@ def pack(records: Sequence[Record], codec_bits: int) -> bytes:
 
 def batch_of(payload: memoryview, codec_bits: int, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
     """A batch without holes, from base offset 0, of ``count`` encoded records; its CRC is left for ``restamp``."""
-    kept = _COMPRESS[codec_bits](payload)
-    header = _header(0, len(kept), codec_bits, count, count - 1, base_timestamp, max_timestamp)
-    return b"".join((HEADER.pack(*header), kept))
+    compressed = _COMPRESS[codec_bits](payload)
+    header = _header(0, len(compressed), codec_bits, count, count - 1, base_timestamp, max_timestamp)
+    return b"".join((HEADER.pack(*header), compressed))
 
 
 def placed(records: Sequence[Record], codec_bits: int = 0) -> Batch:

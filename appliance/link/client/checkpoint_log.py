@@ -113,11 +113,11 @@ class NewestStates:
             return []
         if topic.id != self._id:
             self._id, self._checkpoints = topic.id, []
-        wanted = len(topic.leaders) if lanes is None else lanes
-        self._checkpoints += [LaneCheckpoint() for _ in range(wanted - len(self._checkpoints))]
-        for lane, checkpoint in enumerate(self._checkpoints[:wanted]):
+        count = len(topic.leaders) if lanes is None else lanes
+        self._checkpoints += [LaneCheckpoint() for _ in range(count - len(self._checkpoints))]
+        for lane, checkpoint in enumerate(self._checkpoints[:count]):
             await peek_checkpoint(self._cluster, self._name, lane, checkpoint)
-        return self._checkpoints[:wanted]
+        return self._checkpoints[:count]
 
     async def try_read(self, patience: float) -> States | ApplianceError:
         """The same, or the reason that no broker returns them within this many seconds: the leader may just be elected.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.fetch import Fetched, FetchLimits, fetch_partition
+from appliance.kafka.client.fetch import FetchedPartition, FetchLimits, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets, try_offsets, undecided
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -40,10 +40,10 @@ class EpochEnds:
             for p, epoch in epochs.items()
             if 0 <= epoch < (leads := metadata.leader_epoch(*p)) or (0 <= epoch == leads and p in current)
         }
-        asked = {p: key[2] for p, key in keys.items() if key[1] == key[2] or self._known.get(p, ((), 0))[0] != key}
-        answers, failures = await epoch_ends(self.cluster, metadata, asked)
+        requests = {p: key[2] for p, key in keys.items() if key[1] == key[2] or self._known.get(p, ((), 0))[0] != key}
+        answers, failures = await epoch_ends(self.cluster, metadata, requests)
         self._known |= {p: (keys[p], end) for p, end in answers.items()}
-        return {p: self._known[p][1] for p in keys if p not in asked or p in answers}, failures
+        return {p: self._known[p][1] for p in keys if p not in requests or p in answers}, failures
 
 
 async def log_ends(cluster: Cluster, metadata: Metadata, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -83,8 +83,8 @@ async def _copy_logs(
 ) -> dict[Partition, CopyLog]:
     """The log of each copy, given the end of what was written to it; an error of one affects no other."""
     ends, failures = await try_offsets(epochs.cluster, metadata, written, Bound.END)
-    asked = {copy: end.leader_epoch for copy in ends if (end := written[copy])}
-    ends_of_epochs, unanswered = await epochs.read(metadata, asked)
+    epochs_written = {copy: end.leader_epoch for copy in ends if (end := written[copy])}
+    ends_of_epochs, unanswered = await epochs.read(metadata, epochs_written)
     failures |= unanswered
     logs = {}
     for copy, end in written.items():
@@ -108,7 +108,7 @@ async def with_last_batch(cluster: Cluster, metadata: Metadata, log: CopyLog, wr
     return replace(log, last_batch=is_intact(fetched, written))
 
 
-def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
+def is_intact(fetched: FetchedPartition, end: CopyEnd) -> bool:
     """True when the fetched bytes, from the last offset before the marker on, begin with the written batch.
 
     Raises:
@@ -123,7 +123,7 @@ def is_intact(fetched: Fetched, end: CopyEnd) -> bool:
     return there[0] in committed(batches, fetched.aborted) and _is_of(there[0], end)
 
 
-def require_decided(fetched: Fetched, offset: int) -> None:
+def require_decided(fetched: FetchedPartition, offset: int) -> None:
     """Refuse an offset below which a transaction is open."""
     if fetched.stable_end <= offset:
         raise undecided(fetched.partition, offset + 1)

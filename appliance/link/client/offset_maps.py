@@ -157,17 +157,18 @@ class OffsetMaps:
             return NOT_KNOWN
         if (topic := self._present.get(name)) is None:
             return not_known(f"topic {name}, to which it was copied, is not known to be there now")
-        anew = is_another(topic.id, position.destination_id)
-        return not_known(f"topic {name} was deleted and made anew since it was copied there") if anew else None
+        if is_another(topic.id, position.destination_id):
+            return not_known(f"topic {name} was deleted and made anew since it was copied there")
+        return None
 
     def segments(self, partition: Partition) -> Sequence[Segment]:
         """The map of a source partition; empty if it is unreadable now."""
         return () if self.failure(partition) else self._map(partition).segments
 
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
-        """The stretches of copies without a map, by source partition; only partitions with any."""
-        chosen = [partition for partition, _ in self.positions() if partitions is None or partition in partitions]
-        by_partition = {partition: self._map(partition).holes() for partition in chosen}
+        """The ranges of copies without a map, by source partition; only partitions with any."""
+        mapped = [partition for partition, _ in self.positions() if partitions is None or partition in partitions]
+        by_partition = {partition: self._map(partition).holes() for partition in mapped}
         return {partition: holes for partition, holes in by_partition.items() if holes}
 
     def _map(self, partition: Partition) -> OffsetMap:
@@ -185,8 +186,8 @@ class OffsetMaps:
             await _while_progressing(
                 lambda: self._read_positions(metadata, lane, checkpoint), lambda: checkpoint.read_to
             )
-            held = {partition: number for partition, number in self._lanes.items() if number != lane}
-            self._lanes, self._copies = held | dict.fromkeys(checkpoint.positions, lane), None
+            others = {partition: number for partition, number in self._lanes.items() if number != lane}
+            self._lanes, self._copies = others | dict.fromkeys(checkpoint.positions, lane), None
             if lane < len(self._logs):
                 log = self._logs[lane]
                 await _while_progressing(lambda: self._read_segments(metadata, lane, wanted), lambda: log.read_to)
@@ -221,7 +222,7 @@ class OffsetMaps:
             return
         end = (await list_offsets(self._cluster, metadata, [partition], Bound.END))[partition]
         if log.read_to > end:
-            self._changed(log.begin_anew())  # it has lost its tail: it may hold other segments now
+            self._changed(log.restart())  # it has lost its tail: it may hold other segments now
         while log.read_to < end:
             await retry_while_busy(lambda: self._read_some(metadata, partition, end), is_completing)
 

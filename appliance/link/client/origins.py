@@ -63,14 +63,14 @@ class Origins:
                 if self._read_to >= 0 and not self.producers.unknown(headers):
                     return
                 await self._refresh()
-                lost = await self._lost(headers)
+                missing = await self._lost(headers)
                 if len(self.producers.others) > _OTHERS_MAX:
                     self.producers.others.clear()  # known ones are looked up again
-                self.producers.others |= self.producers.unknown(headers) - lost.keys()
-                if not lost:
+                self.producers.others |= self.producers.unknown(headers) - missing.keys()
+                if not missing:
                     return
                 if pause is None:
-                    raise ProducersLost(f"{PRODUCERS} lacks {next(iter(lost.values()))}")
+                    raise ProducersLost(f"{PRODUCERS} lacks {next(iter(missing.values()))}")
                 await asyncio.sleep(pause)
 
     async def refresh(self) -> None:
@@ -78,9 +78,9 @@ class Origins:
 
         Of many at once, those that wait for a read that fails share its error.
         """
-        asked = loop_seconds()
+        began = loop_seconds()
         async with self._lock:
-            if self._failed is not None and self._failed[0] > asked:
+            if self._failed is not None and self._failed[0] > began:
                 raise self._failed[1]
             try:
                 await self._refresh()

@@ -35,13 +35,13 @@ from appliance.link.client.writer import Writer
 from appliance.link.model.claim_changes import Changes, Claimant, withdrawals
 from appliance.link.model.claim_ledger import ClaimLedger
 from appliance.link.model.claims import (
-    Adopted,
+    AdoptedPartition,
     Claim,
     Copy,
     configs_of,
     deletion_of,
     encode_claim,
-    given_up,
+    memory_of,
     topics_of,
 )
 from appliance.link.model.link_check import was_deleted
@@ -105,21 +105,25 @@ class Registry:
         """
         claimant = Claimant(self.link, self.shares, self.topics)
 
-        def told() -> Changes:
+        def topics_record() -> Changes:
             return claimant.tells(
                 self.ledger.topics.get(self.link), self.ledger.holders, now_ms(), renews=still is not None
             )
 
-        async def wanted() -> Changes:
+        async def changes() -> Changes:
             if self.ledger.deletion:
                 raise LinkRefused(was_deleted(self.link, self.ledger.deletion))
             chosen = copies if still is None else await still()
             these = [(name, copies[name]) for name in chosen if name in copies]
-            return told() | claimant.claims(these, self.ledger.holders, now_ms(), take_over=take_over)
+            return topics_record() | claimant.claims(these, self.ledger.holders, now_ms(), take_over=take_over)
 
-        if take_over or told() or not all(claimant.is_settled(self.ledger.holding(copy)) for copy in copies.items()):
+        if (
+            take_over
+            or topics_record()
+            or not all(claimant.is_settled(self.ledger.holding(copy)) for copy in copies.items())
+        ):
             await self._make()
-            await self._write(wanted)
+            await self._write(changes)
             await self._take_back(copies)
         return self.ledger.of_others(copies)
 
@@ -130,41 +134,41 @@ class Registry:
         So are shared copies, in which its records stay.
         """
 
-        async def wanted() -> Changes:
-            changes = withdrawals(self.link, None if deletion else copies, self.ledger.holders, now_ms())
+        async def changes() -> Changes:
+            withdrawn = withdrawals(self.link, None if deletion else copies, self.ledger.holders, now_ms())
             if deletion and self.link in self.ledger.topics:
-                changes[topics_of(self.link), self.link] = None
+                withdrawn[topics_of(self.link), self.link] = None
             if deletion and not self.ledger.deletion:
-                changes[deletion_of(self.link), self.link] = deletion
-            return changes
+                withdrawn[deletion_of(self.link), self.link] = deletion
+            return withdrawn
 
         await self.refresh()
-        if deletion or await wanted():
+        if deletion or await changes():
             await self._make()
-            await self._write(wanted)
+            await self._write(changes)
 
     async def withdraw_deletion(self) -> None:
         """Withdraw the record of the link's deletion: it is recreated."""
         key = deletion_of(self.link), self.link
 
-        async def wanted() -> Changes:
+        async def changes() -> Changes:
             return {key: None} if self.ledger.deletion else {}
 
-        if await wanted():
-            await self._write(wanted)
+        if await changes():
+            await self._write(changes)
 
     async def note(self, left_out: Mapping[Copy, tuple[str, ...]]) -> None:
         """Record the settings that copies of this link lack, if they have changed."""
         await self._note(lambda copy, claim: replace(claim, left_out=left_out.get(copy, claim.left_out)))
 
-    async def note_adopted(self, adopted: Mapping[Copy, tuple[Adopted, ...]]) -> None:
+    async def note_adopted(self, adopted: Mapping[Copy, tuple[AdoptedPartition, ...]]) -> None:
         """Record the partitions of this link's copies that it has not begun, if they have changed."""
         await self._note(lambda copy, claim: replace(claim, adopted=adopted.get(copy, claim.adopted)))
 
     async def note_begun(self) -> None:
         """Record that this link may have written to each copy that it claims: its positions are lost."""
         await self.refresh()
-        copies = {copy for copy in self.ledger.claims if copy not in (given_up(copy[0]), deletion_of(self.link))}
+        copies = {copy for copy in self.ledger.claims if copy not in (memory_of(copy[0]), deletion_of(self.link))}
         await self._note(lambda copy, claim: replace(claim, begun=frozenset({copy[1]})) if copy in copies else claim)
 
     async def _note(self, noted: Callable[[Copy, Claim], Claim]) -> None:
@@ -211,8 +215,8 @@ class Registry:
 
         async def void() -> Changes:
             claims, holders = self.ledger.claims, self.ledger.holders
-            lost = [copy for copy in copies.items() if copy in claims and claims[copy].link != self.link]
-            return {(copy, self.link): None for copy in lost if self.link in holders[copy]}
+            others = [copy for copy in copies.items() if copy in claims and claims[copy].link != self.link]
+            return {(copy, self.link): None for copy in others if self.link in holders[copy]}
 
         if await void():
             await self._write(void)
@@ -228,14 +232,14 @@ class Registry:
         if not await self.refresh():
             raise BrokerBusy(f"{REGISTRY} is not shown by a broker that lags", "UNKNOWN_TOPIC_OR_PARTITION")
 
-    async def _write(self, wanted: Callable[[], Awaitable[Changes]]) -> None:
-        """Write claims; after interference by another link, compute the wanted ones again."""
+    async def _write(self, changes: Callable[[], Awaitable[Changes]]) -> None:
+        """Write claims; after interference by another link, compute them again."""
 
         def passing(error: ApplianceError) -> bool:
             replaced = isinstance(error, BrokerRefused) and error.code == _ANOTHER_ID
             return replaced or isinstance(error, Fenced | PartitionsUnavailable | BrokerBusy)
 
-        await retry_while_busy(lambda: self._write_alone(wanted), passing, _PAUSE_MAX)
+        await retry_while_busy(lambda: self._write_alone(changes), passing, _PAUSE_MAX)
 
     async def _write_alone(self, wanted: Callable[[], Awaitable[Changes]]) -> None:
         producer = await retry_while_busy(self._take_id, is_loading)

@@ -27,9 +27,9 @@ class SourceRules:
 
     async def unfit(self, topics: Mapping[str, Topic]) -> dict[str, str]:
         """The reasons not to copy, by topic of the cluster."""
-        wanted = self.naming.copied(topics)
-        compacted = await self._compacted(wanted) if self.naming.sharing.others_write and not self.one_writer else {}
-        return compacted | await self.circles(wanted)
+        copied = self.naming.copied(topics)
+        compacted = await self._compacted(copied) if self.naming.sharing.others_write and not self.one_writer else {}
+        return compacted | await self.circles(copied)
 
     async def circles(self, topics: Iterable[Topic]) -> dict[str, str]:
         """The same, of the topics whose records would travel in circles; other names show where a copy came from."""

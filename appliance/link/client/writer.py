@@ -68,9 +68,9 @@ class Writer:
     def learn(self, metadata: Metadata) -> None:
         """Add the leaders of topics; the offsets of a recreated topic begin at 0 again."""
         before = self.metadata.topics
-        anew = {name for name, topic in metadata.topics.items() if name in before and before[name].id != topic.id}
+        recreated = {name for name, topic in metadata.topics.items() if name in before and before[name].id != topic.id}
         for counters in (self.sequences, self.ends, self.epochs):
-            for partition in [partition for partition in counters if partition[0] in anew]:
+            for partition in [partition for partition in counters if partition[0] in recreated]:
                 del counters[partition]
         self.metadata = replace(metadata, topics={**before, **metadata.topics})
 

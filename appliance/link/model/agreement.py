@@ -21,28 +21,28 @@ MADE_ANEW = "was deleted and made anew since it was copied"
 class SourceLog:
     """The log of a source partition up to the ``end`` to be copied.
 
-    ``held_to`` is the end of its epochs up to that of the position. None is unknown.
+    ``epochs_end`` is the end of its epochs up to that of the position. None is unknown.
     """
 
     topic_id: UUID
     end: int | None
     leader_epoch: int = UNKNOWN_EPOCH
-    held_to: int | None = None
+    epochs_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CopyLog:
     """The log of a copy; ``topic_id`` is None if it is not there, ``end`` if its leader does not tell, by ``error``.
 
-    ``held_to`` is the end of its epochs up to that of the last write, and ``last_batch`` true if that write's batch was
-    found in its place; None is unknown.
+    ``epochs_end`` is the end of its epochs up to that of the last write, and ``last_batch`` true if that write's batch
+    is in its place; None is unknown.
     """
 
     partition: Partition
     topic_id: UUID | None = NOWHERE
     end: int | None = None
     leader_epoch: int = UNKNOWN_EPOCH
-    held_to: int | None = None
+    epochs_end: int | None = None
     last_batch: bool | None = None
     error: ApplianceError | None = None
 
@@ -50,11 +50,11 @@ class CopyLog:
         """True when ends and epochs say all that the last written batch could say."""
         if self.end is None or self.end < written.offset or written.producer_id in (NOBODY, ANYBODY):
             return True
-        return self._grows_on(written) or (self.held_to is not None and self.held_to >= written.offset)
+        return self._grows_on(written) or (self.epochs_end is not None and self.epochs_end >= written.offset)
 
     def awaits_marker(self, written: CopyEnd) -> bool:
         """True if only the marker of the last write is missing, which may be on its way to a new leader."""
-        is_marker_missing = self.end == written.offset - 1 and (self.held_to is None or self.held_to == self.end)
+        is_marker_missing = self.end == written.offset - 1 and (self.epochs_end is None or self.epochs_end == self.end)
         return is_marker_missing and not self._grows_on(written) and written.producer_id not in (NOBODY, ANYBODY)
 
     def doubt(self, written: CopyEnd | None) -> str:
@@ -72,13 +72,13 @@ class CopyLog:
         """
         if self.end is None or (self._grows_on(written) and self.end >= written.offset - 1):
             return None
-        by_epochs = self.held_to is None or self.held_to >= written.offset
+        by_epochs = self.epochs_end is None or self.epochs_end >= written.offset
         whole = by_epochs if self.is_decided(written) else self.last_batch is not False
         if self.end >= written.offset and whole:
             return None
-        if self.held_to is None or self.held_to < 0:
+        if self.epochs_end is None or self.epochs_end < 0:
             return Loss(self.end, is_known=False)  # others may have filled any part of the hole
-        return Loss(min(self.end, self.held_to))
+        return Loss(min(self.end, self.epochs_end))
 
     def _grows_on(self, written: CopyEnd) -> bool:
         """True while the leader of the last write leads."""
@@ -134,13 +134,13 @@ def divergence(position: Position, source: SourceLog) -> Agreement:
     if end is None or 0 <= epoch < position.leader_epoch:
         return Agreement()  # the metadata name a former leader
     by_ends = False
-    if source.held_to is not None and source.held_to >= 0:
-        parted = min(offset, source.held_to)
+    if source.epochs_end is not None and source.epochs_end >= 0:
+        divergence_offset = min(offset, source.epochs_end)
     elif epoch == position.leader_epoch >= 0:
-        parted = offset  # an end below it was asked for a moment earlier
+        divergence_offset = offset  # an end below it was asked for a moment earlier
     else:
-        parted, by_ends = min(offset, end), True
-    uncopied = None if by_ends and parted < offset else max(0, end - parted)
-    which = "" if by_ends else f": offsets {parted} to {offset - 1}"
-    lost = f"the source has lost records that were copied{which}" if parted < offset else ""
-    return Agreement(parted, uncopied, offset - parted, by_ends, lost=lost)
+        divergence_offset, by_ends = min(offset, end), True
+    uncopied = None if by_ends and divergence_offset < offset else max(0, end - divergence_offset)
+    which = "" if by_ends else f": offsets {divergence_offset} to {offset - 1}"
+    lost = f"the source has lost records that were copied{which}" if divergence_offset < offset else ""
+    return Agreement(divergence_offset, uncopied, offset - divergence_offset, by_ends, lost=lost)

@@ -109,7 +109,7 @@ class StartOffsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class Tombstone:
     """A deleted position, or with ``gap`` the deleted entry of the gap ledger with that offset and time: a tombstone.
 
     An entry is deleted only where it has moved to another lane.
@@ -129,7 +129,7 @@ Remembered = (
     | StateRecord
     | LayoutRecord
     | SqlChange
-    | Forgotten
+    | Tombstone
 )
 """The meaning of one record."""
 
@@ -170,9 +170,9 @@ class LaneCheckpoint:
                 self.layout = layout
             case SqlChange() as change:
                 self.sql[change.sql.number, change.run] = change
-            case Forgotten(partition, None):
+            case Tombstone(partition, None):
                 self.positions.pop(partition, None)
-            case Forgotten(partition, (first, found)):
+            case Tombstone(partition, (first, found)):
                 self.gaps.pop((partition, first, found), None)
             case (int(), Owner() as owner):
                 self.owner = owner

@@ -1,7 +1,7 @@
 """The checkpoint of a lane, as records of its partition of the positions topic.
 
 The topic is compacted: the newest record of each key holds. Keys and values are JSON, so that any consumer can read
-them. Headers of a position are ignored by older releases: ``offsets``, the newest stretch of the partition's map of
+them. Headers of a position are ignored by older releases: ``offsets``, the newest range of the partition's map of
 offsets; ``rebuilt``, the number of copied records that did not go raw, in decimal digits; and ``trial``, the offsets
 that the SQL is trying: first, following, and the number of tries. The kinds of key::
 
@@ -30,13 +30,13 @@ from typing import Any
 from appliance.grouping import grouped, pieces
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
-from appliance.link.model.checkpoint import Forgotten, Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets
+from appliance.link.model.checkpoint import Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets, Tombstone
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import LANES_MAX, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position, SourcePlace, Trial
-from appliance.link.model.remembered import count, fields, made, partition_of, reading, text, versioned, whole
+from appliance.link.model.remembered import build, count, fields, partition_of, reading, text, versioned, whole
 
 _VERSION = 1
 _OBEYED_VERSION = 2
@@ -89,12 +89,12 @@ def encode_owner(lane: int, owner: Owner, now: int) -> Record:
     return _record({"lane": lane}, dataclasses.asdict(owner), now)
 
 
-def encode_forgotten(partition: Partition, now: int) -> Record:
+def encode_tombstone(partition: Partition, now: int) -> Record:
     """The record that deletes a position."""
     return Record(0, now, body(_json(_partition_key(partition)), None))
 
 
-def encode_forgotten_gap(gap: Gap, now: int) -> Record:
+def encode_gap_tombstone(gap: Gap, now: int) -> Record:
     """The record that deletes an entry of the gap ledger, which has moved to another lane."""
     return Record(0, now, body(_json(_gap_key(gap)), None))
 
@@ -162,10 +162,10 @@ def decode(record: Record) -> Remembered:
         key_bytes, value_bytes = key_and_value(record.body)
         key = fields(key_bytes)
         if value_bytes is None and key.keys() == {"topic", "partition"}:
-            return Forgotten(partition_of(key))
+            return Tombstone(partition_of(key))
         if value_bytes is None and key.keys() == {"topic", "partition", "gap"}:
             first, found = map(whole, key["gap"])
-            return Forgotten(partition_of(key), (first, found))
+            return Tombstone(partition_of(key), (first, found))
         remembered = _remembered(key, versioned(value_bytes, _TOPIC, record.offset, _versions(key)))
         if not isinstance(remembered, tuple) or not isinstance(remembered[1], Position):
             return remembered
@@ -193,14 +193,14 @@ def _versions(key: Mapping[str, Any]) -> Sequence[int]:
 
 def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     if "lane" in key:
-        return whole(key["lane"], 0, LANES_MAX), made(Owner, value)
+        return whole(key["lane"], 0, LANES_MAX), build(Owner, value)
     if "mark" in key:
-        return made(Mark, value, lane=whole(key["mark"], 0, LANES_MAX))
+        return build(Mark, value, lane=whole(key["mark"], 0, LANES_MAX))
     if "link" in key:
         placed = tuple((text(topic), whole(number), whole(lane)) for topic, number, lane in value.pop("placed", ()))
-        return made(LinkRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX), placed=placed)
+        return build(LinkRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX), placed=placed)
     if "layout" in key:
-        return made(LayoutRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX))
+        return build(LayoutRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX))
     if "start" in key:
         offsets = [whole(offset) for offset in value["offsets"]]
         places = map(SourcePlace, offsets, map(whole, value.get("epochs") or [-1] * len(offsets)))
@@ -210,14 +210,14 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
     if "state" in key:
         state, details = CopyState(value.pop("state")), value.pop("details", {})
         shown = json.dumps({**details}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-        return made(StateRecord, value, topic=text(key["state"]), state=state, details=json.loads(shown))
+        return build(StateRecord, value, topic=text(key["state"]), state=state, details=json.loads(shown))
     partition = partition_of(key)
     if "gap" in key:
-        return made(Gap, value, partition=partition)
+        return build(Gap, value, partition=partition)
     whole(value["next_offset"], UNKNOWN)
     end = value.pop("copy_end", None)
     copy_end = CopyEnd(*map(whole, end)) if end else None
-    return partition, made(Position, {"leader_epoch": -1, **value}, copy_end=copy_end)
+    return partition, build(Position, {"leader_epoch": -1, **value}, copy_end=copy_end)
 
 
 def _sql_change(key: Mapping[str, Any], value: Mapping[str, Any]) -> SqlChange:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.kafka.client.acls import AccessControlEntry
-from appliance.link.model.claims import Claim, Copy, configs_of, deletion_of, given_up, holding, topics_of
+from appliance.link.model.claims import Claim, Copy, configs_of, deletion_of, holding, memory_of, topics_of
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.topic_configs import Configs
 
@@ -38,33 +38,33 @@ class Claimant:
         a shared copy that is taken over, the registry remembers the links whose records stay in it. Settings that
         others have set on a copy become this link's with it.
         """
-        wanted: Changes = {}
+        changes: Changes = {}
         for copy in copies:
             by_link = holders.get(copy, {})
             if not take_over and self.is_settled(holding(by_link.values())):
                 continue
-            memory = holders.get(given_up(copy[0]), {}).get(self.link)
+            memory = holders.get(memory_of(copy[0]), {}).get(self.link)
             if memory and copy[1] in memory.written:
-                kept, begun = memory.written - {copy[1]}, memory.begun | {copy[1]}
-                remainder = Claim(self.link, now, acls=memory.acls, written=kept, begun=begun)
-                wanted[given_up(copy[0]), self.link] = _memory(remainder)
+                others, begun = memory.written - {copy[1]}, memory.begun | {copy[1]}
+                remainder = Claim(self.link, now, acls=memory.acls, written=others, begun=begun)
+                changes[memory_of(copy[0]), self.link] = _memory(remainder)
             if not take_over and by_link:
-                wanted[copy, self.link] = self._as_now(by_link.get(self.link) or Claim(self.link, now))
+                changes[copy, self.link] = self._as_now(by_link.get(self.link) or Claim(self.link, now))
                 continue
-            wanted |= {(copy, link): None for link in by_link}
+            changes |= {(copy, link): None for link in by_link}
             for link in (link for link, claim in by_link.items() if claim.shares and link != self.link):
-                key = given_up(copy[0]), link
-                before = wanted.get(key) or holders.get(key[0], {}).get(link) or Claim(link, now)
+                key = memory_of(copy[0]), link
+                before = changes.get(key) or holders.get(key[0], {}).get(link) or Claim(link, now)
                 remainder = Claim(link, now, acls=before.acls, written=before.written | {copy[1]}, begun=before.begun)
-                wanted[key] = _memory(remainder)
+                changes[key] = _memory(remainder)
             acls = frozenset[AccessControlEntry]().union(*(claim.acls for claim in by_link.values()))
             begun = by_link[self.link].begun if self.link in by_link else frozenset[uuid.UUID]()
-            wanted[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls, begun=begun))
+            changes[copy, self.link] = self._as_now(Claim(self.link, now, acls=acls, begun=begun))
             settings = holders.get(configs_of(copy[0]), {})
             configs = Configs().union(*(claim.configs for claim in settings.values()))
-            wanted |= {(configs_of(copy[0]), link): None for link in settings}
-            wanted |= {(configs_of(copy[0]), self.link): Claim(self.link, now, configs=configs)} if configs else {}
-        return wanted
+            changes |= {(configs_of(copy[0]), link): None for link in settings}
+            changes |= {(configs_of(copy[0]), self.link): Claim(self.link, now, configs=configs)} if configs else {}
+        return changes
 
     def tells(self, record: Claim | None, holders: Holders, now: int, *, renews: bool) -> Changes:
         """The record of the link's topics, where it is missing; ``record`` is the present one.
@@ -101,17 +101,17 @@ def withdrawals(link: str, names: Collection[str] | None, holders: Holders, now:
         acls[name] = acls.get(name, frozenset()) | claim.acls
         written[name] = written.get(name, frozenset()) | claim.written
         begun[name] = begun.get(name, frozenset()) | claim.begun | claim.written
-        if copy != given_up(name) and (names is None or name in names):
+        if copy != memory_of(name) and (names is None or name in names):
             remainders[copy] = claim
             written[name] |= {topic_id} if claim.shares else set()
             begun[name] |= set() if copy == configs_of(name) else {topic_id}
     changes: Changes = {(copy, link): None for copy in remainders}
     ended = {copy[0] for copy, claim in own.items() if claim.written and names is None}
     for name in ended | {name for name, _ in remainders}:
-        kept = frozenset[uuid.UUID]() if names is None else written[name]
-        memory = _memory(Claim(link, now, acls=acls[name], written=kept, begun=begun[name] - kept))
-        if memory or given_up(name) in own:
-            changes[given_up(name), link] = memory
+        shared_copies = frozenset[uuid.UUID]() if names is None else written[name]
+        memory = _memory(Claim(link, now, acls=acls[name], written=shared_copies, begun=begun[name] - shared_copies))
+        if memory or memory_of(name) in own:
+            changes[memory_of(name), link] = memory
     return changes
 
 

@@ -15,9 +15,9 @@ from appliance.link.model.claims import (
     configs_of,
     decode_claim,
     deletion_of,
-    given_up,
     holding,
-    told_topics,
+    memory_of,
+    topics_by_claims,
     topics_of,
 )
 from appliance.link.model.link_topics import LinkTopics
@@ -42,12 +42,12 @@ class ClaimLedger:
 
     def of_others(self, copies: Mapping[str, uuid.UUID]) -> dict[str, Claim]:
         """The claims of other links that keep this one from copies, by name."""
-        kept: dict[str, Claim] = {}
+        claims: dict[str, Claim] = {}
         for copy in copies.items():
             others = (claim for claim in self.holding(copy) if claim.link != self.link)
             against = [claim for claim in others if claim.damage or not (self.shares and claim.shares)]
-            kept |= {copy[0]: against[0]} if against else {}
-        return kept
+            claims |= {copy[0]: against[0]} if against else {}
+        return claims
 
     def holding(self, copy: Copy) -> list[Claim]:
         """The claims that hold on a copy: of one link, or of all that share it."""
@@ -62,23 +62,23 @@ class ClaimLedger:
 
     def claims_of(self, link: str) -> dict[Copy, Claim]:
         """The claims of a link that hold; not what it remembers of copies that it gave up."""
-        copies = [copy for copy in self.holders if copy != given_up(copy[0])]
+        copies = [copy for copy in self.holders if copy != memory_of(copy[0])]
         return {copy: claim for copy in copies for claim in self.holding(copy) if claim.link == link}
 
-    def given_up_by(self, link: str) -> set[Copy]:
+    def former_copies(self, link: str) -> set[Copy]:
         """The shared copies that a link has given up: its records are still there."""
         memories = ((name, by_link[link]) for (name, _), by_link in self.holders.items() if link in by_link)
         return {(name, topic_id) for name, memory in memories for topic_id in memory.written}
 
     def has_begun(self, copy: Copy) -> bool:
         """True of a copy that this link may have written to before it claimed it last, if at all."""
-        own = [self.holders.get(key, {}).get(self.link) for key in (copy, given_up(copy[0]))]
+        own = [self.holders.get(key, {}).get(self.link) for key in (copy, memory_of(copy[0]))]
         return any(copy[1] in claim.written | claim.begun for claim in own if claim)
 
     def topics_of(self, link: str) -> frozenset[LinkTopics]:
         """The topics that a link with shared copies may copy, as far as it tells them."""
         damaged = [by_link[link] for by_link in self.holders.values() if link in by_link and by_link[link].damage]
-        return told_topics(self.topics.get(link), [*self.claims_of(link).values(), *damaged])
+        return topics_by_claims(self.topics.get(link), [*self.claims_of(link).values(), *damaged])
 
     @property
     def deletion(self) -> Claim | None:

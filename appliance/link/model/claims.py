@@ -21,7 +21,7 @@ Copy = tuple[str, uuid.UUID]
 """A destination topic's name and id."""
 
 
-class Adopted(NamedTuple):
+class AdoptedPartition(NamedTuple):
     """A partition of a copy that another program has begun: this link has copied from ``source`` to ``copy`` on."""
 
     partition: int
@@ -40,9 +40,9 @@ class Claim:
     links that do so write there too. It copies the topics in its record, under ``topics_of``, if the claim is
     ``recorded``; ``topics`` are those of that record, and of claims by releases without it. ``adopted`` are the
     partitions that this link has not begun itself; releases without adoptions ignore them. ``written`` are the ids of
-    shared copies that the link has given up, under ``given_up``; other releases take that for a shared copy. ``begun``,
-    there or in the claim, are copies that it may have written to before: a position that is missing was lost.
-    ``configs`` are the settings that the link has set on the copy, or was about to set, under ``configs_of``.
+    shared copies that the link has given up, under ``memory_of``; other releases take that for a shared copy.
+    ``begun``, there or in the claim, are copies that it may have written to before: a position that is missing was
+    lost. ``configs`` are the settings that the link has set on the copy, or was about to set, under ``configs_of``.
     ``damage`` is the reason that another link's claim cannot be read: it may be of any kind.
     """
 
@@ -54,7 +54,7 @@ class Claim:
     deleted_by: str = ""
     why: str = ""
     shares: bool = False
-    adopted: tuple[Adopted, ...] = ()
+    adopted: tuple[AdoptedPartition, ...] = ()
     recorded: bool = False
     topics: LinkTopics | None = None
     written: frozenset[uuid.UUID] = frozenset()
@@ -73,7 +73,7 @@ def holding(claims: Iterable[Claim]) -> list[Claim]:
     return [*ordered[:1], *(claim for claim in ordered[1:] if ordered[0].shares and claim.shares)]
 
 
-def told_topics(record: Claim | None, claims: Iterable[Claim]) -> frozenset[LinkTopics]:
+def topics_by_claims(record: Claim | None, claims: Iterable[Claim]) -> frozenset[LinkTopics]:
     """The topics that a link may copy to where copies are shared: by its ``record``, and by these claims of it.
 
     A claim that does not rely on the record is of an older release, which may have run since: what it tells counts too.
@@ -99,7 +99,7 @@ def topics_of(link: str) -> Copy:
     return f"{link}.positions", uuid.UUID(int=2)
 
 
-def given_up(copy: str) -> Copy:
+def memory_of(copy: str) -> Copy:
     """The key, in place of a copy's, under which a link remembers what it has left on copies that it gave up.
 
     That are the ACLs that it has made, and the ids of the copies in which its records stay, or were.
@@ -145,7 +145,7 @@ def decode_claim(record: Record) -> tuple[Copy, str, Claim | None]:
             words(value.get("deleted_by", "")),
             words(value.get("why", "")),
             bool(value.get("shares", False)),
-            tuple(Adopted(*map(whole, each)) for each in value.get("adopted", ())),
+            tuple(AdoptedPartition(*map(whole, each)) for each in value.get("adopted", ())),
             bool(value.get("recorded", False)),
             _topics(value) if "regex" in value else None,
             frozenset(map(uuid.UUID, value.get("written", ()))),

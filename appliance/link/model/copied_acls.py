@@ -72,10 +72,10 @@ def _for_copy(entries: Iterable[AccessControlEntry], link: str) -> CopiedAcls:
     denials = {entry for entry in entries if entry.permission is AclPermission.DENY}
     left_out = frozenset(entry for entry in denials if entry.principal in (EVERYBODY, link))
     allowed = {right for entry in entries if entry.permission is AclPermission.ALLOW for right in _to_read(entry)}
-    kept = (
+    rights = (
         {entry for entry in allowed if not any(_beaten(entry, denial) for denial in left_out)} if left_out else allowed
     )
-    return CopiedAcls(frozenset(kept | denials) - left_out, left_out)
+    return CopiedAcls(frozenset(rights | denials) - left_out, left_out)
 
 
 def _to_read(entry: AccessControlEntry) -> Iterable[AccessControlEntry]:

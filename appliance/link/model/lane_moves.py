@@ -7,15 +7,15 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.checkpoint_records import (
-    encode_forgotten,
-    encode_forgotten_gap,
     encode_gap,
+    encode_gap_tombstone,
     encode_layout,
     encode_link,
     encode_owner,
     encode_position,
     encode_sql,
     encode_state,
+    encode_tombstone,
 )
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import SqlChange, newest_change
@@ -40,13 +40,13 @@ def next_number(checkpoints: Sequence[LaneCheckpoint], link: LinkRecord) -> int:
     return 1 + max([link.number, *(each.number - each.changing for each in records)])
 
 
-def announced(lanes: int, record: LayoutRecord, owner: Owner) -> dict[int, list[Record]]:
+def announcement(lanes: int, record: LayoutRecord, owner: Owner) -> dict[int, list[Record]]:
     """The records by which no lane may write from its next start on, by lane; the operator's name makes it start."""
     now = record.since
     return {lane: [encode_layout(lane, record, now), encode_owner(lane, owner, now)] for lane in range(lanes)}
 
 
-def decided(
+def layout_records(
     checkpoints: Sequence[LaneCheckpoint], link: LinkRecord, record: LayoutRecord, owner: Owner, now: int
 ) -> dict[int, list[Record]]:
     """The records of the new layout, that of ``link``, by lane; they hold only together, in one transaction.
@@ -59,11 +59,11 @@ def decided(
         for partition, position in checkpoint.positions.items():
             if (target := layout.lane_of(*partition)) != lane:
                 records[target].append(encode_position(partition, position, now))
-                records[lane].append(encode_forgotten(partition, now))
+                records[lane].append(encode_tombstone(partition, now))
         for gap in checkpoint.gaps.values():
             if (target := layout.lane_of(*gap.partition)) != lane:
                 records[target].append(encode_gap(gap, now))
-                records[lane].append(encode_forgotten_gap(gap, now))
+                records[lane].append(encode_gap_tombstone(gap, now))
     states = checkpoints[0].states
     for lane, of_lane in enumerate(checkpoints):
         if lane < layout.lanes:

@@ -151,11 +151,11 @@ def layout_fault(topic: PositionsTopic) -> str:
                 f"the lanes of the link are being changed, by {record.by} since {at} UTC: nothing is copied meanwhile; "
                 f"if {killed} `appliance lanes --set {record.lanes}` ends it"
             )
-        wanted = layout.number if record or lane < layout.lanes else 0
-        if topic.link and not checkpoint.allows(wanted):
+        due = layout.number if record or lane < layout.lanes else 0
+        if topic.link and not checkpoint.allows(due):
             number = record.number if record else 0
             return (
-                f"{topic.name}-{lane} is of the link's layout {number}, not {wanted}: if that lasts, `appliance lanes "
+                f"{topic.name}-{lane} is of the link's layout {number}, not {due}: if that lasts, `appliance lanes "
                 f"--set {layout.lanes}` writes it again"
             )
     return ""

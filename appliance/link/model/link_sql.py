@@ -65,8 +65,8 @@ def link_sql(changes: Iterable[SqlChange], text: str, salt: str) -> LinkSql:
     """The SQL of a run that starts with this text and this digest of a salt."""
     newest = newest_change(changes)
     current = newest.sql if newest else LinkSql()
-    wanted = LinkSql(current.number, text, salt)
-    return wanted if wanted.is_that_of(current) else LinkSql(current.number + 1, text, salt)
+    sql = LinkSql(current.number, text, salt)
+    return sql if sql.is_that_of(current) else LinkSql(current.number + 1, text, salt)
 
 
 def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[int, LinkSql]]:
@@ -78,17 +78,17 @@ def history(changes: Iterable[SqlChange], partition: Partition) -> list[tuple[in
     # Of one change's records only that of the partition's lane names it: the others say nothing of it.
     ordered = sorted(changes, key=lambda change: (change.sql.number, partition not in change.offsets, change.order))
     before = LinkSql()
-    begun: list[tuple[int, LinkSql]] = []
+    later: list[tuple[int, LinkSql]] = []
     for change in ordered:
         if partition in change.offsets:
-            offset = min([change.offsets[partition], *(first for first, sql in begun if sql == change.sql)])
-            begun = [*((first, sql) for first, sql in begun if first < offset), (offset, change.sql)]
-        elif not begun:
+            offset = min([change.offsets[partition], *(first for first, sql in later if sql == change.sql)])
+            later = [*((first, sql) for first, sql in later if first < offset), (offset, change.sql)]
+        elif not later:
             before = change.sql
-    return begun if begun and begun[0][0] <= 0 else [(0, before), *begun]
+    return later if later and later[0][0] <= 0 else [(0, before), *later]
 
 
-def restated(
+def restatement(
     changes: Iterable[SqlChange], before: Mapping[Partition, Position], after: Mapping[Partition, Position]
 ) -> SqlChange | None:
     """The newest of a lane's changes, with the partitions that begin, or go back, by these positions ``after``.

@@ -1,6 +1,6 @@
 """The offset map of a source partition: from source offsets to those of its copy, and back. It never guesses.
 
-A map is made of segments. Each one maps all records of a stretch of both logs. Segments chain if one begins at the
+A map is made of segments. Each one maps all records of a range of both logs. Segments chain if one begins at the
 offset where the other ends; between others nothing is known, and nothing is answered. The order in which segments were
 written decides: one that begins below the end of an older one shows that the copy was cut there, and rewritten. A
 source offset that was copied twice maps to its newest copy.
@@ -27,25 +27,25 @@ def exact(offset: int) -> Translation:
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a map, of topics identified by id (invariant G).
+    """A range of a map, of topics identified by id (invariant G).
 
     A segment that ``fills`` was made by reading both logs, for records copied before there was a map: it overrides
-    older segments only within its stretch.
+    older segments only within its range.
     """
 
     source_id: UUID
     destination_id: UUID
-    stretch: OffsetTail
+    range: OffsetTail
     fills: bool = False
 
     @property
     def index(self) -> RunIndex:
         """Its runs, for searching."""
-        return _index(self.stretch)
+        return _index(self.range)
 
     def cut(self, copy_to: int) -> "Segment":
         """The part of it that holds after a cut of the copy at an offset within it."""
-        return replace(self, stretch=self.stretch.cut(copy_to))
+        return replace(self, range=self.range.cut(copy_to))
 
     def belongs_to(self, position: Position) -> bool:
         """True when its topics are those of a position."""
@@ -55,20 +55,20 @@ class Segment:
 
 
 @lru_cache(maxsize=64)
-def _index(stretch: OffsetTail) -> RunIndex:
-    """The index of a stretch; only a few are cached, since an index takes a hundred times the space of packed runs."""
-    return RunIndex(stretch.packed, stretch.source_from, stretch.copy_from)
+def _index(extent: OffsetTail) -> RunIndex:
+    """The index of a range; only a few are cached, since an index takes a hundred times the space of packed runs."""
+    return RunIndex(extent.packed, extent.source_from, extent.copy_from)
 
 
 def overlay(segments: list[Segment], newer: Segment) -> None:
     """Add a segment to those in the copy's order, which never overlap there; mostly it comes after all others."""
-    begin = newer.stretch.copy_from
+    begin = newer.range.copy_from
     if newer.fills:
         segments[:] = _filled(segments, newer)
         return
-    while segments and segments[-1].stretch.copy_from >= begin and segments[-1].stretch.copy_to > begin:
+    while segments and segments[-1].range.copy_from >= begin and segments[-1].range.copy_to > begin:
         segments.pop()
-    if segments and segments[-1].stretch.copy_to > begin:
+    if segments and segments[-1].range.copy_to > begin:
         segments[-1] = segments[-1].cut(begin)
     segments.append(newer)
 
@@ -78,8 +78,8 @@ def is_copied(segments: Sequence[Segment], first: int, last: int) -> bool | None
 
     All its records are of one writer. The segments are in the copy's order.
     """
-    at = bisect_right(segments, first, key=lambda each: each.stretch.copy_from) - 1
-    if at < 0 or segments[at].stretch.copy_to <= first:
+    at = bisect_right(segments, first, key=lambda each: each.range.copy_from) - 1
+    if at < 0 or segments[at].range.copy_to <= first:
         return None
     place = segments[at].index.at_copy(first)
     return place is not None and place[1] <= last
@@ -87,8 +87,8 @@ def is_copied(segments: Sequence[Segment], first: int, last: int) -> bool | None
 
 def drop(segments: list[Segment], begin: int) -> None:
     """Remove the segment that begins at an offset of the copy, if there is one."""
-    at = bisect_left(segments, begin, key=lambda each: each.stretch.copy_from)
-    while at < len(segments) and segments[at].stretch.copy_from == begin:
+    at = bisect_left(segments, begin, key=lambda each: each.range.copy_from)
+    while at < len(segments) and segments[at].range.copy_from == begin:
         del segments[at]
 
 
@@ -97,18 +97,18 @@ def _filled(older: Sequence[Segment], newer: Segment) -> list[Segment]:
 
     Any segment there nevertheless had been cut, perhaps by one that compaction has replaced with this one since.
     """
-    begin, end = newer.stretch.copy_from, newer.stretch.copy_to
-    below = [each if each.stretch.copy_to <= begin else each.cut(begin) for each in older if _begins_below(each, begin)]
-    above = [each for each in older if not _begins_below(each, begin) and each.stretch.copy_from >= end]
+    begin, end = newer.range.copy_from, newer.range.copy_to
+    below = [each if each.range.copy_to <= begin else each.cut(begin) for each in older if _begins_below(each, begin)]
+    above = [each for each in older if not _begins_below(each, begin) and each.range.copy_from >= end]
     return [*below, newer, *above] if begin < end else list(older)
 
 
 def _begins_below(each: Segment, begin: int) -> bool:
-    return each.stretch.copy_from < begin or each.stretch.copy_to <= begin
+    return each.range.copy_from < begin or each.range.copy_to <= begin
 
 
 class Hole(NamedTuple):
-    """A stretch of a copy without a map, and the source offsets that it must come from.
+    """A range of a copy without a map, and the source offsets that it must come from.
 
     ``source_from`` is -1 if nothing is known before it either.
     """
@@ -164,7 +164,7 @@ class OffsetMap:
         counts nowhere: a consumer that continues here skips none, and may read some again. A part of the copy without a
         map that may hold such a record below makes it unknown.
         """
-        above = (each for each in self.segments if each.stretch.copy_to > start and each.stretch.source_to > offset)
+        above = (each for each in self.segments if each.range.copy_to > start and each.range.source_to > offset)
         place = next(filter(None, (each.index.at_source(offset) for each in above)), (-1, self._next_copy))
         if UNKNOWN in (self._next_source, place[1]):
             return NOT_KNOWN
@@ -183,22 +183,22 @@ class OffsetMap:
         if offset > self._next_copy:
             return Translation(None, TranslationState.AHEAD, offset - self._next_copy)
         for segment in self.segments:
-            stretch = segment.stretch
-            if stretch.copy_from <= offset < stretch.copy_to:
+            extent = segment.range
+            if extent.copy_from <= offset < extent.copy_to:
                 place = segment.index.at_copy(offset)
                 if place is not None:
                     return exact(place[0])
-                offset = stretch.copy_to
+                offset = extent.copy_to
         return exact(self._next_source) if offset == self._next_copy else NOT_KNOWN
 
     def holes(self) -> list[Hole]:
-        """The unknown stretches of the copy, from its beginning to its end."""
+        """The unknown ranges of the copy, from its beginning to its end."""
         holes, source, copy = [], UNKNOWN, 0
         for segment in self.segments:
-            stretch = segment.stretch
-            if stretch.copy_from > copy:
-                holes.append(Hole(copy, stretch.copy_from, source, stretch.source_from))
-            source, copy = stretch.source_to, max(copy, stretch.copy_to)
+            extent = segment.range
+            if extent.copy_from > copy:
+                holes.append(Hole(copy, extent.copy_from, source, extent.source_from))
+            source, copy = extent.source_to, max(copy, extent.copy_to)
         if self._next_copy > copy:
             holes.append(Hole(copy, self._next_copy, source, self._next_source))
         return holes
@@ -206,12 +206,12 @@ class OffsetMap:
     def _covering(self, offset: int) -> int | None:
         """The newest segment that covers a source offset."""
         for number in range(len(self.segments) - 1, -1, -1):
-            stretch = self.segments[number].stretch
-            if stretch.source_from <= offset < stretch.source_to:
+            extent = self.segments[number].range
+            if extent.source_from <= offset < extent.source_to:
                 return number
         return None
 
     def _until_newer(self, number: int, offset: int) -> int:
         """The source offset at which a segment ends, or a newer one begins."""
-        begins = (each.stretch.source_from for each in self.segments[number + 1 :])
-        return min([self.segments[number].stretch.source_to, *(begin for begin in begins if begin > offset)])
+        begins = (each.range.source_from for each in self.segments[number + 1 :])
+        return min([self.segments[number].range.source_to, *(begin for begin in begins if begin > offset)])

@@ -68,18 +68,18 @@ def tail_of(headers: Mapping[str, bytes | None]) -> OffsetTail | None:
 
 def encode_segment(partition: Partition, segment: Segment, now: int) -> Record:
     """The record that remembers a segment; ``now`` is its timestamp in milliseconds."""
-    stretch = segment.stretch
+    extent = segment.range
     value = {
         "version": _VERSION,
         "source_id": segment.source_id.hex,
         "destination_id": segment.destination_id.hex,
-        "source": [stretch.source_from, stretch.source_to],
-        "copy": [stretch.copy_from, stretch.copy_to],
-        "runs": base64.b64encode(zlib.compress(stretch.packed, _LEVEL)).decode(),
+        "source": [extent.source_from, extent.source_to],
+        "copy": [extent.copy_from, extent.copy_to],
+        "runs": base64.b64encode(zlib.compress(extent.packed, _LEVEL)).decode(),
     }
     if segment.fills:
         value["fills"] = True
-    return Record(0, now, body(_key((partition, stretch.copy_from)), json.dumps(value, separators=(",", ":")).encode()))
+    return Record(0, now, body(_key((partition, extent.copy_from)), json.dumps(value, separators=(",", ":")).encode()))
 
 
 def encode_dropped(key: SegmentKey, now: int) -> Record:
@@ -101,9 +101,9 @@ def decode_segment(record: Record) -> tuple[SegmentKey, Segment | None]:
         value = versioned(value_bytes, _TOPIC, record.offset, [_VERSION])
         (source, source_to), (copy, copy_to) = (map(whole, value[side]) for side in ("source", "copy"))
         runs = inflate(base64.b64decode(text(value["runs"]), validate=True), _SEGMENT_MAX)
-        stretch = unpack_tail(source, copy, source_to, copy_to, runs)
+        extent = unpack_tail(source, copy, source_to, copy_to, runs)
         ids = UUID(value["source_id"]), UUID(value["destination_id"])
-        return of, Segment(*ids, stretch, bool(value.get("fills")))
+        return of, Segment(*ids, extent, bool(value.get("fills")))
 
 
 def segment_key(record: Record) -> SegmentKey:

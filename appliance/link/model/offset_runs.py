@@ -7,7 +7,7 @@ Packed, consecutive equal runs are one group, of a few bytes::
     copy gap unsigned varint, where its kind is 2        offsets that hold no copy: markers, aborted records
     repeat unsigned varint, where repeated
 
-A kind below 2 is the gap itself. The gaps of the first group count from the beginning of the runs' stretch.
+A kind below 2 is the gap itself. The gaps of the first group count from the beginning of the runs' range.
 """
 
 from bisect import bisect_right
@@ -81,7 +81,7 @@ def merged(groups: Iterable[Group]) -> list[Group]:
     return merged_groups
 
 
-class _Found(NamedTuple):
+class _RunPlace(NamedTuple):
     """The number of a group, of one of its runs, and of a record in the run."""
 
     group: int
@@ -111,7 +111,7 @@ class RunIndex:
         run = self._find(self._copies, 1, offset)
         return self._place(run) if run else None
 
-    def _find(self, starts: list[int], side: int, offset: int) -> _Found | None:
+    def _find(self, starts: list[int], side: int, offset: int) -> _RunPlace | None:
         number = bisect_right(starts, offset) - 1
         if number >= 0:
             group = self._groups[number]
@@ -119,10 +119,10 @@ class RunIndex:
             if record >= group.length:
                 run, record = run + 1, 0
             if run < group.repeat:
-                return _Found(number, run, record)
-        return _Found(number + 1, 0, 0) if number + 1 < len(starts) else None
+                return _RunPlace(number, run, record)
+        return _RunPlace(number + 1, 0, 0) if number + 1 < len(starts) else None
 
-    def _place(self, position: _Found) -> tuple[int, int]:
+    def _place(self, position: _RunPlace) -> tuple[int, int]:
         number, run, record = position
         source_gap, copy_gap, length, _ = self._groups[number]
         source = self._sources[number] + run * (source_gap + length) + record

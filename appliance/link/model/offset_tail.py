@@ -1,4 +1,4 @@
-"""A growing stretch of a partition's offset map: within a position record it is the map's tail.
+"""A growing range of a partition's offset map: within a position record it is the map's tail.
 
 It covers the source offsets from ``source_from`` up to but without ``source_to``, and those of the copy likewise, both
 completely: a source offset outside all runs has no copy, and a copy's offset outside all runs holds none.
@@ -16,7 +16,7 @@ _GROUP_BYTES = 40
 
 
 class OffsetTail(NamedTuple):
-    """A stretch; ``settled`` are its packed groups except the last, which ends at ``source_at`` and ``copy_at``."""
+    """A range; ``settled`` are its packed groups except the last, which ends at ``source_at`` and ``copy_at``."""
 
     source_from: int
     copy_from: int
@@ -29,7 +29,7 @@ class OffsetTail(NamedTuple):
 
     @classmethod
     def begin(cls, source: int, copy: int) -> "OffsetTail":
-        """A stretch that covers nothing yet."""
+        """A range that covers nothing yet."""
         return cls(source, copy, source, copy, b"", None, source, copy)
 
     @property
@@ -87,21 +87,21 @@ class OffsetTail(NamedTuple):
         It covers the source offsets before the first record that was cut off.
         """
         source, copy, source_to = self.source_from, self.copy_from, self.source_to
-        kept: list[Group] = []
+        groups: list[Group] = []
         for group in unpack_groups(self.packed):
             whole = group._replace(repeat=min((copy_to - copy) // (group.copy_gap + group.length), group.repeat))
             source, copy = source + whole.sources, copy + whole.copies
-            kept += [whole] if whole.repeat else []
+            groups += [whole] if whole.repeat else []
             if whole.repeat < group.repeat:
                 part = group._replace(length=max(copy_to - copy - group.copy_gap, 0), repeat=1)
-                kept += [part] if part.length else []
+                groups += [part] if part.length else []
                 source_to = source + part.sources
                 break
-        packed = b"".join(map(pack_group, merged(kept)))
+        packed = b"".join(map(pack_group, merged(groups)))
         return unpack_tail(self.source_from, self.copy_from, source_to, copy_to, packed)
 
     def swapped(self) -> "OffsetTail":
-        """The same stretch with source and copy swapped."""
+        """The same range with source and copy swapped."""
         groups = (
             group._replace(source_gap=group.copy_gap, copy_gap=group.source_gap) for group in unpack_groups(self.packed)
         )
@@ -109,7 +109,7 @@ class OffsetTail(NamedTuple):
         return unpack_tail(self.copy_from, self.source_from, self.copy_to, self.source_to, packed)
 
     def pieces(self, size: int) -> Iterator["OffsetTail"]:
-        """The same as several consecutive stretches, each with groups of about ``size`` bytes."""
+        """The same as several consecutive ranges, each with groups of about ``size`` bytes."""
         if len(self.settled) + _GROUP_BYTES <= size:
             yield self  # the usual case: nothing needs to be unpacked
             return
@@ -125,10 +125,10 @@ class OffsetTail(NamedTuple):
 
 
 def unpack_tail(source_from: int, copy_from: int, source_to: int, copy_to: int, packed: bytes) -> OffsetTail:
-    """The stretch with these bounds and groups.
+    """The range with these bounds and groups.
 
     Raises:
-        IndexError, BatchCorrupt: the bytes are not groups, or not those of a stretch with these bounds.
+        IndexError, BatchCorrupt: the bytes are not groups, or not those of a range with these bounds.
     """
     source, copy, last = source_from, copy_from, None
     for last in unpack_groups(packed):
@@ -156,11 +156,11 @@ def _runs(batches: Sequence[Outgoing]) -> Iterable[tuple[int, int]]:
 
 
 class MapFilling:
-    """The runs of copied records from a source and a copy offset on, as stretches of about ``size`` bytes."""
+    """The runs of copied records from a source and a copy offset on, as ranges of about ``size`` bytes."""
 
     def __init__(self, source: int, copy: int, size: int) -> None:
         self._size = size
-        self._stretches: list[OffsetTail] = []
+        self._ranges: list[OffsetTail] = []
         self._tail = OffsetTail.begin(source, copy)
         self._run: tuple[int, int, int] | None = None
 
@@ -175,15 +175,15 @@ class MapFilling:
         self._run = source, copy, length
 
     def finished(self, source_to: int, copy_to: int) -> list[OffsetTail]:
-        """All stretches, up to these offsets."""
+        """All ranges, up to these offsets."""
         if self._run is not None:
             self._settle(*self._run)
             self._run = None
-        return [*self._stretches, self._tail._replace(source_to=source_to, copy_to=copy_to)]
+        return [*self._ranges, self._tail._replace(source_to=source_to, copy_to=copy_to)]
 
     def _settle(self, source: int, copy: int, length: int) -> None:
         run = Outgoing(b"", length, source, source + length, -1, False)
         self._tail = self._tail.copied([run], copy, source + length, copy + length)
         if len(self._tail.packed) >= self._size:
-            self._stretches.append(self._tail)
+            self._ranges.append(self._tail)
             self._tail = OffsetTail.begin(source + length, copy + length)

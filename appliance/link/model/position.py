@@ -85,7 +85,7 @@ class Position:
     that of the last batch read, before the first one that of the place where copying began. ``stopped`` is the reason
     that the partition is no longer copied, empty if it is copied, and ``stopped_at`` the time of the stop, in
     milliseconds. ``copy_end`` is None before the first record, and in positions of older releases; so is ``tail``, the
-    newest stretch of the map of offsets. ``dropped`` counts the records that a link had written at the source, which
+    newest range of the map of offsets. ``dropped`` counts the records that a link had written at the source, which
     are not copied; ``filtered`` those that the link's SQL has left out, and ``dead_letters`` those that it failed on,
     which are in the copy's topic of these. ``rebuilt`` counts the copied records that did not go raw, since the last
     position without that number: None, an older release's. ``trial`` is what the SQL is given now, or was when its

@@ -90,7 +90,7 @@ def partition_of(key: Mapping[str, Any]) -> Partition:
     return Partition(text(key["topic"]), whole(key["partition"], 0, 2**31 - 1))
 
 
-def made(kind: Callable[..., T], value: Mapping[str, Any], **ready: object) -> T:
+def build(kind: Callable[..., T], value: Mapping[str, Any], **ready: object) -> T:
     """A dataclass of the plain fields of a record, and of those that are ``ready``."""
     hints = _hints(kind)
     return kind(**{name: _CHECKS[hints[name]](content) for name, content in value.items()}, **ready)

@@ -115,9 +115,9 @@ def obeying(topics: DiscoveredTopics, states: States) -> DiscoveredTopics:
 def waiting(topics: DiscoveredTopics, copied: Iterable[Replica], reason: str) -> DiscoveredTopics:
     """The same while no copy may be made or grown, with the reason: a growing topic's copied partitions continue."""
     ids = {topic.name: (topic.id, copy.id) for topic, copy in topics.smaller}
-    kept = [each for each in copied if ids.get(each.source_topic) == (each.source_id, each.destination_id)]
+    growing = [each for each in copied if ids.get(each.source_topic) == (each.source_id, each.destination_id)]
     unfit = {topic.name: reason for topic in (*topics.missing, *(topic for topic, _ in topics.smaller))}
-    replicas = tuple(sorted((*topics.replicas, *kept)))
+    replicas = tuple(sorted((*topics.replicas, *growing)))
     return replace(topics, replicas=replicas, missing=(), smaller=(), unfit={**topics.unfit, **unfit})
 
 

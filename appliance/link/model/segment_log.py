@@ -33,10 +33,10 @@ class SegmentLog:
         """
         before, self._wanted = self._wanted, None if wanted is None else frozenset(wanted)
         if before is not None and (self._wanted is None or self._wanted - before):
-            return self.begin_anew()
+            return self.restart()
         return self._forget([of for of in self._known() if self._wanted is not None and of not in self._wanted])
 
-    def begin_anew(self) -> Collection[Partition]:
+    def restart(self) -> Collection[Partition]:
         """Forget everything, for a read from the log's start; returns the source partitions with known segments."""
         self.read_to = -1
         return self._forget(self._known())
@@ -48,11 +48,11 @@ class SegmentLog:
             PeerError: it is not a segment.
         """
         of, begin = segment_key(record)
-        wanted = self._wanted is None or of in self._wanted
-        if wanted:
+        is_wanted = self._wanted is None or of in self._wanted
+        if is_wanted:
             self._add(of, begin, record)
         self.read_to = record.offset + 1
-        return of if wanted else None
+        return of if is_wanted else None
 
     def _add(self, of: Partition, begin: int, record: Record) -> None:
         segments, damaged = self._segments.setdefault(of, []), self._damaged.pop(of, {})

@@ -76,9 +76,9 @@ def mirror_topic(name: str, replication_factor: int) -> NewTopic:
 
 
 def positions_changes(current: Settings) -> dict[str, str | None]:
-    """Changes to a positions topic of an older release, which kept commit markers for a day."""
-    kept = current.get(_MARKERS_KEPT)
-    return {_MARKERS_KEPT: _POSITIONS[_MARKERS_KEPT]} if kept is not None and not kept.own else {}
+    """Changes to a positions topic of an older release, which retention commit markers for a day."""
+    retention = current.get(_MARKERS_KEPT)
+    return {_MARKERS_KEPT: _POSITIONS[_MARKERS_KEPT]} if retention is not None and not retention.own else {}
 
 
 def new_copies(
@@ -213,7 +213,7 @@ def _larger(key: str, current: str | None, wanted: str) -> bool:
     return key == LARGEST_BATCH and int(current or 0) > int(wanted)
 
 
-def told(left_out: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
+def log_fields(left_out: Mapping[str, Mapping[str, str]]) -> dict[str, object]:
     """The fields of one log line about settings left out, given the reasons by topic and setting."""
     whys = {key: why for causes in left_out.values() for key, why in causes.items()}
     topic: object = next(iter(left_out)) if len(left_out) == 1 else len(left_out)

@@ -91,12 +91,12 @@ class PartitionComposer:
             return Agreement(
                 lost=f"source topic {key.topic} {MADE_ANEW}, with fewer partitions" if anew else "", uncopied=0
             )
-        end, held_to, epoch = log.stable_end if log else None, None, source.metadata.leader_epoch(*key)
+        end, epochs_end, epoch = log.stable_end if log else None, None, source.metadata.leader_epoch(*key)
         if log and log.asked_epoch == position.leader_epoch >= 0:
-            held_to = log.held_to
+            epochs_end = log.epochs_end
         elif end is not None and end < position.next_offset and epoch != position.leader_epoch:
             end = None  # the position has moved since the ends, and the epochs, were asked for
-        agreement = agree(key.topic, position, SourceLog(topic_id, end, epoch, held_to), destination.copies[key])
+        agreement = agree(key.topic, position, SourceLog(topic_id, end, epoch, epochs_end), destination.copies[key])
         return agreement if follows else replace(agreement, lost="")
 
     def _is_gone(self, key: Partition) -> bool:

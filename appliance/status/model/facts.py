@@ -21,14 +21,14 @@ _Facts_co = TypeVar("_Facts_co", covariant=True)
 class Log(NamedTuple):
     """A partition's offsets: its first, -1 when it was not asked for; its last stable one; its high watermark.
 
-    ``held_to`` is the end of its epochs up to ``asked_epoch``, that of a position, if a later leader leads now.
+    ``epochs_end`` is the end of its epochs up to ``asked_epoch``, that of a position, if a later leader leads now.
     """
 
     start: int
     stable_end: int
     end: int
     asked_epoch: int = UNKNOWN_EPOCH
-    held_to: int | None = None
+    epochs_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

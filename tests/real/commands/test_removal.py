@@ -22,7 +22,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.offset_maps import OffsetMaps, segment_records
 from appliance.link.client.registry import Registry
 from appliance.link.handle import Link
-from appliance.link.model.claims import given_up
+from appliance.link.model.claims import memory_of
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.verify.verification import Verification
@@ -53,7 +53,7 @@ async def claims(engine: Engine) -> set[str]:
     return {
         copy[0]
         for copy, claim in registry.ledger.claims.items()
-        if claim.link == registry.link and copy != given_up(copy[0])
+        if claim.link == registry.link and copy != memory_of(copy[0])
     }
 
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from appliance.doctor import trial_write
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Verdict
-from appliance.kafka.client.fetch import Fetched, fetch_partition
+from appliance.kafka.client.fetch import FetchedPartition, fetch_partition
 from appliance.link.client import retry
 from appliance.link.model.naming import PRODUCERS, REGISTRY
 from appliance.settings.secret import Secret
@@ -160,9 +160,9 @@ async def test_case_894_a_record_that_is_not_shown_at_once_is_read_later(
     path: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The first empty answer of a leader was "stored with None": the path failed, and fan-in was to blame.
-    answers = list[Fetched]()
+    answers = list[FetchedPartition]()
 
-    async def late(*asked: Any) -> Fetched:
+    async def late(*asked: Any) -> FetchedPartition:
         answers.append(await fetch_partition(*asked))
         return answers[-1] if len(answers) > 2 else replace(answers[-1], records=memoryview(b""))
 

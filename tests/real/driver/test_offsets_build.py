@@ -185,7 +185,7 @@ async def forget_maps(engine: Engine, pair: Pair, topic: str) -> None:
     if lane.state is not LaneState.COPYING:
         await lane.start()
     segments = maps._logs[lane.index].segments(replica.source)
-    dropped = [encode_dropped((replica.source, each.stretch.copy_from), 1) for each in segments]
+    dropped = [encode_dropped((replica.source, each.range.copy_from), 1) for each in segments]
     position = replace(lane.checkpoint.positions[replica.source], tail=None)
     records = {lane.positions: [encode_position(replica.source, position, 1)], lane.offsets: dropped}
     await lane.write((), lambda *_: records if dropped else {lane.positions: records[lane.positions]})

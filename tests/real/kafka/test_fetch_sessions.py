@@ -10,7 +10,7 @@ from appliance.engine.model.chunk import Chunk
 from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.errors import BrokerBusy
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, Wanted
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Session, WantedPartition
 from appliance.kafka.client.fetch_session import FetchSession
 from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.replicas import Replica
@@ -31,8 +31,8 @@ async def answered(connection: BrokerConnection, session: FetchSession) -> list[
     return [(fetched.partition, len(fetched.records)) for fetched in answer.partitions]
 
 
-def wanted(found: Topic, partition: int, position: int = 0) -> Wanted:
-    return Wanted(Partition(found.name, partition), found.id, position, 65_536)
+def wanted(found: Topic, partition: int, position: int = 0) -> WantedPartition:
+    return WantedPartition(Partition(found.name, partition), found.id, position, 65_536)
 
 
 async def opened(engine: Engine, topic: str) -> tuple[Topic, BrokerConnection, FetchSession]:

@@ -162,10 +162,10 @@ async def test_a_shared_copy_is_given_up_and_remembered_in_one_transaction(pair:
         before = end(pair.grape, REGISTRY, 0)
         await registry.give_up(link.copies)
         assert end(pair.grape, REGISTRY, 0) - before == 3 + 3 + 1
-        assert registry.ledger.given_up_by(link.link) == {*link.copies.items()}
+        assert registry.ledger.former_copies(link.link) == {*link.copies.items()}
         await link.look(LinkTopics("orders.*"))
         await registry.refresh()
-        assert registry.ledger.given_up_by(link.link) == set()
+        assert registry.ledger.former_copies(link.link) == set()
         assert registry.ledger.claims_of(link.link).keys() == {*link.copies.items()}
 
 

@@ -13,7 +13,7 @@ from appliance.audit.model.state import AuditState, decode_state, encode_state
 from appliance.audit.model.taking import take
 from appliance.audit.reading import PositionsLog
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import EpochEnd, Fetched, Wanted
+from appliance.kafka.client.fetch import EpochEnd, FetchedPartition, WantedPartition
 from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.naming import Naming
 from appliance.link.model.naming_policies import Suffix
@@ -38,12 +38,12 @@ async def test_case_498_a_log_that_was_truncated_and_is_as_long_again_is_noticed
     state = AuditState(TOPIC.id)
     take(state, 0, LogRange((), 100, -1, 4), ANY_DAY, 0, str)
     state = decode_state(encode_state(state))
-    asked: list[Wanted] = []
+    asked: list[WantedPartition] = []
 
-    async def fetch(_: Any, wanted: list[Wanted], __: Any) -> list[Fetched]:
+    async def fetch(_: Any, wanted: list[WantedPartition], __: Any) -> list[FetchedPartition]:
         asked.extend(wanted)
         diverges = EpochEnd(4, 60)
-        return [Fetched(Partition("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
+        return [FetchedPartition(Partition("positions", 0), ErrorCode.none, memoryview(b""), (), 130, diverges)]
 
     monkeypatch.setattr(reading, "fetch", fetch)
     naming = Naming("replicator-orange", Suffix(after=".copy"), re.compile(""), re.compile(""))

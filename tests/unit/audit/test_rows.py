@@ -18,12 +18,12 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import Gap, Mark, Owner
 from appliance.link.model.checkpoint_records import (
-    encode_forgotten,
     encode_gap,
     encode_layout,
     encode_mark,
     encode_owner,
     encode_position,
+    encode_tombstone,
 )
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
@@ -214,7 +214,7 @@ def test_a_gap_that_goes_to_another_lane_with_its_partition_is_no_news() -> None
         held = old.position(copied(held, 1))
         deleted = encode_gap(gap, AT)
         deleted = deleted._replace(body=body(key_and_value(deleted.body)[0], None))
-        old.add(encode_forgotten(PARTITION, AT), deleted)
+        old.add(encode_tombstone(PARTITION, AT), deleted)
         new.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
         new.position(copied(held, 2))
         state = AuditState(TOPIC)
@@ -242,7 +242,7 @@ def test_a_position_that_was_moved_back_is_a_row_of_its_own() -> None:
 def test_a_partition_that_was_removed_and_copied_again_is_counted_twice() -> None:
     log = Log()
     log.position(copied(log.position(START), 5))
-    log.add(encode_forgotten(PARTITION, AT))
+    log.add(encode_tombstone(PARTITION, AT))
     log.position(copied(log.position(START), 2))
     found = rows(AuditState(TOPIC), log.range())
     assert [(row.kind, row.source_from, row.records) for row in found] == [(Kind.COPIED, 100, 5), (Kind.COPIED, 100, 2)]
@@ -252,7 +252,7 @@ def test_a_partition_that_goes_to_another_lane_is_counted_once_in_either_order_o
     for order in ((0, 1), (1, 0)):
         old, new = Log(0), Log(1)
         held = old.position(copied(old.position(START), 5))
-        old.add(encode_forgotten(PARTITION, AT))
+        old.add(encode_tombstone(PARTITION, AT))
         new.position(held)
         new.position(copied(held, 2))
         state = AuditState(TOPIC)
@@ -264,9 +264,9 @@ def test_a_partition_that_comes_back_to_its_lane_is_counted_once_in_any_order_of
     for order in itertools.permutations((0, 1)):
         old, new = Log(0), Log(1)
         held = old.position(copied(old.position(START), 5))
-        old.add(encode_forgotten(PARTITION, AT))
+        old.add(encode_tombstone(PARTITION, AT))
         held = new.position(copied(new.position(held), 2))
-        new.add(encode_forgotten(PARTITION, AT))
+        new.add(encode_tombstone(PARTITION, AT))
         old.owner("operator")
         old.position(held)
         old.owner("run-3")
@@ -281,7 +281,7 @@ def test_case_473_a_removed_partition_that_is_copied_again_in_another_lane_is_co
     # Before, its rows were left out until it had copied more than before the removal.
     old, new = Log(0), Log(1)
     old.position(copied(old.position(START), 5))
-    old.add(encode_forgotten(PARTITION, AT))
+    old.add(encode_tombstone(PARTITION, AT))
     for log in (old, new):
         log.add(encode_layout(log.lane, LayoutRecord(1, 2, AT, "me@host", "", changing=True), AT))
         log.add(encode_layout(log.lane, LayoutRecord(1, 2, AT, "me@host"), AT))
@@ -304,7 +304,7 @@ def test_case_474_a_gap_of_a_position_that_went_back_is_named_once_though_its_pa
         old.add(encode_position(PARTITION, back, AT), encode_gap(gap, AT))
         held = old.position(copied(back, 3))
         found = rows(state, old.range())
-        old.add(encode_forgotten(PARTITION, AT))
+        old.add(encode_tombstone(PARTITION, AT))
         new.add(encode_position(PARTITION, held, AT), encode_gap(gap, AT))
         new.position(replace(held, next_offset=held.next_offset + 1))
         for lane in order:
@@ -326,7 +326,7 @@ def test_case_547_what_was_copied_before_a_change_of_lanes_is_counted_once_thoug
     held = old.position(copied(old.position(START), 2))
     change_lanes(old, new, held)
     new.start()  # `appliance rm-topic`
-    new.add(encode_forgotten(PARTITION, AT))
+    new.add(encode_tombstone(PARTITION, AT))
     new.start()  # a topic that is taken again
     new.position(copied(new.position(START), 1))
     found = rows_of_lanes(AuditState(TOPIC), (old, new), order)
@@ -341,7 +341,7 @@ def test_case_560_a_topic_that_is_taken_again_in_another_lane_has_its_rows_thoug
     old, new = Log(), Log(1)
     old.position(copied(old.position(START), 5))
     old.start()
-    old.add(encode_forgotten(PARTITION, AT))
+    old.add(encode_tombstone(PARTITION, AT))
     change_lanes(old, new)
     new.position(copied(new.position(START), 2))
     found = rows_of_lanes(AuditState(TOPIC), (old, new), order)
@@ -355,7 +355,7 @@ def change_lanes(old: Log, new: Log, held: Position | None = None) -> None:
         log.epoch = 99
         log.add(encode_layout(log.lane, replace(changed, changing=True), AT))
     moved = () if held is None else (encode_position(PARTITION, held, AT),)
-    old.add(*(encode_forgotten(PARTITION, AT) for _ in moved), encode_layout(0, changed, AT))
+    old.add(*(encode_tombstone(PARTITION, AT) for _ in moved), encode_layout(0, changed, AT))
     new.add(*moved, encode_layout(1, changed, AT))
     old.epoch, new.epoch = lane_id, 0
 

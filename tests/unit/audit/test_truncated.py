@@ -13,7 +13,7 @@ from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneProgress, decode_state, encode_state
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import LaneCheckpoint
-from appliance.link.model.checkpoint_records import decode, encode_forgotten, encode_layout
+from appliance.link.model.checkpoint_records import decode, encode_layout, encode_tombstone
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
 from tests.unit.audit.test_rows import AT, PARTITION, START, TOPIC, Log, copied, rows, rows_of_lanes
@@ -106,7 +106,7 @@ def test_a_partition_without_a_position_in_the_log_has_its_row_with_its_next_pos
     state.lanes[1] = LaneProgress()
     del log.entries[1:]
     assert truncated(state, log) == []
-    log.add(encode_forgotten(PARTITION, AT))
+    log.add(encode_tombstone(PARTITION, AT))
     assert rows(state, log.range(state.lanes[0].read_to)) == []
     state = decode_state(encode_state(state))
     goes_on = log if lane == 0 else Log(1)
@@ -140,7 +140,7 @@ def test_case_545_a_partition_that_goes_to_another_lane_after_the_truncation_is_
     held = old.position(copied(replace(copied(START, 25), rebuilt=0), 40))
     for lane, log in enumerate((old, new)):
         log.add(encode_layout(lane, LayoutRecord(1, 2, AT, "me@host"), AT))
-    old.add(encode_forgotten(PARTITION, old.at))
+    old.add(encode_tombstone(PARTITION, old.at))
     new.position(copied(new.position(held), 2))
     found = truncated(state, old)
     found += rows_of_lanes(state, (old, new), order)
@@ -156,7 +156,7 @@ def moved(old: Log, new: Log) -> tuple[AuditState, Position]:
     held = old.position(copied(old.position(START), 2))
     for lane, log in enumerate((old, new)):
         log.add(encode_layout(lane, LayoutRecord(1, 2, AT, "me@host"), AT))
-    old.add(encode_forgotten(PARTITION, old.at))
+    old.add(encode_tombstone(PARTITION, old.at))
     held = new.position(copied(new.position(held), 3))
     state = AuditState(TOPIC)
     assert [row.records for row in rows_of_lanes(state, (old, new), (0, 1))] == [2, 3]
@@ -178,7 +178,7 @@ def test_case_546_a_partition_that_had_left_a_lane_before_its_log_was_truncated_
 def test_a_removed_partition_has_a_row_in_a_truncated_log_of_a_later_layout_alone() -> None:
     old, new = Log(), Log(1)
     state, _ = moved(old, new)
-    new.add(encode_forgotten(PARTITION, new.at))
+    new.add(encode_tombstone(PARTITION, new.at))
     assert rows(state, new.range(state.lanes[1].read_to), lane=1) == []
     del old.entries[-1:]  # its position there holds again, of before it went
     assert truncated(state, old) == []

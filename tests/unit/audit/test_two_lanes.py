@@ -13,10 +13,10 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import Mark
 from appliance.link.model.checkpoint_records import (
-    encode_forgotten,
     encode_layout,
     encode_mark,
     encode_position,
+    encode_tombstone,
 )
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
@@ -107,7 +107,7 @@ class History:
         self.start(lane)
         if (held := self.held.pop(partition, held)) is None:
             return
-        self.write(lane, encode_forgotten(partition, self.at))
+        self.write(lane, encode_tombstone(partition, self.at))
         self.lanes[lane].kept = self.lanes[lane].end
         self.start(lane)
         unknown = replace(START, destination_id=held.destination_id, next_offset=UNKNOWN, copy_end=None)
@@ -131,7 +131,7 @@ class History:
         moved = [partition for partition in self.held if place[partition] != self.place[partition]]
         for partition in moved:
             self.write(place[partition], encode_position(partition, self.held[partition], self.at), operator)
-            self.write(self.place[partition], encode_forgotten(partition, self.at), operator)
+            self.write(self.place[partition], encode_tombstone(partition, self.at), operator)
         for lane in LANES:
             self.write(lane, encode_layout(lane, changed, self.at), operator)
             self.lanes[lane].kept = self.lanes[lane].end

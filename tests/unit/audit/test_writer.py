@@ -20,7 +20,7 @@ from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.checkpoint import LaneCheckpoint
-from appliance.link.model.checkpoint_records import decode, encode_forgotten, encode_layout
+from appliance.link.model.checkpoint_records import decode, encode_layout, encode_tombstone
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.naming import Naming
 from appliance.link.model.naming_policies import Suffix
@@ -193,7 +193,7 @@ async def test_case_550_a_truncated_log_is_known_before_the_lane_is_read_to_whic
     held = old.position(copied(logs.truncate(0), 40))
     for lane, log in logs.items():
         log.add(encode_layout(lane, LayoutRecord(1, 2, AT, "me@host"), AT))
-    old.add(encode_forgotten(PARTITION, old.at))
+    old.add(encode_tombstone(PARTITION, old.at))
     new.position(copied(new.position(held), 2))
     for _ in range(4):
         await writer.step(flush=True)

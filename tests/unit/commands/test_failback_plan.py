@@ -24,7 +24,7 @@ SOURCE, COPY = uuid.uuid4(), uuid.uuid4()
 REPLICA = Replica("T", 0, "T.copy", SOURCE, COPY)
 FORWARD = Position(SOURCE, COPY, 10, 3, records=10, copy_end=CopyEnd(12, 3, 7, 1), tail=OffsetTail.begin(10, 12))
 SOURCE_END = CopyEnd(14, 5, -1, -1)
-LOGS = PromotedLogs(SOURCE_END, 4, held_to=14)
+LOGS = PromotedLogs(SOURCE_END, 4, epochs_end=14)
 REVERSE = Position(COPY, SOURCE, 20, 4, records=7, copy_end=CopyEnd(23, 5, 9, 0))
 COPY_END = CopyEnd(20, 4, -1, -1)
 
@@ -68,9 +68,9 @@ def test_a_partition_of_which_the_beginning_is_not_known_is_refused_by_name(
     ("logs", "offset"),
     [
         (PromotedLogs(replace(SOURCE_END, offset=9), 4), 9),
-        (PromotedLogs(SOURCE_END, 4, held_to=8), 8),
-        (PromotedLogs(SOURCE_END, 4, held_to=-1), 10),
-        (PromotedLogs(SOURCE_END, 4, held_to=12), 10),
+        (PromotedLogs(SOURCE_END, 4, epochs_end=8), 8),
+        (PromotedLogs(SOURCE_END, 4, epochs_end=-1), 10),
+        (PromotedLogs(SOURCE_END, 4, epochs_end=12), 10),
     ],
     ids=["shorter", "other records in the place of lost ones", "of no such epoch", "whole"],
 )

@@ -83,7 +83,7 @@ def test_case_602_what_a_source_has_no_copy_of_is_counted_from_where_the_logs_di
     # lost: only the ends were compared.
     held = replace(POSITION, leader_epoch=2)
     for end, behind in ((104, 8), (96, 0)):
-        logs = replace(SOURCE, sources={KEY: SourceLog(LOG.topic_id, end, 3, held_to=96)})
+        logs = replace(SOURCE, sources={KEY: SourceLog(LOG.topic_id, end, 3, epochs_end=96)})
         (loss,) = losses({KEY: held}, logs, takes)
         assert (loss.behind, loss.lost_at_source) == (behind, 4)
         assert loss.fault == "the source has lost records that were copied: offsets 96 to 99"
@@ -91,7 +91,7 @@ def test_case_602_what_a_source_has_no_copy_of_is_counted_from_where_the_logs_di
 
 def test_case_603_of_a_copy_that_is_gone_or_not_whole_the_loss_is_unknown_and_the_fault_named() -> None:
     # "promoted; behind 0" was said of copies that were deleted, or made anew and empty.
-    shortened = CopyLog(Partition("orders.copy", 0), uuid.UUID(int=2), 8, 4, held_to=8)
+    shortened = CopyLog(Partition("orders.copy", 0), uuid.UUID(int=2), 8, 4, epochs_end=8)
     for copy, fault in (
         (replace(COPIES[KEY], topic_id=None), "destination topic orders.copy is not there any more"),
         (replace(COPIES[KEY], topic_id=uuid.UUID(int=9)), "destination topic orders.copy was deleted and made anew"),

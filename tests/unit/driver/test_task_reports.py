@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.driver.task_reports import Ending, TaskReports
-from appliance.engine.control.assignment import Copied, Notice
+from appliance.engine.control.assignment import CopySums, Notice
 from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, Fenced
@@ -32,7 +32,7 @@ def test_case_52_the_problems_of_a_task_that_was_replaced_are_forgotten(caplog: 
 
 def test_a_tasks_copied_records_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    made().heard(0, Copied(10, 900, 1, 2, 1))
+    made().heard(0, CopySums(10, 900, 1, 2, 1))
     (record,) = caplog.records
     assert record.getMessage() == "copied"
     assert record.__dict__["fields"] == {
@@ -86,7 +86,7 @@ def test_case_53_a_task_that_hangs_or_never_begins_is_silent_after_a_minute() ->
     reports.begun(0)
     reports.begun(1)
     clock.now = 50.0
-    reports.heard(0, Copied.of(Ledger()))
+    reports.heard(0, CopySums.of(Ledger()))
     assert reports.silent() == []
     clock.now = 70.0
     assert reports.silent() == [1, 2]
@@ -111,5 +111,5 @@ def test_a_task_that_has_copied_nothing_says_that_it_lives_and_the_log_does_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    made().heard(0, Copied.of(Ledger()))
+    made().heard(0, CopySums.of(Ledger()))
     assert lines(caplog) == []

@@ -6,7 +6,7 @@ from appliance.engine.control import assignment
 from appliance.engine.control.assignment import (
     STOP,
     Assignment,
-    Copied,
+    CopySums,
     Hello,
     Notice,
     Question,
@@ -34,7 +34,7 @@ ASSIGNMENT = Assignment(
 
 
 def test_a_written_assignment_is_read_back() -> None:
-    hello, notice, copied = Hello(3, 17), Notice("lane 3", "no", "Fenced"), Copied(10, 900, 1, 2, 1)
+    hello, notice, copied = Hello(3, 17), Notice("lane 3", "no", "Fenced"), CopySums(10, 900, 1, 2, 1)
     assert assignment.decode_hello(assignment.encode_message(hello)) == hello
     assert assignment.decode_assignment(assignment.encode_assignment(ASSIGNMENT)) == ASSIGNMENT
     assert assignment.decode_assignment(STOP) is None
@@ -91,4 +91,4 @@ def test_nonsense_is_the_peers_fault(line: bytes) -> None:
 
 def test_copied_records_are_reported_in_sums() -> None:
     ledger = Ledger(20, 1800, 4, 2, {Partition("orders", 0), Partition("orders", 4)})
-    assert Copied.of(ledger) == Copied(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)
+    assert CopySums.of(ledger) == CopySums(records=20, bytes=1800, partitions=2, raw_batches=4, rebuilt_batches=2)

@@ -13,7 +13,7 @@ from appliance.engine.model.chunk import Chunk
 from appliance.engine.read.buffer import Buffer, Limits, ReadyQueue
 from appliance.engine.read.buffer_budget import LEAST, BufferBudget
 from appliance.errors import PartitionStopped
-from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.records.committed import Aborted
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
@@ -32,7 +32,7 @@ def buffer(ready: ReadyQueue, number: int = 0, limits: Limits | None = None) -> 
 def fill(one: Buffer, *offsets: int, size: int = 100, aborted: Sequence[Aborted] = (), after: bytes = b"") -> int:
     """Batches of one record each at these offsets."""
     data = b"".join(made([(0, None, b"x" * size, [])], offset, leader_epoch=4) for offset in offsets)
-    return one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data + after), tuple(aborted), 0, None))
+    return one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data + after), tuple(aborted), 0, None))
 
 
 def who(chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
@@ -58,7 +58,7 @@ def test_case_950_a_few_batches_that_are_large_uncompressed_are_rebuilt_at_once(
     large = [made([(0, None, bytes(40 * MEBIBYTE), [])], n, codec=4, attributes=4 | 8) for n in range(6)]
     while one.position < 6:
         left = memoryview(b"".join(large[one.position :]))
-        one.absorb(Fetched(one.key, ErrorCode.none, left, (), 0, None))
+        one.absorb(FetchedPartition(one.key, ErrorCode.none, left, (), 0, None))
         assert not one.stopped
     assert who(ready.take(2**30)) == [(0, 4), (0, 6)]
 
@@ -79,7 +79,7 @@ def test_one_fetchs_batches_are_taken_one_by_one_where_the_limit_is_small() -> N
     ready = ReadyQueue()
     one = buffer(ready)
     data = b"".join(made([(n, None, b"x" * 100, []) for n in range(40)], 40 * k, leader_epoch=4) for k in range(5))
-    held = one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    held = one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
     assert who(ready.take(held * 2 // 5)) == [(0, 80)]
     assert who(ready.take(1)) == [(0, 120)]
     assert one.bytes == held * 2 // 5
@@ -91,7 +91,7 @@ def test_a_chunk_ends_where_another_leader_epoch_begins() -> None:
     ready = ReadyQueue()
     one = buffer(ready)
     data = b"".join(made([(0, None, b"x", [])], offset, leader_epoch=4 + offset // 2) for offset in range(4))
-    one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
     assert (one.position, one.epoch) == (2, 4)
     (chunk,) = ready.take(2**30)
     assert (chunk.next_offset, chunk.leader_epoch, chunk.records) == (2, 4, 2)
@@ -182,7 +182,7 @@ def test_case_882_the_parts_of_a_refused_batch_are_written_by_themselves_to_find
     one = buffer(ready, limits=Limits(cut=(1, 3, 5, 7)))
     data = b"".join(made([(0, None, b"%d" % n, [])] * 4, 4 * n, leader_epoch=4) for n in range(3))
     for _ in range(5):
-        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+        one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
     taken = ready.take(2**30)
     assert [(each.next_offset, each.records) for each in taken] == [(1, 1), (3, 2), (5, 2), (7, 2), (12, 5)]
     assert not one.stopped
@@ -225,7 +225,7 @@ def test_case_885_what_is_before_a_damaged_old_message_is_copied(codec: int, int
     bad[-1] ^= 0xFF
     one = buffer(ReadyQueue())
     for data in (good + bytes(bad), bytes(bad[intact:])):
-        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 6, None))
+        one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 6, None))
     assert one.position == position
     assert told(one).endswith("what follows begins at offset 6")
 
@@ -235,7 +235,7 @@ def test_case_886_what_is_before_a_batch_of_an_impossible_length_is_copied() -> 
     struct.pack_into(">i", bad, 8, 3)
     one = buffer(ReadyQueue())
     for data in (good + bytes(bad), bytes(bad)):
-        one.absorb(Fetched(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+        one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
     assert one.position == 1
     assert told(one).endswith("of magic 2 and length 3 at offset 1; what follows begins at offset 2")
 
@@ -267,10 +267,10 @@ def test_when_nothing_is_left_an_empty_buffer_may_still_be_filled() -> None:
 
 def test_far_away_there_is_room_for_the_next_answer_when_one_has_come() -> None:
     ahead = BufferBudget()
-    ahead.stretch(32 * MEBIBYTE)
+    ahead.make_room(32 * MEBIBYTE)
     ahead.bytes = 32 * MEBIBYTE
     assert ahead.room(holding(buffer(ReadyQueue()), 32 * MEBIBYTE)) >= 32 * MEBIBYTE
-    ahead.stretch(8 * MEBIBYTE)
+    ahead.make_room(8 * MEBIBYTE)
     assert ahead.left == 4 * 32 * MEBIBYTE
 
 
@@ -281,10 +281,10 @@ def test_case_1022_offsets_that_cannot_be_stop_their_partition_alone_past_what_w
     ready = ReadyQueue()
     one = buffer(ready)
     right = made([(n, None, b"x", []) for n in range(40)], 0)
-    one.absorb(Fetched(one.key, ErrorCode.none, memoryview(right + wrong), (), 40, None))
+    one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(right + wrong), (), 40, None))
     assert (one.position, one.stopped, who(ready.take(2**30))) == (40, False, [(0, 40)])
     jump = patched(made([(0, None, b"x", [])], 2**62), records=0)
-    one.absorb(Fetched(one.key, ErrorCode.none, memoryview(jump), (), 40, None))
+    one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(jump), (), 40, None))
     ((_, reason),) = ready.stopped()
     assert one.position == 40
     assert re.search(r"orders-0 from offset 40: an empty batch .* beyond .*; what follows .* 41$", str(reason))

@@ -11,7 +11,7 @@ from appliance.engine.write import copies
 from appliance.engine.write.copies import NEVER_WRITTEN, CopyExaminer
 from appliance.errors import ApplianceError, BrokerBusy, CopyShortened
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.committed import Aborted
@@ -33,8 +33,10 @@ def written(first: int, count: int, producer_id: int = 4000, epoch: int = 7) -> 
     return made(records, first, attributes=TRANSACTIONAL, producer_id=producer_id, producer_epoch=epoch)
 
 
-def fetched(*batches: bytes, aborted: tuple[Aborted, ...] = ()) -> Fetched:
-    return Fetched(Partition("orders.copy", 0), ErrorCode.none, memoryview(b"".join(batches)), aborted, 100, None)
+def fetched(*batches: bytes, aborted: tuple[Aborted, ...] = ()) -> FetchedPartition:
+    return FetchedPartition(
+        Partition("orders.copy", 0), ErrorCode.none, memoryview(b"".join(batches)), aborted, 100, None
+    )
 
 
 def test_a_copy_that_ends_with_our_last_batch_is_intact() -> None:
@@ -86,7 +88,7 @@ class Log:
     async def epoch_ends(self, *asked: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
         return dict.fromkeys(asked[2], self._offsets[Bound.END]), {}
 
-    async def fetch_partition(self, *_: Any) -> Fetched:
+    async def fetch_partition(self, *_: Any) -> FetchedPartition:
         raise AssertionError("nothing is left that could be read")
 
 
@@ -144,23 +146,23 @@ async def test_case_68_what_others_appended_is_looked_through_for_our_records_a_
     Log(monkeypatch, start=0, end=311)
     fetches: list[int] = []
 
-    async def fetch_partition(*asked: Any) -> Fetched:
+    async def fetch_partition(*asked: Any) -> FetchedPartition:
         fetches.append(asked[3])
         data = written(asked[3], 1, producer_id=4000 if asked[3] == 310 else 4001, epoch=8)
         return replace(fetched(data), stable_end=311)
 
     monkeypatch.setattr(copies, "fetch_partition", fetch_partition)
-    looked_to: copies.LookedTo = {}
+    search_ends: copies.SearchEnds = {}
     looks = []
     while len(fetches) < 300:
         before = len(fetches)
-        found = await CopyExaminer(Destination(), Metadata("", 0, {}, {}), 4000, looked_to).examine({COPY: OURS})
+        found = await CopyExaminer(Destination(), Metadata("", 0, {}, {}), 4000, search_ends).examine({COPY: OURS})
         looks.append(str(found.refused[COPY]))
         assert len(fetches) - before <= copies.FETCHES_MAX
     assert fetches == list(range(11, 311))
     assert "is looked through for records of this lane past offset 11" in looks[0]
     assert "holds records from offset 310 on that no position accounts for" in looks[-1]
-    assert looked_to == {}
+    assert search_ends == {}
 
 
 @pytest.mark.parametrize("is_asked", [True, False])
@@ -174,7 +176,7 @@ async def test_case_490_a_loss_whose_place_no_leader_knows_is_told_without_one(
     async def epoch_ends(*_: Any) -> tuple[dict[Partition, int], dict[Partition, ApplianceError]]:
         return {COPY: -1} if is_asked else {}, {}
 
-    async def fetch_partition(*_: Any) -> Fetched:
+    async def fetch_partition(*_: Any) -> FetchedPartition:
         return fetched(*others)
 
     for module in (copies, log_ends):

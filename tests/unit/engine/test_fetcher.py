@@ -12,7 +12,7 @@ from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.fetcher import Fetcher
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, Unreachable
-from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
 from appliance.link.model.replicas import Replica
@@ -38,7 +38,7 @@ async def test_case_888_who_wrote_what_is_before_damaged_bytes_is_looked_up_too(
     origins: Any = Asked()
     fetcher = Fetcher(1, nobody, nobody, nobody, nobody, origins)
     records = memoryview(b"".join([*batches[:2], damaged]))
-    await fetcher.learn(origins, [Fetched(Partition("orders", 0), ErrorCode.none, records, (), 0, None)])
+    await fetcher.learn(origins, [FetchedPartition(Partition("orders", 0), ErrorCode.none, records, (), 0, None)])
     assert origins.producers == [7, 8]
 
 

@@ -25,7 +25,7 @@ def refused(*errors: CopyRefused) -> Limits:
     """The limits on reading after these refusals, one after the other, at one position."""
     nothing: Any = None
     lane: Any = SimpleNamespace(checkpoint=SimpleNamespace(positions={ORDERS.source: HELD}))
-    partitions = LanePartitions(lane, nothing, nothing, nothing, ReadyQueue(), nothing, False, (ORDERS,))
+    partitions = LanePartitions(lane, nothing, nothing, ReadyQueue(), nothing, False, (ORDERS,))
     partitions.limits = {ORDERS.destination_topic: WriteLimits(1000, 1)}
     for error in errors:
         partitions.refuse(error)

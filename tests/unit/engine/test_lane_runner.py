@@ -48,7 +48,7 @@ async def test_case_37_a_stop_does_not_wait_for_a_coordinator_that_is_busy(monke
     destination = Destination()
     lane = Lane(0, destination, NAMING, Owner("run", "worker", "host", 0), 30.0)
     reader = cast("SourceReader", Reader())
-    runner = LaneRunner(lane, destination, destination, reader, ENGINE, lambda *_: None)
+    runner = LaneRunner(lane, destination, reader, ENGINE, lambda *_: None)
     stopping = asyncio.Event()
     running = asyncio.create_task(runner.run(stopping))
     async with asyncio.timeout(PATIENCE):

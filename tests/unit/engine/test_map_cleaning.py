@@ -9,10 +9,10 @@ from appliance.link.model.offset_tail import OffsetTail
 ORDERS = Partition("orders", 0)
 
 
-def known(*stretches: tuple[int, int]) -> KnownSegments:
+def known(*ranges: tuple[int, int]) -> KnownSegments:
     """Segments of these ranges of the copy."""
     found = KnownSegments()
-    for begin, end in stretches:
+    for begin, end in ranges:
         tail = OffsetTail.begin(begin, begin).read_to(end)._replace(copy_to=end)
         found.take([encode_segment(ORDERS, Segment(uuid.uuid4(), uuid.uuid4(), tail), 1)], end)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from appliance.engine.control.assignment import Assignment, Copied, Notice, Report
+from appliance.engine.control.assignment import Assignment, CopySums, Notice, Report
 from appliance.engine.model.chunk import Chunk
 from appliance.engine.task import runner as task_runner
 from appliance.engine.task.runner import TaskRunner
@@ -225,4 +225,4 @@ async def test_the_last_copied_records_are_reported_when_the_task_ends(task: Tas
     task.runners[0].ledger.add([CHUNK])
     await task.takes(None)
     await running
-    assert task.reports == [Copied(10, 900, 1, 1, 0)]
+    assert task.reports == [CopySums(10, 900, 1, 1, 0)]

@@ -21,11 +21,11 @@ from kio.serial import entity_reader, entity_writer
 from appliance.errors import ApplianceError, BrokerBusy, BrokerRefused, PeerError
 from appliance.kafka.client.fetch import (
     FetchAnswer,
-    Fetched,
+    FetchedPartition,
     FetchExchange,
     FetchLimits,
     Session,
-    Wanted,
+    WantedPartition,
     fetch_partition,
     topic_names,
 )
@@ -36,9 +36,9 @@ from appliance.kafka.records.committed import Aborted
 LIMITS = FetchLimits(8_000_000, 0.25)
 A, B = uuid.uuid4(), uuid.uuid4()
 WANTED = (
-    Wanted(Partition("orders", 3), A, 1_000, 65_536, 7, 9),
-    Wanted(Partition("orders", 4), A, 0, 100_000),
-    Wanted(Partition("payments", 0), B, 2**40, 1),
+    WantedPartition(Partition("orders", 3), A, 1_000, 65_536, 7, 9),
+    WantedPartition(Partition("orders", 4), A, 0, 100_000),
+    WantedPartition(Partition("payments", 0), B, 2**40, 1),
 )
 
 
@@ -75,7 +75,10 @@ def test_a_request_asks_for_each_partition_as_it_was_told(version: int) -> None:
 def test_case_35_of_a_topic_that_was_made_anew_each_partition_is_asked_for_by_its_own_id() -> None:
     # Lanes share a Fetch, and learn of the new topic one after the other. Before, a lane that still read the old topic
     # got the new one's records at the old one's offsets. Invariant G
-    wanted = (Wanted(Partition("orders", 3), B, 0, 65_536), Wanted(Partition("orders", 4), A, 1_000, 65_536))
+    wanted = (
+        WantedPartition(Partition("orders", 3), B, 0, 65_536),
+        WantedPartition(Partition("orders", 4), A, 1_000, 65_536),
+    )
     exchange = FetchExchange(wanted, LIMITS, True, topic_names(wanted), Session(5, 3), WANTED[:1])
     request = parsed(exchange.frame(77, "me"), 13)
     assert isinstance(request, v13.FetchRequest)
@@ -121,7 +124,7 @@ def response(*topics: answer_by_name.FetchableTopicResponse, code: ErrorCode = E
     return v12.FetchResponse(throttle_time=milliseconds(0), error_code=code, session_id=0, responses=topics)
 
 
-def answered(frame: bytearray, by_id: bool = False) -> Sequence[Fetched]:
+def answered(frame: bytearray, by_id: bool = False) -> Sequence[FetchedPartition]:
     return FetchExchange(WANTED, LIMITS, by_id, NAMES).answer(frame, 77).partitions
 
 
@@ -220,7 +223,7 @@ class Broker:
 
     offered: ClassVar[dict[int, tuple[int, int]]] = {}
 
-    def __init__(self, *answers: Sequence[Fetched]) -> None:
+    def __init__(self, *answers: Sequence[FetchedPartition]) -> None:
         self._answers = list(answers)
 
     async def broker(self, *_: object) -> "Broker":
@@ -229,14 +232,14 @@ class Broker:
     async def ask(self, _: FetchExchange) -> FetchAnswer:
         return FetchAnswer(0, self._answers.pop(0) if self._answers else ())
 
-    async def read(self) -> Fetched:
+    async def read(self) -> FetchedPartition:
         metadata = Metadata("grape", 0, {}, {"orders": Topic("orders", A, False, (0,))})
         return await fetch_partition(self, metadata, Partition("orders", 0), 0, "read", LIMITS)  # type: ignore[arg-type]
 
 
 async def test_case_41_a_fetch_that_a_throttling_broker_answers_with_nothing_is_asked_again() -> None:
     # Before, a destination that throttles (KIP-219) made a task fail by a ValueError, and ended a first start.
-    fetched = Fetched(Partition("orders", 0), ErrorCode.none, memoryview(b""), (), 0, None)
+    fetched = FetchedPartition(Partition("orders", 0), ErrorCode.none, memoryview(b""), (), 0, None)
     assert await Broker((), (), [fetched]).read() is fetched
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.kafka.client.fetch import FetchExchange, FetchLimits, Wanted
+from appliance.kafka.client.fetch import FetchExchange, FetchLimits, WantedPartition
 from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 
@@ -18,8 +18,8 @@ ANOTHER_ID = uuid.uuid5(uuid.NAMESPACE_DNS, "another")
 EPOCH_MAX = 2**31 - 1
 
 
-def wanted(topic: str, number: int = 0, position: int = 0, topic_id: uuid.UUID | None = None) -> Wanted:
-    return Wanted(Partition(topic, number), topic_id or IDS[topic], position, 65_536)
+def wanted(topic: str, number: int = 0, position: int = 0, topic_id: uuid.UUID | None = None) -> WantedPartition:
+    return WantedPartition(Partition(topic, number), topic_id or IDS[topic], position, 65_536)
 
 
 def ask(session: FetchSession) -> FetchExchange:
@@ -97,7 +97,7 @@ def test_a_fetch_whose_answer_was_not_heard_is_followed_by_a_full_one_in_place_o
 
 
 def test_a_new_connection_begins_with_a_full_fetch(opened: FetchSession) -> None:
-    opened.begin_anew()
+    opened.restart()
     exchange = ask(opened)
     assert opened.full
     assert (exchange.session, len(exchange.wanted)) == ((5, 0), 2)
@@ -123,7 +123,7 @@ def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> N
 
 def test_who_was_served_comes_last_in_a_full_fetch(opened: FetchSession) -> None:
     opened.want(wanted("a", position=9))
-    opened.begin_anew()
+    opened.restart()
     assert named(ask(opened)) == [(Partition("b", 0), 0), (Partition("a", 0), 9)]
 
 
@@ -159,7 +159,7 @@ def test_an_answer_may_be_about_whatever_was_named_since_the_session_began(opene
 class Broker:
     """A broker's sessions by their ids: the next epoch, and the requested partitions."""
 
-    sessions: dict[int, tuple[int, bool, dict[Partition, Wanted]]] = field(default_factory=dict)
+    sessions: dict[int, tuple[int, bool, dict[Partition, WantedPartition]]] = field(default_factory=dict)
     made: int = 0
 
     def serve(self, exchange: FetchExchange, has_room: bool) -> "str | int":
@@ -205,7 +205,7 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=30))
 def test_in_every_history_the_broker_reads_just_the_wanted_partitions(steps: list[tuple[Any, ...]]) -> None:
     session, broker = FetchSession(), Broker()
-    expected: dict[Partition, Wanted] = {}
+    expected: dict[Partition, WantedPartition] = {}
     for kind, *rest in steps:
         if kind == "want":
             each = wanted(*rest)
@@ -218,14 +218,14 @@ def test_in_every_history_the_broker_reads_just_the_wanted_partitions(steps: lis
             broker.sessions.clear()
         elif kind == "restart":
             broker = replace(broker, sessions={})
-            session.begin_anew()
+            session.restart()
         elif rest == ["lost on the way"]:
             ask(session)
         else:
             fetch(session, broker, expected, rest[0])
 
 
-def fetch(session: FetchSession, broker: Broker, expected: dict[Partition, Wanted], how: str) -> None:
+def fetch(session: FetchSession, broker: Broker, expected: dict[Partition, WantedPartition], how: str) -> None:
     """One Fetch, and a second one after an error."""
     for _ in range(2):
         exchange = ask(session)

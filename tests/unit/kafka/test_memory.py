@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from appliance.audit.model.entries import log_range
 from appliance.engine.model.ranges import Range
 from appliance.errors import BatchCorrupt, PeerError
-from appliance.kafka.client.fetch import Fetched, committed_records
+from appliance.kafka.client.fetch import FetchedPartition, committed_records
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.arrays.columns import columns_of
 from appliance.kafka.records.batch import Batch, split
@@ -73,7 +73,7 @@ def test_case_954_a_record_of_a_million_headers_is_too_much_for_sql(count: int) 
 def test_case_956_batches_that_are_large_together_are_read_a_few_at_a_time() -> None:
     batches = [only(large(offset)) for offset in range(20)]
     data = memoryview(b"".join(bytes(each.data) for each in batches))
-    fetched = Fetched(Partition("t", 0), ErrorCode.none, data, (), 20, None)
+    fetched = FetchedPartition(Partition("t", 0), ErrorCode.none, data, (), 20, None)
     with at_most(350):
         records, following = committed_records(fetched, 0)
         assert [each.offset for each in records] == [*range(following)]

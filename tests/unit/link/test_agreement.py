@@ -28,15 +28,15 @@ def judged(held: Position = HELD, source: SourceLog | None = HERE, copy: CopyLog
         (HELD, HERE, Agreement(10, 0, 0)),
         (HELD, replace(HERE, end=14), Agreement(10, 4, 0)),
         (HELD, replace(HERE, end=9), Agreement(10, 0, 0)),
-        (HELD, SourceLog(SOURCE, 14, 6, held_to=10), Agreement(10, 4, 0)),
-        (HELD, SourceLog(SOURCE, 14, 6, held_to=12), Agreement(10, 4, 0)),
-        (HELD, SourceLog(SOURCE, 14, 6, held_to=6), Agreement(6, 8, 4, lost="from 6")),
-        (HELD, SourceLog(SOURCE, 6, 6, held_to=6), Agreement(6, 0, 4, lost="from 6")),
-        (HELD, SourceLog(SOURCE, 10, 6, held_to=6), Agreement(6, 4, 4, lost="from 6")),
-        (HELD, SourceLog(SOURCE, None, 6, held_to=6), Agreement()),
+        (HELD, SourceLog(SOURCE, 14, 6, epochs_end=10), Agreement(10, 4, 0)),
+        (HELD, SourceLog(SOURCE, 14, 6, epochs_end=12), Agreement(10, 4, 0)),
+        (HELD, SourceLog(SOURCE, 14, 6, epochs_end=6), Agreement(6, 8, 4, lost="from 6")),
+        (HELD, SourceLog(SOURCE, 6, 6, epochs_end=6), Agreement(6, 0, 4, lost="from 6")),
+        (HELD, SourceLog(SOURCE, 10, 6, epochs_end=6), Agreement(6, 4, 4, lost="from 6")),
+        (HELD, SourceLog(SOURCE, None, 6, epochs_end=6), Agreement()),
         (HELD, SourceLog(SOURCE, 14, 4), Agreement()),
         (HELD, SourceLog(SOURCE, 14, 6), Agreement(10, 4, 0, by_ends=True)),
-        (HELD, SourceLog(SOURCE, 14, 6, held_to=-1), Agreement(10, 4, 0, by_ends=True)),
+        (HELD, SourceLog(SOURCE, 14, 6, epochs_end=-1), Agreement(10, 4, 0, by_ends=True)),
         (replace(HELD, leader_epoch=-1), SourceLog(SOURCE, 14, 6), Agreement(10, 4, 0, by_ends=True)),
         (replace(HELD, leader_epoch=-1), SourceLog(SOURCE, 6, 6), Agreement(6, None, 4, by_ends=True, lost="some")),
         (HELD, None, Agreement()),
@@ -76,11 +76,11 @@ LOST_FROM_8 = "T.copy-0 has lost what it had acknowledged, offsets 8 to 11 of th
     [
         (replace(THERE, topic_id=None), "destination topic T.copy is not there any more"),
         (replace(THERE, topic_id=OTHER), "destination topic T.copy was deleted and made anew"),
-        (replace(THERE, end=8, leader_epoch=4, held_to=8), LOST_FROM_8),
-        (replace(THERE, end=20, leader_epoch=4, held_to=8, last_batch=False), LOST_FROM_8),
-        (replace(THERE, end=11, leader_epoch=4, held_to=8), LOST_FROM_8),
+        (replace(THERE, end=8, leader_epoch=4, epochs_end=8), LOST_FROM_8),
+        (replace(THERE, end=20, leader_epoch=4, epochs_end=8, last_batch=False), LOST_FROM_8),
+        (replace(THERE, end=11, leader_epoch=4, epochs_end=8), LOST_FROM_8),
         (
-            replace(THERE, end=20, leader_epoch=4, held_to=-1, last_batch=False),
+            replace(THERE, end=20, leader_epoch=4, epochs_end=-1, last_batch=False),
             "offsets up to 11, its leader does not know which, of the copy",
         ),
         (replace(THERE, end=None, error=BrokerBusy("silence", "NOT_LEADER")), "nobody knows what T.copy-0 holds"),
@@ -103,8 +103,8 @@ def test_of_a_copy_that_is_not_what_was_written_no_loss_is_called_a_number(
         THERE,
         replace(THERE, end=30),
         replace(THERE, end=11),
-        replace(THERE, end=30, leader_epoch=4, held_to=12),
-        replace(THERE, end=30, leader_epoch=4, held_to=8, last_batch=True),
+        replace(THERE, end=30, leader_epoch=4, epochs_end=12),
+        replace(THERE, end=30, leader_epoch=4, epochs_end=8, last_batch=True),
         replace(THERE, end=12, leader_epoch=4, last_batch=True),
     ],
     ids=[
@@ -121,7 +121,7 @@ def test_a_copy_that_holds_what_was_written_is_whole(copy: CopyLog) -> None:
 
 
 def test_case_760_of_a_marker_that_is_on_its_way_to_a_new_leader_nobody_says_that_it_is_lost() -> None:
-    assert judged(copy=replace(THERE, end=11, leader_epoch=4, held_to=11)).lost == ""
+    assert judged(copy=replace(THERE, end=11, leader_epoch=4, epochs_end=11)).lost == ""
 
 
 def test_a_copy_that_was_not_written_by_a_lane_is_judged_by_ends_and_epochs_alone() -> None:
@@ -130,11 +130,11 @@ def test_a_copy_that_was_not_written_by_a_lane_is_judged_by_ends_and_epochs_alon
         moved = replace(THERE, end=20, leader_epoch=4)
         assert moved.is_decided(written)
         assert moved.loss(written) is None
-        assert replace(moved, held_to=8).loss(written) == Loss(8)
+        assert replace(moved, epochs_end=8).loss(written) == Loss(8)
 
 
 def test_both_logs_may_have_lost_something_and_a_topic_made_anew_has_nothing_to_compare() -> None:
-    both = judged(HELD, SourceLog(SOURCE, 14, 6, held_to=6), replace(THERE, end=8, leader_epoch=4, held_to=8))
+    both = judged(HELD, SourceLog(SOURCE, 14, 6, epochs_end=6), replace(THERE, end=8, leader_epoch=4, epochs_end=8))
     assert both.lost == f"{LOST_FROM_8}; the source has lost records that were copied: offsets 6 to 9"
     assert (both.uncopied, both.lost_at_source) == (None, 4)
     anew = judged(HELD, replace(HERE, topic_id=OTHER))

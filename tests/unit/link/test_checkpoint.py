@@ -9,19 +9,18 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, body, key_and_value, unpack
 from appliance.link.model.checkpoint import (
-    Forgotten,
     Gap,
     LaneCheckpoint,
     LinkRecord,
     Mark,
     Owner,
     StartOffsets,
+    Tombstone,
 )
 from appliance.link.model.checkpoint_records import (
     decode,
-    encode_forgotten,
-    encode_forgotten_gap,
     encode_gap,
+    encode_gap_tombstone,
     encode_layout,
     encode_link,
     encode_mark,
@@ -30,6 +29,7 @@ from appliance.link.model.checkpoint_records import (
     encode_sql,
     encode_starts,
     encode_state,
+    encode_tombstone,
     newest,
     packed,
 )
@@ -63,13 +63,13 @@ def test_a_written_checkpoint_is_read_back_unchanged() -> None:
     assert decode(encode_position(PARTITION, written, 1)) == (PARTITION, written)
     tried = replace(POSITION, trial=Trial(500, 640, 2))
     assert decode(encode_position(PARTITION, tried, 1)) == (PARTITION, tried)
-    assert decode(encode_forgotten(PARTITION, 1)) == Forgotten(PARTITION)
+    assert decode(encode_tombstone(PARTITION, 1)) == Tombstone(PARTITION)
     assert decode(encode_mark(Mark(3, 4000, 2), 1)) == Mark(3, 4000, 2)
     assert decode(encode_link(LINK, 1)) == LINK
     assert decode(encode_starts(STARTS, 1)) == STARTS
     assert decode(encode_state(STATE, 1)) == STATE
     assert decode(encode_layout(3, LAYOUT, 1)) == LAYOUT
-    assert decode(encode_forgotten_gap(GAP, 1)) == Forgotten(PARTITION, (500, GAP.found))
+    assert decode(encode_gap_tombstone(GAP, 1)) == Tombstone(PARTITION, (500, GAP.found))
     changed = LINK.laid_out(Layout(7, 2, {PARTITION: 3}), 9)
     assert decode(encode_link(changed, 1)) == changed
     assert (changed.layout, changed.partitions) == (Layout(7, 2, {PARTITION: 3}), 9)
@@ -133,7 +133,7 @@ def test_the_newest_of_a_key_holds_and_every_gap_is_kept() -> None:
         encode_position(PARTITION, POSITION.stop("why", 9), 4),
         encode_owner(3, OWNER, 5),
         encode_position(Partition("payments", 0), POSITION, 6),
-        encode_forgotten(Partition("payments", 0), 7),
+        encode_tombstone(Partition("payments", 0), 7),
         encode_link(LINK, 8),
         encode_starts(STARTS, 9),
         encode_mark(Mark(3, 4000, 2), 10),

@@ -15,8 +15,8 @@ from appliance.link.model.claims import (
     decode_claim,
     deletion_of,
     encode_claim,
-    given_up,
-    told_topics,
+    memory_of,
+    topics_by_claims,
     topics_of,
 )
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
@@ -67,7 +67,7 @@ def test_a_changed_regex_is_told_by_one_record() -> None:
     claims = of_link([RELYING, RELYING])
     assert sharing(SECOND).tells(RECORD, claims, NOW, renews=True) == {KEY: replace(RECORD, rank=-1, topics=SECOND)}
     assert sharing(FIRST).tells(RECORD, claims, NOW, renews=True) == {}
-    assert told_topics(replace(RECORD, topics=SECOND), [RELYING, RELYING]) == {SECOND}
+    assert topics_by_claims(replace(RECORD, topics=SECOND), [RELYING, RELYING]) == {SECOND}
 
 
 def test_case_365_two_thousand_claims_of_a_link_with_a_long_regex_are_small() -> None:
@@ -80,8 +80,8 @@ def test_case_365_two_thousand_claims_of_a_link_with_a_long_regex_are_small() ->
 
 def test_case_366_claims_of_older_releases_tell_their_topics_until_the_record_is_there() -> None:
     claims = [OLDER, replace(OLDER, topics=SECOND)]
-    assert told_topics(None, claims) == {LinkTopics("of-old"), SECOND}
-    assert told_topics(None, [OLDER, OLDEST]) == {LinkTopics("of-old"), ALL_TOPICS}
+    assert topics_by_claims(None, claims) == {LinkTopics("of-old"), SECOND}
+    assert topics_by_claims(None, [OLDER, OLDEST]) == {LinkTopics("of-old"), ALL_TOPICS}
     changes = sharing().tells(None, of_link(claims), NOW, renews=True)
     assert next(iter(changes)) == KEY
     relying = replace(OLDER, recorded=True, topics=None)
@@ -94,13 +94,13 @@ def test_case_366_claims_of_older_releases_tell_their_topics_until_the_record_is
 def test_case_367_a_record_hides_nothing_that_an_older_release_has_told_since(
     since: Claim, told: set[LinkTopics]
 ) -> None:
-    assert told_topics(RECORD, [RELYING, since]) == told
+    assert topics_by_claims(RECORD, [RELYING, since]) == told
     changes = sharing().tells(RECORD, of_link([RELYING, since]), NOW, renews=True)
     assert changes == ({} if since is RELYING else {(copy(1), LINK): replace(since, recorded=True, topics=None)})
 
 
 def test_case_368_a_claim_that_relies_on_a_missing_record_may_be_of_any_topic() -> None:
-    assert told_topics(None, [RELYING]) == {ALL_TOPICS}
+    assert topics_by_claims(None, [RELYING]) == {ALL_TOPICS}
 
 
 def test_a_command_writes_the_record_only_where_there_is_none() -> None:
@@ -113,7 +113,7 @@ def test_a_claim_keeps_what_it_held_when_it_begins_to_rely_on_the_record() -> No
     held = replace(OLDER, left_out=("segment.bytes",), rank=4)
     ((key, claim),) = sharing().tells(RECORD, of_link([held]), NOW, renews=True).items()
     assert (key, claim) == ((copy(0), LINK), replace(held, recorded=True, topics=None))
-    remembered = {given_up("orders"): {LINK: Claim(LINK, NOW)}}
+    remembered = {memory_of("orders"): {LINK: Claim(LINK, NOW)}}
     assert sharing().tells(RECORD, remembered, NOW, renews=True) == {}
 
 
@@ -131,7 +131,7 @@ def test_a_record_comes_back_as_it_was_and_older_releases_take_it_for_the_claim_
 
 
 ACLS = frozenset({AccessControlEntry(AclPermission.ALLOW, "User:ann", "*", AclOperation.READ)})
-MEMORY = given_up("orders-0")
+MEMORY = memory_of("orders-0")
 
 
 def left(*copies: int, **fields: object) -> Claim:
@@ -196,8 +196,8 @@ def test_what_is_remembered_comes_back_as_it_was_and_older_releases_take_it_for_
         "written": [copy(0)[1].hex, copy(1)[1].hex],
     }
     assert sharing().tells(RECORD, {MEMORY: {LINK: left(0)}}, NOW, renews=True) == {}
-    assert told_topics(RECORD, [left(0)]) == {FIRST}
-    assert told_topics(None, [left(0)]) == set()
+    assert topics_by_claims(RECORD, [left(0)]) == {FIRST}
+    assert topics_by_claims(None, [left(0)]) == set()
 
 
 def test_case_371_a_shared_copy_that_is_taken_over_is_remembered_for_the_links_whose_records_stay_in_it() -> None:
@@ -218,7 +218,7 @@ def test_the_settings_of_a_copy_are_remembered_as_long_as_its_claim_and_go_with_
     assert decode_claim(encode_claim(key, LINK, configs, NOW)) == (key, LINK, configs)
     holders = {key: {LINK: configs}, copy(0): {LINK: Claim(LINK, NOW)}}
     memory = Claim(LINK, NOW, begun=frozenset({copy(0)[1]}))
-    left = {(key, LINK): None, (copy(0), LINK): None, (given_up("orders-0"), LINK): memory}
+    left = {(key, LINK): None, (copy(0), LINK): None, (memory_of("orders-0"), LINK): memory}
     assert withdrawals(LINK, ["orders-0"], holders, NOW) == left
     other = Claimant(OTHER, shares=False, topics=FIRST)
     assert other.claims([copy(0)], holders, NOW, take_over=True) == {

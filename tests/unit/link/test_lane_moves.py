@@ -12,8 +12,8 @@ from appliance.link.model.checkpoint_records import newest
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.lane_moves import (
     Segments,
-    announced,
-    decided,
+    announcement,
+    layout_records,
     misplaced_segments,
     moved_segments,
     next_number,
@@ -77,14 +77,16 @@ def test_every_position_gap_and_state_is_in_its_lane_afterwards_and_none_is_lost
     checkpoints = link_of(chance, before)
     was, starts = union(checkpoints), dict(checkpoints[0].starts)
     after = layout_of(chance, before.number + 1)
-    write(checkpoints, announced(len(checkpoints), LayoutRecord(after.number, after.lanes, 2, "me", "", True), OWNER))
+    write(
+        checkpoints, announcement(len(checkpoints), LayoutRecord(after.number, after.lanes, 2, "me", "", True), OWNER)
+    )
     assert not any(each.allows(number) for each in checkpoints for number in (before.number, after.number))
     assert f"`appliance lanes --set {after.lanes}` ends it" in layout_fault(topic(checkpoints))
     checkpoints += [LaneCheckpoint() for _ in range(after.lanes - len(checkpoints))]
     link = checkpoints[0].link
     assert link is not None
     changed = link.laid_out(after, len(checkpoints))
-    write(checkpoints, decided(checkpoints, changed, LayoutRecord(after.number, after.lanes, 3, "me"), OWNER, 3))
+    write(checkpoints, layout_records(checkpoints, changed, LayoutRecord(after.number, after.lanes, 3, "me"), OWNER, 3))
     assert union(checkpoints) == was
     assert list(topic(checkpoints).misplaced(after)) == []
     for lane, checkpoint in enumerate(checkpoints):
@@ -111,7 +113,7 @@ def test_a_change_whose_markers_are_not_all_seen_is_named_and_no_fault_for_the_c
     link = checkpoints[0].link
     assert link is not None
     record = LayoutRecord(1, 5, 3, "me")
-    records = decided(checkpoints, link.laid_out(after, 5), record, OWNER, 3)
+    records = layout_records(checkpoints, link.laid_out(after, 5), record, OWNER, 3)
     for seen in range(1, 5):
         write(checkpoints, {lane: records[lane] for lane in range(seen)})
         assert f"positions-{seen} is of the link's layout 0, not 1" in layout_fault(topic(checkpoints))
@@ -146,7 +148,7 @@ def test_every_lane_knows_the_links_sql_afterwards_and_the_sql_of_each_partition
         link = checkpoints[0].link
         assert link is not None
         record = LayoutRecord(number, after.lanes, 3, "me")
-        write(checkpoints, decided(checkpoints, link.laid_out(after, len(checkpoints)), record, OWNER, 3))
+        write(checkpoints, layout_records(checkpoints, link.laid_out(after, len(checkpoints)), record, OWNER, 3))
         changes = [change for checkpoint in checkpoints for change in checkpoint.sql.values()]
         for checkpoint in checkpoints[: after.lanes] if known else ():
             newest = newest_change(checkpoint.sql.values())
@@ -193,10 +195,12 @@ def test_case_481_a_layout_gets_a_number_that_none_has_had_though_the_link_recor
     link = checkpoints[0].link
     assert link is not None
     assert next_number(checkpoints, link) == 1
-    write(checkpoints, announced(4, LayoutRecord(1, 6, 2, "me", "", changing=True), OWNER))
+    write(checkpoints, announcement(4, LayoutRecord(1, 6, 2, "me", "", changing=True), OWNER))
     assert next_number(checkpoints, link) == 1  # the same change again
     lost = {
-        lane: own for lane, own in decided(checkpoints, link, LayoutRecord(1, 4, 3, "me"), OWNER, 3).items() if lane
+        lane: own
+        for lane, own in layout_records(checkpoints, link, LayoutRecord(1, 4, 3, "me"), OWNER, 3).items()
+        if lane
     }
     write(checkpoints, lost)
     checkpoints[0].layout = None
@@ -208,7 +212,7 @@ def test_an_older_layouts_lane_may_not_write_where_no_lane_is_any_more() -> None
     link = checkpoints[0].link
     assert link is not None
     after = Layout(2, 1)
-    write(checkpoints, decided(checkpoints, link.laid_out(after, 8), LayoutRecord(1, 2, 3, "me"), OWNER, 3))
+    write(checkpoints, layout_records(checkpoints, link.laid_out(after, 8), LayoutRecord(1, 2, 3, "me"), OWNER, 3))
     assert not any(each.allows(0) for each in checkpoints)
     assert not any(each.positions or each.gaps for each in checkpoints[2:])
     assert not replace(checkpoints[0], layout=None).allows(1)  # nor a newer one's before it is there

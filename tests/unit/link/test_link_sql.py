@@ -8,7 +8,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, key_and_value
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import decode, encode_sql
-from appliance.link.model.link_sql import LinkSql, SqlChange, history, link_sql, newest_change, restated, salt_digest
+from appliance.link.model.link_sql import LinkSql, SqlChange, history, link_sql, newest_change, restatement, salt_digest
 from appliance.link.model.position import UNKNOWN, Position
 
 A, B, RAW = LinkSql(1, "A"), LinkSql(2, "B"), LinkSql(3)
@@ -74,7 +74,7 @@ def test_case_471_a_partition_that_goes_back_or_begins_anew_has_the_newest_sql_f
         ({ORDERS: replace(HELD, next_offset=UNKNOWN)}, 0, [(0, B)]),
         ({}, 0, [(0, B)]),
     ):
-        made = restated(changes, held, {ORDERS: replace(HELD, next_offset=offset)})
+        made = restatement(changes, held, {ORDERS: replace(HELD, next_offset=offset)})
         assert made is not None
         assert history([changes[0], made], ORDERS) == then
         assert history([*changes, made, change(A, other=1)], ORDERS) == then
@@ -82,8 +82,8 @@ def test_case_471_a_partition_that_goes_back_or_begins_anew_has_the_newest_sql_f
 
 def test_a_partition_that_stays_or_goes_forward_says_nothing_of_the_sql() -> None:
     for offset in (50, 60, UNKNOWN):
-        assert restated([change(A)], {ORDERS: HELD}, {ORDERS: replace(HELD, next_offset=offset)}) is None
-    assert restated([], {}, {ORDERS: HELD}) is None
+        assert restatement([change(A)], {ORDERS: HELD}, {ORDERS: replace(HELD, next_offset=offset)}) is None
+    assert restatement([], {}, {ORDERS: HELD}) is None
 
 
 def test_a_checkpoint_keeps_every_change() -> None:

@@ -141,7 +141,7 @@ def test_case_203_a_hole_that_begins_where_a_copy_was_cut_is_filled() -> None:
 def test_case_682_the_writer_of_a_batch_in_a_copy_is_known_by_the_map_or_not_at_all() -> None:
     # Producer ids said it, and they are forgotten. A hole of the map is no answer.
     own, further = segment(0, 10, 5), segment(20, 30, 4)
-    others = replace(own, stretch=own.stretch._replace(copy_to=20))  # of others from 15 on, and its marker
+    others = replace(own, range=own.range._replace(copy_to=20))  # of others from 15 on, and its marker
     known = [others, further, segment(24, 40, 0)]
     asked = {span: is_copied(known, *span) for span in ((10, 14), (12, 12), (15, 18), (19, 19), (30, 33), (33, 33))}
     assert list(asked.values()) == [True, True, False, False, True, True]
@@ -181,7 +181,7 @@ def test_case_109_a_damaged_map_begins_anew_and_ends_no_task() -> None:
     assert list(grown.damaged) == [REPLICA.source]
     assert grown.positions[REPLICA].tail == OffsetTail.begin(500, 500)
     ((_, cut),) = grown.segments
-    assert (cut.stretch.is_empty, cut.stretch.copy_from) == (True, 0)
+    assert (cut.range.is_empty, cut.range.copy_from) == (True, 0)
 
 
 def test_case_110_a_segment_that_is_not_full_is_not_unpacked_each_time_it_grows(

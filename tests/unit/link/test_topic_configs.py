@@ -7,7 +7,7 @@ from appliance.kafka.client.configs import Setting
 from appliance.kafka.protocol.metadata import Topic
 from appliance.link.model.naming import Naming
 from appliance.link.model.naming_policies import Suffix
-from appliance.link.model.topic_configs import config_change, copied_configs, missed, new_copies, told, unknown
+from appliance.link.model.topic_configs import config_change, copied_configs, log_fields, missed, new_copies, unknown
 
 ANY = str(2**63 - 1)
 NEW = {"message.timestamp.before.max.ms": ANY, "message.timestamp.after.max.ms": ANY}
@@ -62,12 +62,12 @@ def on_copy(own: dict[str, str], default: dict[str, str], read_only: dict[str, s
 
 def test_one_line_tells_which_settings_on_which_topic_and_why() -> None:
     whys = {"confluent.tier": "not known there", "segment.bytes": "50 MiB at least"}
-    assert told({"orders.copy": whys}) == {
+    assert log_fields({"orders.copy": whys}) == {
         "topic": "orders.copy",
         "settings": ["confluent.tier", "segment.bytes"],
         "cause": "confluent.tier: not known there; segment.bytes: 50 MiB at least",
     }
-    assert told({"orders.copy": whys, "payments.copy": whys})["topics"] == 2
+    assert log_fields({"orders.copy": whys, "payments.copy": whys})["topics"] == 2
 
 
 BROKERS = {"retention.ms": "9", "segment.bytes": "100", "max.message.bytes": "15", "cleanup.policy": "delete"}

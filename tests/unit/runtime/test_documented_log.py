@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from appliance.engine.control.assignment import Copied
+from appliance.engine.control.assignment import CopySums
 from appliance.runtime.log import JsonFormatter
 from tests.unit.runtime.test_log import raised, record
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 DOCUMENT = (ROOT / "docs" / "monitoring.md").read_text().partition("## Logs as JSON")[2]
 SOURCES = [path for path in (ROOT / "appliance").rglob("*.py") if "log = logging.getLogger(" in path.read_text()]
 LEVELS = ("info", "warning", "error", "exception")
-COPIED = {field.name for field in dataclasses.fields(Copied)}
+COPIED = {field.name for field in dataclasses.fields(CopySums)}
 
 
 class Event(NamedTuple):

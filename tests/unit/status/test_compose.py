@@ -160,13 +160,13 @@ def test_a_position_that_is_read_a_moment_after_the_ends_is_no_negative_lag() ->
 
 
 @pytest.mark.parametrize(
-    ("held_to", "end", "lag", "lost"), [(94, 108, 14, 6), (94, 94, 0, 6), (94, 100, 6, 6), (-1, 94, None, 6)]
+    ("epochs_end", "end", "lag", "lost"), [(94, 108, 14, 6), (94, 94, 0, 6), (94, 100, 6, 6), (-1, 94, None, 6)]
 )
 def test_case_600_a_source_that_came_back_without_what_was_copied_is_not_said_to_be_copied(
-    held_to: int, end: int, lag: int | None, lost: int
+    epochs_end: int, end: int, lag: int | None, lost: int
 ) -> None:
     # The difference of the ends was the lag, and a negative one was 0: "copied".
-    source = replace(SOURCE, metadata=metadata(LED_IN_4), logs={**ENDS_AT_100, KEY: Log(-1, end, end, 3, held_to)})
+    source = replace(SOURCE, metadata=metadata(LED_IN_4), logs={**ENDS_AT_100, KEY: Log(-1, end, end, 3, epochs_end)})
     status = snapshot(source, with_position(leader_epoch=3))
     assert (first(status).lag_records, first(status).lost_at_source) == (lag, lost)
     assert status.state is LinkState.STOPPED
@@ -194,7 +194,7 @@ def test_what_was_not_asked_for_since_the_position_has_moved_is_unknown_and_no_l
 @pytest.mark.parametrize("state", [CopyState.ACTIVE, CopyState.PROMOTED])
 def test_case_601_a_copy_that_lost_what_it_had_acknowledged_is_not_said_to_be_copied(state: CopyState) -> None:
     # Only a lane noticed, at its next start; a promoted copy is its applications' own.
-    log = CopyLog(Partition("payments.copy", 0), COPY_ID, 90, leader_epoch=6, held_to=90)
+    log = CopyLog(Partition("payments.copy", 0), COPY_ID, 90, leader_epoch=6, epochs_end=90)
     destination = replace(
         with_position(copy_end=CopyEnd(101, 5, 7, 1)),
         copies={**DESTINATION.copies, KEY: log},

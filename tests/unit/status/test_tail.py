@@ -6,7 +6,7 @@ from typing import cast
 from kio.schema.errors import ErrorCode
 
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.committed import Aborted
 from appliance.kafka.records.records import key_and_value
@@ -38,7 +38,7 @@ def new_tail() -> PositionsTail:
 
 
 def take(tail: PositionsTail, *batches: bytes, aborted: tuple[Aborted, ...] = ()) -> None:
-    tail._take(Fetched(LANE, ErrorCode.none, memoryview(b"".join(batches)), aborted, 1000, None))
+    tail._take(FetchedPartition(LANE, ErrorCode.none, memoryview(b"".join(batches)), aborted, 1000, None))
 
 
 def test_a_position_was_committed_at_the_time_of_the_marker_after_it() -> None:

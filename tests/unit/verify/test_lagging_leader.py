@@ -11,7 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import ApplianceError, BrokerBusy
-from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.fetch import FetchedPartition
 from appliance.link.model.replicas import Replica
 from appliance.logs import reader as verify_reader
 from appliance.logs.model.span import Span
@@ -39,12 +39,12 @@ def logs_of(monkeypatch: pytest.MonkeyPatch, source_end: int, copy_records: int)
     """A source of 60 records whose new leader knows them to be committed up to some offset, and a copy of some."""
     held = {"source": log(rows(60)), "destination": log(rows(copy_records))}
 
-    async def fetch(cluster: Any, _: Any, partition: Any, position: int, *__: Any) -> Fetched:
+    async def fetch(cluster: Any, _: Any, partition: Any, position: int, *__: Any) -> FetchedPartition:
         side = cluster.settings.side
         end = source_end if side == "source" else copy_records
         batches = [b for b in held[side] if b.header.last_offset >= position and b.header.last_offset < end]
         data = b"".join(bytes(each.data) for each in batches)
-        return Fetched(partition, ErrorCode.none, memoryview(data), (), end, None)
+        return FetchedPartition(partition, ErrorCode.none, memoryview(data), (), end, None)
 
     async def patiently(attempt: Callable[[], Awaitable[Any]], *_: Any) -> Any:
         for _again in range(3):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.kafka.records.batch import Batch
-from appliance.link.model.claims import Adopted
+from appliance.link.model.claims import AdoptedPartition
 from appliance.link.model.replicas import Replica
 from appliance.logs.model.span import CopyState, Span
 from appliance.logs.side import Side
@@ -29,7 +29,7 @@ async def verdict(
     asked_from: int = 0,
     source_end: int | None = None,
     copy_end: int | None = None,
-    adopted: Adopted | None = None,
+    adopted: AdoptedPartition | None = None,
 ) -> PartitionResult:
     """The verdict for logs with these beginnings and ends; the destination has no time to catch up."""
     ours = Span(source_start, max(source_start, end(source)) if source_end is None else source_end)
@@ -157,7 +157,7 @@ async def test_case_832_the_link_excuses_only_records_from_before_its_beginning(
 
 
 async def test_case_831_what_another_program_did_not_copy_before_the_link_is_not_due() -> None:
-    source, adopted = log(rows(100), 10), Adopted(0, 60, 3)
+    source, adopted = log(rows(100), 10), AdoptedPartition(0, 60, 3)
     for first, state in ((70, CopyState.EQUAL_IN_PART), (75, CopyState.DIFFERS)):
         copy = log(rows(100 - first, first), 10, first=12)
         assert (await verdict(source, copy, copy_start=12, adopted=adopted)).state is state

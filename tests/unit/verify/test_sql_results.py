@@ -11,7 +11,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from appliance.errors import BrokerBusy
-from appliance.kafka.client.fetch import Fetched
+from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.handle import Link
 from appliance.link.model.checkpoint import Gap, LaneCheckpoint
@@ -125,9 +125,9 @@ async def test_case_920_counting_ends_where_a_log_was_truncated_meanwhile(monkey
     # It asked for what is gone again and again, for ever.
     asked = []
 
-    async def fetch(*_: Any) -> Fetched:
+    async def fetch(*_: Any) -> FetchedPartition:
         asked.append(1)
-        return Fetched(ORDERS, ErrorCode.none, memoryview(b""), (), 50, None)
+        return FetchedPartition(ORDERS, ErrorCode.none, memoryview(b""), (), 50, None)
 
     async def twice(attempt: Callable[[], Awaitable[Any]], *_: Any) -> Any:
         try:

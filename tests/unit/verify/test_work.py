@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.records.batch import Batch
-from appliance.link.model.claims import Adopted
+from appliance.link.model.claims import AdoptedPartition
 from appliance.link.model.replicas import Replica
 from appliance.logs.model import comparison
 from appliance.logs.model.span import CopyState, Span
@@ -118,7 +118,7 @@ def test_short_partitions_share_a_task_and_long_ones_come_first() -> None:
 
 
 def test_jobs_and_results_come_through_json_as_they_were() -> None:
-    for job in (job_of(7, 8), replace(job_of(7, 8), adopted=Adopted(0, 3, 4), last=False)):
+    for job in (job_of(7, 8), replace(job_of(7, 8), adopted=AdoptedPartition(0, 3, 4), last=False)):
         assert decode_job(json.loads(json.dumps(encode_job(job)))) == job
     for result in (EQUAL, replace(EQUAL, source=None, state=CopyState.DIFFERS, differs_at=4)):
         assert decode_result(json.loads(json.dumps(asdict(result)))) == result

@@ -101,23 +101,23 @@ class Alignment:
 
     def finish(self) -> Aligned:
         """The result, once the whole copy was fed."""
-        held_to = self._next
+        epochs_end = self._next
         doubles: list[tuple[int, int]] = []
         ahead: dict[bytes, list[int]] = {}
         for offset, fingerprint in self._extras:
-            place = self._double(fingerprint, held_to, doubles)
+            place = self._double(fingerprint, epochs_end, doubles)
             if place is None and fingerprint in self._originals.aborted:
                 self._aborted += 1  # an application has sent it once more
             elif place is None:
                 ahead.setdefault(fingerprint, []).append(offset)
             else:
                 doubles.append((place, offset))
-        found, more = self._places_ahead(ahead, held_to)
-        missing = [place for place in range(held_to, max(found, default=held_to - 1) + 1) if place not in found]
+        found, more = self._places_ahead(ahead, epochs_end)
+        missing = [place for place in range(epochs_end, max(found, default=epochs_end - 1) + 1) if place not in found]
         offsets = self._originals.offsets
         return Aligned(
             self._begin,
-            held_to - self._begin,
+            epochs_end - self._begin,
             tuple(_runs(sorted([*doubles, *more], key=lambda each: each[1]), offsets)),
             self._aborted,
             tuple(self._unknown),
@@ -126,22 +126,22 @@ class Alignment:
             len(found) if not missing else 0,
         )
 
-    def _double(self, fingerprint: bytes, held_to: int, before: Sequence[tuple[int, int]]) -> int | None:
+    def _double(self, fingerprint: bytes, epochs_end: int, before: Sequence[tuple[int, int]]) -> int | None:
         """The index of a held record with this fingerprint: that after the double before, else the last one."""
         places = self._originals.places(fingerprint)
-        end = bisect_left(places, held_to)
+        end = bisect_left(places, epochs_end)
         if end == 0 or places[end - 1] < self._begin:
             return None
-        following = before[-1][0] + 1 if before else held_to
+        following = before[-1][0] + 1 if before else epochs_end
         at = bisect_left(places, following, hi=end)
         return following if at < end and places[at] == following else places[end - 1]
 
-    def _places_ahead(self, ahead: dict[bytes, list[int]], held_to: int) -> tuple[set[int], list[tuple[int, int]]]:
+    def _places_ahead(self, ahead: dict[bytes, list[int]], epochs_end: int) -> tuple[set[int], list[tuple[int, int]]]:
         """The indexes of records that are ahead, each once; and those that are ahead more than once."""
         found: set[int] = set()
         more: list[tuple[int, int]] = []
         for fingerprint, offsets in ahead.items():
-            places = [place for place in self._originals.places(fingerprint) if place >= held_to]
+            places = [place for place in self._originals.places(fingerprint) if place >= epochs_end]
             found |= {*places[: len(offsets)]}
             more += [(places[-1], offset) for offset in offsets[len(places) :]] if places else []
         return found, more

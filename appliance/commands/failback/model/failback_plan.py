@@ -36,14 +36,14 @@ class Refusal:
 class PromotedLogs:
     """Both logs of a promoted partition at a failback.
 
-    ``held_to`` is the source's end of the leader epochs up to that of the last copied record, None if unknown.
+    ``epochs_end`` is the source's end of the leader epochs up to that of the last copied record, None if unknown.
     ``copy_start`` is the start of the copy's log, and ``copy_epoch`` its leader's epoch. ``loss`` is the place from
     which the copy has lost records of the link, None if it has lost none.
     """
 
     source_end: CopyEnd
     copy_epoch: int
-    held_to: int | None = None
+    epochs_end: int | None = None
     copy_start: int = 0
     loss: Loss | None = None
 
@@ -68,7 +68,7 @@ def divergence_offset(forward: Position, logs: PromotedLogs) -> int | None:
     """The source offset where the logs diverge: below it, the source holds the copied records; None if unknown."""
     end = logs.source_end
     return divergence(
-        forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, logs.held_to)
+        forward, SourceLog(forward.source_id, end.offset, end.leader_epoch, logs.epochs_end)
     ).divergence_offset
 
 
@@ -176,9 +176,9 @@ def returned(
 def given_back(reverse: Iterable[Segment], begin: int) -> list[Segment]:
     """The map of the records copied back, in the link's direction: of the source from offset ``begin`` on."""
     return [
-        Segment(each.destination_id, each.source_id, each.stretch.swapped())
+        Segment(each.destination_id, each.source_id, each.range.swapped())
         for each in reverse
-        if each.stretch.copy_to > begin
+        if each.range.copy_to > begin
     ]
 
 
@@ -189,7 +189,7 @@ def lost_begin(reverse: Iterable[Segment], position: Position, begun: Gap, forwa
     """
     kept_to = position.tail.copy_to if position.tail else UNKNOWN
     for each in reverse:
-        if not each.stretch.is_empty and each.stretch.copy_to == kept_to:
-            return each.stretch.source_to
+        if not each.range.is_empty and each.range.copy_to == kept_to:
+            return each.range.source_to
     as_it_was = forward is not None and forward.next_offset == begun.first and kept_to == begun.next
     return forward.copy_end.offset if as_it_was and forward and forward.copy_end else None
