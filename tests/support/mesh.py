@@ -75,6 +75,12 @@ class Mesh:
         async with contextlib.AsyncExitStack() as stack:
             yield [await stack.enter_async_context(link.engine()) for link in self.links]
 
+    async def copied(self, topic: str, partitions: int = 1) -> None:
+        """Copy everything, by links that start now, and require that every cluster has it."""
+        async with self.engines() as engines:
+            await begin(engines)
+        self.require_all(topic, partitions)
+
     def is_complete(self, topic: str, partitions: int) -> bool:
         """True when every cluster has as many records as were produced, or more."""
         wanted = sum(sum(self._written.get(f"{topic}-{number}", Counter()).values()) for number in range(partitions))

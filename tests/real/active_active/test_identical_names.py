@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import random
-import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -19,19 +18,13 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.compacted_log import read_records
-from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.transactions import Producer as LaneProducer
 from appliance.kafka.client.transactions import init_producer_id
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.batch import split
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.handle import Link
-from appliance.link.model.checkpoint import LinkRecord
 from appliance.link.model.copy_states import CopyState as CopyStates
-from appliance.link.model.link_check import producers_fault
-from appliance.link.model.naming import PRODUCERS, Naming
-from appliance.link.model.producers import encode_producer
+from appliance.link.model.naming import PRODUCERS
 from appliance.logs.model.span import CopyState
 from appliance.settings.values import TopicNaming
 from appliance.status.model.messages import remarks
@@ -80,9 +73,7 @@ async def test_records_of_both_sides_are_on_both_sides_once_and_in_order(two: Me
         two.produce("grape", topic, 50, partition, abort=False)
         two.produce("grape", topic, 30, partition, abort=True)
     async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+        await begin(engines)
         two.produce("orange", topic, 20, abort=False)
         two.produce("grape", topic, 20, 1)
         await copy_all(engines)
@@ -131,9 +122,7 @@ async def test_a_mesh_of_three_clusters_has_each_record_once_whatever_is_cut_off
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
     async with three.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
+        await begin(engines)
         held = {engine.pair.link: engine.held(topic, 0) for engine in engines}
     three.require_all(topic, 2)
     for name in three.clusters:
@@ -157,11 +146,7 @@ async def test_what_a_lane_wrote_before_its_producer_id_expired_is_still_known(t
             await until_forgotten(engine.destination, forth.naming.transactional_id(runner.lane.index))
         three.produce("orange", topic, 10)
     assert len(ids) == 2
-    async with three.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
-    three.require_all(topic)
+    await three.copied(topic)
 
 
 async def test_names_outlast_the_compaction_of_their_topic(two: Mesh) -> None:
@@ -185,11 +170,7 @@ async def test_names_outlast_the_compaction_of_their_topic(two: Mesh) -> None:
         finally:
             configure(forth.grape, PRODUCERS, **dict.fromkeys(configured))
     two.produce("grape", topic, 10, abort=False)
-    async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
-    two.require_all(topic)
+    await two.copied(topic)
 
 
 @pytest.mark.release
@@ -207,11 +188,7 @@ async def test_what_a_lane_wrote_before_its_epochs_were_used_up_is_still_known(t
             coordinator = await engine.destination.coordinator(name)
             ids.add((await init_producer_id(coordinator, name, 30.0)).id)
     two.produce("orange", topic, 10)
-    async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
-    two.require_all(topic)
+    await two.copied(topic)
 
 
 async def names(cluster: KafkaCluster) -> list[bytes]:
@@ -225,28 +202,12 @@ async def names(cluster: KafkaCluster) -> list[bytes]:
     return found
 
 
-async def test_a_lane_whose_name_was_lost_stops_the_partition_instead_of_a_loop(two: Mesh) -> None:
-    topic = two.topic("orders")
-    lane = f"replicator-lost-{two.tag}.lane-3"
-    producer = Producer({**two.clusters["grape"].client_configuration(), "transactional.id": lane})
-    producer.init_transactions(PATIENCE)
-    producer.begin_transaction()
-    producer.produce(topic, b"a copy")
-    producer.commit_transaction(PATIENCE)
-    _, back = two.links
-    async with back.engine() as engine:
-        reason = await stopped(engine, topic)
-    assert "replicator-producers lacks producer id" in reason
-    assert f"of {lane}" in reason
-    assert back.rows(two.clusters["orange"], topic, 1) == [[]]
-
-
-async def test_case_354_a_lost_name_stops_no_other_partition(two: Mesh) -> None:
+async def test_case_354_a_lane_whose_name_was_lost_stops_its_partition_alone(two: Mesh) -> None:
     # Before, no partition with an unknown producer id in the same Fetch was copied either.
     topic = two.topic("orders", 2)
     two.produce("grape", topic, 10, 1, abort=False)
-    lost = {"transactional.id": f"replicator-lost-{two.tag}.lane-3"}
-    producer = Producer({**two.clusters["grape"].client_configuration(), **lost})
+    lane = f"replicator-lost-{two.tag}.lane-3"
+    producer = Producer({**two.clusters["grape"].client_configuration(), "transactional.id": lane})
     producer.init_transactions(PATIENCE)
     producer.begin_transaction()
     producer.produce(topic, b"a copy", partition=0)
@@ -254,78 +215,11 @@ async def test_case_354_a_lost_name_stops_no_other_partition(two: Mesh) -> None:
     _, back = two.links
     async with back.engine() as engine:
         await engine.prepare()
-        await engine.until_stopped(topic, 0)
-        held = engine.held(topic, 1)
-    assert held is not None
-    assert (held.records, held.stopped) == (10, "")
-
-
-async def test_a_registered_producer_id_on_a_batch_that_no_lane_wrote_stops_the_partition(two: Mesh) -> None:
-    topic = two.topic("orders")
-    forth, back = two.links
-    async with forth.engine() as engine:
-        await engine.prepare()  # makes the topics of producers
-    producer = Producer({**two.clusters["grape"].client_configuration(), "enable.idempotence": True})
-    producer.produce(topic, b"not a copy")
-    producer.flush(PATIENCE)
-    async with back.engine() as engine:
-        await engine.establish()
-        metadata = await engine.source.metadata([topic])
-        fetched = await fetch_partition(
-            engine.source, metadata, Partition(topic, 0), 0, "test", FetchLimits(10_000, 0.1)
-        )
-        (found,) = split(fetched.records)
-        lane = encode_producer(
-            metadata.cluster_id, LaneProducer("replicator-x.lane-0", found.header.producer_id, 0), back.naming, 1
-        )
-        key, value = key_and_value(lane.body)
-        producer.produce(PRODUCERS, key=key, value=value)
-        producer.flush(PATIENCE)
-        reason = await stopped(engine, topic)
-    assert "is not transactional and has producer id" in reason
-    assert back.rows(two.clusters["orange"], topic, 1) == [[]]
-
-
-async def test_without_the_topic_of_producers_that_it_knows_a_link_does_not_start(two: Mesh) -> None:
-    two.topic("orders")
-    forth, _ = two.links
-    settings = forth.settings()
-    async with forth.engine() as engine:
-        await engine.establish()
-        record = LinkRecord("", 2, 2, 0, uuid.uuid4().hex)
-        topic = (await engine.source.metadata([PRODUCERS])).topics[PRODUCERS]
-    assert "and the link knew another one" in producers_fault(record, topic, Naming.of(settings))
-    assert "is missing" in producers_fault(record, None, Naming.of(settings))
-    assert not producers_fault(replace(record, producers=topic.id.hex), topic, Naming.of(settings))
-
-
-async def test_a_compacted_topic_is_copied_only_if_each_key_has_one_writer(two: Mesh) -> None:
-    compacted = two.topic("compacted", **{"cleanup.policy": "compact"})
-    plain_one = two.topic("orders")
-    forth, _ = two.links
-    async with forth.engine() as engine:
-        await engine.establish()
-        found = await engine.discovery().search()
-        snapshot = await Watcher(engine.link(forth.settings()), forth.settings()).collect()
-        one_writer = await engine.discovery(REPLICA_ONE_WRITER_PER_KEY="yes").search()
-    assert {replica.source_topic for replica in found.replicas} == {plain_one}
-    assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found.unfit[compacted]
-    assert [topic.name for topic in snapshot.topics if topic.stopped] == [compacted]
-    assert {replica.source_topic for replica in one_writer.replicas} == {plain_one, compacted}
-
-
-async def test_a_copy_of_a_link_that_leaves_no_producer_ids_is_not_copied_back(two: Mesh) -> None:
-    topic = two.topic("orders")
-    two.produce("orange", topic, 10)
-    forth, back = two.links
-    exact = replace(forth, kind=TopicNaming.EXACT, only=topic, copy=topic)
-    async with exact.engine() as engine:
-        await engine.prepare()
-    async with back.engine() as engine:
-        await engine.establish()
-        found = await engine.discovery().search()
-    assert found.replicas == ()
-    assert "does not leave its producer ids" in found.unfit[topic]
+        reason = str(await engine.until_stopped(topic, 0))
+        assert "replicator-producers lacks producer id" in reason
+        assert f"of {lane}" in reason
+        assert engine.position(topic, 1).records == 10
+    assert back.copy_counts(topic, 2) == [0, 10]
 
 
 async def test_of_two_exact_links_in_opposite_directions_one_is_refused(two: Mesh) -> None:
@@ -357,11 +251,7 @@ async def test_a_promoted_shared_copy_follows_again_and_nothing_is_brought_back(
     report = await failed_back(forth)
     assert report.returned == ("",)
     assert await everywhere(forth, topic) == {CopyStates.ACTIVE}
-    async with two.engines() as engines:
-        for engine in engines:
-            await engine.prepare()
-        await copy_all(engines)
-    two.require_all(topic)
+    await two.copied(topic)
     assert not (await failed_back(forth)).returned
 
 
@@ -417,9 +307,7 @@ async def test_case_643_what_a_failback_brings_is_copied_on_at_once(two: Mesh) -
     await failed_over(plain)
     two.produce("grape", topic, 5, to=plain.naming.destination(topic))
     assert (await failed_back(plain)).returned
-    async with two.engines() as engines:
-        await begin(engines)
-    two.require_all(topic)
+    await two.copied(topic)
 
 
 @pytest.mark.usefixtures("plain_lanes")
@@ -438,9 +326,7 @@ async def test_case_644_what_a_link_has_left_that_gave_its_copies_up_is_copied_o
     await removed(plain, plain.only)
     if "this release" in request.node.callspec.id:  # its names are all that is left
         delete_topic(plain.grape, plain.naming.positions_topic)
-    async with two.engines() as engines:
-        await begin(engines)
-    two.require_all(topic)
+    await two.copied(topic)
 
 
 def brings_elsewhere(mesh: Mesh, topic: str) -> Pair:

@@ -70,17 +70,16 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
     opened.begin_transaction()
     produce(opened, topic, 10)
     pair.write(topic, 10)
-    copy = pair.copy_of(topic)
 
     async def ten_are_there() -> None:
-        while len(pair.rows(pair.grape, copy, 1)[0]) < 10:
+        while pair.copy_counts(topic) != [10]:
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.5)  # enough time for a record that must not come
 
     async with pair.engine() as engine:
         await engine.prepare()
         await engine.copy_until(ten_are_there())
-        assert len(pair.rows(pair.grape, copy, 1)[0]) == 10
+        assert pair.copy_counts(topic) == [10]
         opened.commit_transaction(PATIENCE)
         await engine.copy_all()
     assert len(pair.compare(topic)[0]) == 30
@@ -89,20 +88,9 @@ async def test_nothing_past_an_open_transaction_is_copied_until_it_is_decided(pa
 async def test_log_append_time_is_kept_as_the_records_time(pair: Pair) -> None:
     topic = pair.filled("append", 100, **{"message.timestamp.type": "LogAppendTime"})
     await pair.copy_all()
-    (source,) = pair.rows(pair.orange, topic, 1)
-    (copy,) = pair.rows(pair.grape, pair.copy_of(topic), 1)
+    (source,), (copy,) = pair.rows(pair.orange, topic, 1), pair.rows(pair.grape, pair.copy_of(topic), 1)
     # The timestamp's type cannot be kept, because no producer may write LogAppendTime.
     assert [(row[:4], row[4][1]) for row in copy] == [(row[:4], row[4][1]) for row in source]
-
-
-async def test_times_long_ago_and_far_ahead_are_kept(pair: Pair) -> None:
-    topic = pair.topic("times", **{"message.timestamp.after.max.ms": str(2**62)})
-    producer = pair.producer()
-    for timestamp in (1, 1_000_000_000_000, 4_000_000_000_000):
-        producer.produce(topic, b"v", timestamp=timestamp)
-    producer.flush(PATIENCE)
-    await pair.copy_all()
-    assert [row[4][1] for row in pair.compare(topic)[0]] == [1, 1_000_000_000_000, 4_000_000_000_000]
 
 
 async def test_a_second_engine_goes_on_where_the_first_one_stopped(pair: Pair) -> None:
@@ -161,14 +149,13 @@ async def test_a_gap_stops_the_partition_or_is_written_down_as_the_operator_has_
         fault = await engine.until_stopped(topic)
         assert str(fault) == f"{topic}-0: offsets 10 to 14 were deleted at the source before they were copied"
         assert await engine.gaps() == []
-    copy = pair.copy_of(topic)
-    assert [len(rows) for rows in pair.rows(pair.grape, copy, 2)] == [10, 20]
+    assert pair.copy_counts(topic, 2) == [10, 20]
     async with pair.engine(on_gap=OnGap.RECORD) as engine:
         await engine.copy_all()
         (gap,) = await engine.gaps()
         assert (gap.partition, gap.first, gap.next, gap.cause) == (Partition(topic, 0), 10, 15, "deleted at the source")
         assert (await engine.positions())[topic, 0].stopped == ""
-    assert [len(rows) for rows in pair.rows(pair.grape, copy, 2)] == [15, 20]
+    assert pair.copy_counts(topic, 2) == [15, 20]
 
 
 async def test_a_batch_that_is_too_large_for_the_destination_is_split(pair: Pair) -> None:
@@ -178,7 +165,7 @@ async def test_a_batch_that_is_too_large_for_the_destination_is_split(pair: Pair
     await pair.copied(topic)
 
 
-async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_before_it(pair: Pair) -> None:
+async def test_a_record_that_is_too_large_stops_its_partition_alone_until_the_copy_takes_it(pair: Pair) -> None:
     topic = pair.topic("oversize", 2)
     pair.make_copy(topic, 2, **{"max.message.bytes": "20000"})
     pair.write(topic, 10)
@@ -187,14 +174,14 @@ async def test_a_record_that_is_too_large_stops_its_partition_alone_and_right_be
     large.flush(PATIENCE)
     pair.write(topic, 10)
     produce(pair.producer(), topic, 50, partition=1)
-    async with pair.engine() as engine:
-        fault = str(await engine.until_stopped(topic))
-        assert f"{topic}-0 offset 10 is refused" in fault
-        assert "MESSAGE_TOO_LARGE" in fault
-        assert f"raise max.message.bytes of {pair.copy_of(topic)}" in fault
+    fault = await pair.stopped(topic)
+    assert f"{topic}-0 offset 10 is refused" in fault
+    assert "MESSAGE_TOO_LARGE" in fault
+    assert f"raise max.message.bytes of {pair.copy_of(topic)}" in fault
     assert pair.copy_counts(topic, 2) == [10, 50]
-    configure(pair.grape, pair.copy_of(topic), **{"max.message.bytes": "200000"})
     async with pair.engine() as engine:
+        await engine.until_stopped(topic)
+        configure(pair.grape, pair.copy_of(topic), **{"max.message.bytes": "200000"})
         await engine.copy_all()
         assert (await engine.positions())[topic, 0].stopped == ""
     pair.compare(topic, 2)

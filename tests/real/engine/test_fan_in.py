@@ -20,7 +20,7 @@ from tests.support.administration import configuration, configure, make_topic
 from tests.support.engine import Engine, Pair
 from tests.support.failing_back import delete_records
 from tests.support.groups import commit, committed, consume
-from tests.support.mesh import copy_all
+from tests.support.mesh import begin
 from tests.support.operating import Killed, removed, restored
 from tests.support.patience import PATIENCE
 
@@ -59,9 +59,7 @@ def numbers(link: Pair, topic: str, partition: int) -> dict[str, list[int]]:
 async def copy_by(both: list[Pair]) -> None:
     """Let both links copy everything, at once."""
     async with both[0].engine() as first, both[1].engine() as second:
-        for engine in (first, second):
-            await engine.prepare()
-        await copy_all([first, second])
+        await begin([first, second])
 
 
 async def test_a_copy_of_two_sources_has_the_records_of_each_once_and_in_order(pair: Pair) -> None:
@@ -75,9 +73,7 @@ async def test_a_copy_of_two_sources_has_the_records_of_each_once_and_in_order(p
         produce(link, topic, 0, 0, 1)
     produce(both[1], topic, 2, 0, 50)
     async with both[0].engine() as first, both[1].engine() as second:
-        for engine in (first, second):
-            await engine.prepare()
-        await copy_all([first, second])
+        await begin([first, second])
         snapshot = await Watcher(second.link(both[1].settings()), both[1].settings()).collect()
     assert numbers(both[0], topic, 1) == {link.link: list(range(300)) for link in both}
     assert numbers(both[0], topic, 2) == {both[1].link: list(range(50))}
@@ -112,9 +108,7 @@ async def test_case_725_a_group_that_two_links_sync_skips_no_record_of_either_so
         for turn in range(4):
             for link in both:
                 produce(link, topic, 0, turn * 25, 25)
-            for engine in (first, second):
-                await engine.prepare()
-            await copy_all([first, second])
+            await begin([first, second])
 
         def sync(link: Pair, engine: Engine) -> GroupSync:
             settings = link.settings(REPLICA_GROUPS_REGEX=group)
@@ -176,11 +170,20 @@ async def test_case_350_a_shared_copy_is_not_deleted_with_one_of_its_links(pair:
     topic = make(both, 1, 1)
     for link in both:
         produce(link, topic, 0, 0, 10)
-        async with link.engine() as engine:
-            await engine.copy_all()
+        await link.copy_all()
     report = await removed(both[0], topic, delete_copies=True)
     assert [each.deleted for each in report.removed] == [False]
     assert numbers(both[0], topic, 0) == {link.link: list(range(10)) for link in both}
+
+
+async def lose(link: Pair, topic: str, lost: str) -> None:
+    """Let the link lose the topic's position, by a removal, or all positions."""
+    if lost == "the position":
+        await removed(link, topic)
+        await restored(link, topic)
+    else:
+        link.delete_positions()
+        assert await adopt_positions(link.settings(), lambda _: None)
 
 
 @pytest.mark.parametrize("lost", ["the position", "all positions"])
@@ -192,12 +195,7 @@ async def test_case_351_what_a_link_has_copied_to_a_shared_copy_is_not_copied_ag
     topic = link.topic("orders")
     produce(link, topic, 0, 0, 10)
     await link.copy_all()
-    if lost == "the position":
-        await removed(link, topic)
-        await restored(link, topic)
-    else:
-        link.delete_positions()
-        assert await adopt_positions(link.settings(), lambda _: None)
+    await lose(link, topic, lost)
     async with link.engine() as engine:
         reason = await engine.until_all_stopped(topic, 1)
     assert "no position accounts for" in reason
@@ -241,12 +239,8 @@ async def test_case_640_a_copy_that_retention_has_emptied_is_not_filled_again_wi
             with pytest.raises(Killed):
                 await removed(link, topic)
         await restored(link, topic)
-    elif lost == "the position":
-        await removed(link, topic)
-        await restored(link, topic)
     else:
-        link.delete_positions()
-        assert await adopt_positions(link.settings(), lambda _: None)
+        await lose(link, topic, lost)
     delete_records(link.grape, link.copy_of(topic), -1)
     for _ in range(2):  # a start that is killed before the operator has spoken forgets nothing
         async with link.engine() as engine:

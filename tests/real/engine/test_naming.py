@@ -1,4 +1,4 @@
-"""Copies with a prefix, on real brokers; and a link whose copies get another name."""
+"""Copies with other names, on real brokers; and a link whose copies get another name."""
 
 from dataclasses import replace
 
@@ -22,14 +22,6 @@ from tests.support.records import produce
 from tests.support.verifying import results_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-async def test_copies_that_have_a_prefix_hold_what_their_sources_do(pair: Pair) -> None:
-    prefixed = replace(pair, kind=TopicNaming.PREFIX)
-    topic = prefixed.filled("orders", 100, 2)
-    await prefixed.copy_all()
-    assert prefixed.copy_of(topic) == f"{pair.tag}.{topic}"
-    assert [len(rows) for rows in prefixed.compare(topic, 2)] == [100, 100]
 
 
 async def test_a_link_of_one_topic_copies_it_to_a_topic_of_any_name_and_nothing_else(pair: Pair) -> None:
@@ -120,14 +112,8 @@ async def test_status_lists_the_topics_that_are_left_out_though_their_names_matc
     assert [topic.name for topic in snapshot.topics] == [f"orders-{pair.tag}"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(TopicNaming.SUFFIX, TopicNaming.PREFIX), (TopicNaming.PREFIX, TopicNaming.GLOBAL)],
-)
-async def test_a_link_that_is_to_call_its_copies_otherwise_goes_on_only_by_the_names_they_have(
-    pair: Pair, before: TopicNaming, after: TopicNaming
-) -> None:
-    known, changed = replace(pair, kind=before), replace(pair, kind=after)
+async def test_a_link_that_is_to_call_its_copies_otherwise_goes_on_only_by_the_names_they_have(pair: Pair) -> None:
+    known, changed = replace(pair, kind=TopicNaming.PREFIX), replace(pair, kind=TopicNaming.GLOBAL)
     topic = pair.filled("orders", 10)
     await known.copy_all()
     async with changed.engine() as engine:

@@ -85,8 +85,7 @@ async def test_a_batch_that_is_damaged_on_the_sources_disk_is_never_forwarded(pa
     fault = await pair.stopped(topic)
     assert "CRC" in fault
     assert f"{topic}-0 from offset" in fault
-    (rows,) = pair.rows(pair.grape, pair.copy_of(topic), 1)
-    assert len(rows) in (0, 20, 40)
+    assert pair.copy_counts(topic)[0] in (0, 20, 40)
 
 
 async def test_a_topic_that_is_made_anew_between_two_fetches_is_not_read_on(pair: Pair) -> None:  # invariant G

@@ -41,39 +41,33 @@ async def establish_late(engine: Engine, **variables: str) -> None:
     await engine.assign()
 
 
-async def copied(pair: Pair, topic: str, partitions: int) -> list[int]:
-    rows = await asyncio.to_thread(pair.rows, pair.grape, pair.naming.destination(topic), partitions)
-    return [len(each) for each in rows]
-
-
 async def test_case_13_a_partition_added_under_latest_is_copied_from_its_first_record(pair: Pair) -> None:
     # Before, copying began at its end when it was found, and status said that everything was copied.
-    topic = pair.topic("grows", 1)
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("grows", 10)
     async with pair.engine() as engine:
         await establish_late(engine, **LATEST)
-        produce(pair.producer(), topic, 5)
+        pair.write(topic, 5)
         await engine.copy_all()
         grow(pair.orange, topic, 3)
         for partition in (1, 2):
             produce(pair.producer(), topic, 100, partition)
         await engine.assign()
         await engine.copy_all()
-    assert await copied(pair, topic, 3) == [5, 100, 100]
+    assert pair.copy_counts(topic, 3) == [5, 100, 100]
 
 
 async def test_latest_begins_where_the_partitions_ended_when_the_link_was_made_whoever_goes_on(pair: Pair) -> None:
     # The first start is killed before it commits a position; records that are produced before the second are copied.
     topic = pair.topic("begun", 2)
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     async with pair.engine() as first:
         await first.establish(**LATEST)
-    produce(pair.producer(), topic, 7)
+    pair.write(topic, 7)
     produce(pair.producer(), topic, 3, partition=1)
     async with pair.engine() as second:
         await establish_late(second)
         await second.copy_all()
-    assert await copied(pair, topic, 2) == [7, 3]
+    assert pair.copy_counts(topic, 2) == [7, 3]
 
 
 @pytest.mark.parametrize("age", [True, False])
@@ -88,14 +82,14 @@ async def test_a_link_of_the_newest_records_begins_at_that_time_and_verify_knows
     async with pair.engine() as engine:
         await establish_late(engine, REPLICA_TOPICS_START="90m" if age else since)
         await engine.copy_all()
-        assert await copied(pair, topic, 2) == [2, 0]
+        assert pair.copy_counts(topic, 2) == [2, 0]
         produce(pair.producer(), later := pair.topic("later"), 3)
         produce(pair.producer(), topic, 1, partition=1)
     async with pair.engine() as again:
         await establish_late(again)
         await again.copy_all()
-        assert await copied(pair, topic, 2) == [2, 1]
-        assert await copied(pair, later, 1) == [3]
+        assert pair.copy_counts(topic, 2) == [2, 1]
+        assert pair.copy_counts(later) == [3]
         run = Verification(Link(again.source, again.destination, pair.naming))
         verdicts = {(each.topic, each.partition): each.words for each in await results_of(run, [], 0)}
     assert verdicts == {
@@ -112,22 +106,19 @@ async def test_a_link_of_records_from_the_future_on_is_refused(pair: Pair) -> No
 
 
 async def test_of_a_start_that_was_killed_before_the_link_was_made_the_next_one_has_the_choice(pair: Pair) -> None:
-    topic = pair.topic("chosen")
-    produce(pair.producer(), topic, 10)
+    topic = pair.filled("chosen", 10)
     async with pair.engine() as killed:
         await killed.establish_topic_alone()
-    produce(pair.producer(), topic, 10)
+    pair.write(topic, 10)
     async with pair.engine() as engine:
         await establish_late(engine, **LATEST)
-        produce(pair.producer(), topic, 5)
+        pair.write(topic, 5)
         await engine.copy_all()
-    assert await copied(pair, topic, 1) == [5]
+    assert pair.copy_counts(topic) == [5]
 
 
 async def test_two_first_starts_with_different_lanes_make_one_link(pair: Pair) -> None:
-    topic = pair.topic("twice", 8)
-    for partition in range(8):
-        produce(pair.producer(), topic, 10, partition)
+    topic = pair.filled("twice", 10, 8)
     async with pair.engine() as one, pair.engine() as other:
         await asyncio.gather(one.establish(LANES="2"), other.establish(LANES="5"))
         assert one.layout == other.layout
@@ -197,8 +188,8 @@ async def test_case_29_a_broker_that_does_not_show_the_positions_topic_yet_makes
 
 
 async def test_case_29_nor_does_one_that_lags_when_positions_are_adopted(pair: Pair, lagging: list[str]) -> None:
-    topic = pair.topic("lagging", 2)
-    await write_and_copy(pair, topic, 2)
+    pair.filled("lagging", 10, 2)
+    await pair.copy_all()
     pair.delete_positions()
     told: list[str] = []
     assert await adopt_positions(pair.settings(), told.append) == 1
@@ -207,8 +198,8 @@ async def test_case_29_nor_does_one_that_lags_when_positions_are_adopted(pair: P
 
 
 async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was(pair: Pair) -> None:  # invariant H
-    topic = pair.topic("lanes", 8)
-    await write_and_copy(pair, topic, 8)
+    topic = pair.filled("lanes", 10, 8)
+    await pair.copy_all()
     await asyncio.to_thread(grow, pair.grape, pair.naming.positions_topic, LANES + 1)
     async with pair.engine() as engine:
         with pytest.raises(LinkRefused, match=rf"has {LANES + 1} partitions, and had {LANES}.*--adopt-positions"):
@@ -221,13 +212,13 @@ async def test_a_positions_topic_that_was_grown_is_refused_and_adopted_as_it_was
     assert await adopt_positions(pair.settings(), told.append) == 1
     assert await adopt_positions(pair.settings(), told.append) == 0
     await write_and_copy(pair, topic, 8)
-    assert await copied(pair, topic, 8) == [20] * 8
+    assert pair.copy_counts(topic, 8) == [20] * 8
     pair.compare(topic, 8)
 
 
 async def test_a_positions_topic_that_was_deleted_is_refused_as_long_as_there_are_copies(pair: Pair) -> None:
-    topic = pair.topic("deleted", 2)
-    await write_and_copy(pair, topic, 2)
+    topic = pair.filled("deleted", 10, 2)
+    await pair.copy_all()
     pair.delete_positions()
     assert await adopt_positions(pair.settings(), lambda _: None, only_plan=True) == 1
     assert pair.naming.positions_topic not in topics(pair.grape)
@@ -241,12 +232,12 @@ async def test_a_positions_topic_that_was_deleted_is_refused_as_long_as_there_ar
         assert "ends at offset" in fault
         assert "no position says how far" in fault
         assert f"--topic-name={topic} --partition" in fault
-    assert await copied(pair, topic, 2) == [10, 10]
+    assert pair.copy_counts(topic, 2) == [10, 10]
 
 
 async def test_a_positions_topic_that_may_be_deleted_by_retention_is_refused(pair: Pair) -> None:  # invariant H
-    topic = pair.topic("retention")
-    await write_and_copy(pair, topic, 1)
+    pair.filled("retention", 10)
+    await pair.copy_all()
     for policy in ("delete", "compact,delete"):
         configure(pair.grape, pair.naming.positions_topic, **{"cleanup.policy": policy})
         async with pair.engine() as engine:
@@ -255,8 +246,8 @@ async def test_a_positions_topic_that_may_be_deleted_by_retention_is_refused(pai
 
 
 async def test_a_position_in_another_lanes_partition_is_refused_and_forgotten_when_adopted(pair: Pair) -> None:
-    topic = pair.topic("misplaced")
-    await write_and_copy(pair, topic, 1)
+    topic = pair.filled("misplaced", 10)
+    await pair.copy_all()
     wrong = (Layout(LANES).lane_of(topic, 0) + 1) % LANES
     async with pair.engine() as engine:
         held = (await engine.positions())[topic, 0]
@@ -267,12 +258,12 @@ async def test_a_position_in_another_lanes_partition_is_refused_and_forgotten_wh
             await engine.establish()
     assert await adopt_positions(pair.settings(), lambda _: None) > 0
     await write_and_copy(pair, topic, 1)
-    assert await copied(pair, topic, 1) == [20]
+    assert pair.copy_counts(topic) == [20]
 
 
 async def test_another_source_cluster_under_the_same_id_is_refused(pair: Pair) -> None:
-    topic = pair.topic("other")
-    await write_and_copy(pair, topic, 1)
+    pair.filled("other", 10)
+    await pair.copy_all()
     swapped = Pair(pair.grape, pair.grape, pair.tag)
     async with swapped.engine() as engine:
         with pytest.raises(LinkRefused, match=r"the link was made with source cluster .* lead to"):
@@ -281,19 +272,14 @@ async def test_another_source_cluster_under_the_same_id_is_refused(pair: Pair) -
 
 async def test_a_link_of_an_older_release_goes_on(pair: Pair) -> None:
     # It has positions, but no link record.
-    topic = pair.topic("older", 8)
-    for partition in range(8):
-        produce(pair.producer(), topic, 10, partition)
+    topic = pair.filled("older", 10, 8)
     async with pair.engine() as engine:
         await engine.prepare_as_an_older_release()
         await engine.copy_all()
     await write_and_copy(pair, topic, 8)
-    assert await copied(pair, topic, 8) == [20] * 8
+    assert pair.copy_counts(topic, 8) == [20] * 8
 
 
 async def write_and_copy(pair: Pair, topic: str, partitions: int) -> None:
-    for partition in range(partitions):
-        produce(pair.producer(), topic, 10, partition)
-    async with pair.engine() as engine:
-        await engine.prepare()
-        await engine.copy_all()
+    pair.write(topic, 10, partitions)
+    await pair.copy_all()

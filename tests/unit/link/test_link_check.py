@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, Topic
 from appliance.link.model.checkpoint import LaneCheckpoint, LinkRecord, Owner
 from appliance.link.model.layout import Layout
-from appliance.link.model.link_check import PositionsTopic, link_fault
-from appliance.link.model.naming import Naming
-from appliance.link.model.naming_policies import Map, Prefix, Suffix
+from appliance.link.model.link_check import PositionsTopic, link_fault, producers_fault
+from appliance.link.model.naming import PRODUCERS, Naming
+from appliance.link.model.naming_policies import IdenticalCopies, Map, Prefix, Suffix
 from appliance.link.model.position import Position
 
 LINK = LinkRecord("orange", 4, 4, 1)
@@ -116,3 +116,17 @@ def test_where_topics_have_no_ids_names_of_copies_are_not_compared() -> None:
             checkpoint.positions[key] = replace(POSITION, destination_id=NOWHERE)
     copies = [("orders.copy", NOWHERE), ("payments.copy", NOWHERE)]
     assert link_fault(nameless, "orange", copies, replace(NAMING, policy=Suffix(after=".mirror"))) == ""
+
+
+def test_a_link_that_must_know_who_wrote_at_the_source_is_refused_without_the_topic_of_producers_that_it_knows() -> (
+    None
+):
+    identical, topic = replace(NAMING, sharing=IdenticalCopies()), Topic(PRODUCERS, uuid.UUID(int=5), False, (0,))
+    known = replace(LINK, producers=topic.id.hex)
+    assert "was made anew, and the link knew another one" in producers_fault(
+        replace(known, producers=uuid.UUID(int=6).hex), topic, identical
+    )
+    assert "and the link was made with another naming" in producers_fault(LINK, topic, identical)
+    assert "is missing" in producers_fault(known, None, identical)
+    assert not producers_fault(known, topic, identical)
+    assert not producers_fault(known, None, NAMING)

@@ -12,14 +12,23 @@ from appliance.kafka.protocol.metadata import NOWHERE, Metadata, Partition, Topi
 from appliance.kafka.records.records import Record, body
 from appliance.link.client.registry import Registry
 from appliance.link.model.claim_ledger import ClaimLedger
-from appliance.link.model.claims import Claim, belongs_to_another, decode_claim, deletion_of, encode_claim, topics_of
+from appliance.link.model.claims import (
+    Claim,
+    belongs_to_another,
+    decode_claim,
+    deletion_of,
+    encode_claim,
+    topics_of,
+    would_travel_in_circles,
+)
 from appliance.link.model.link_check import was_deleted
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
-from appliance.link.model.naming_policies import Prefix, Suffix
+from appliance.link.model.naming_policies import IdenticalCopies, Prefix, Suffix
 
 COPY = ("orders.copy", uuid.UUID(int=2))
 LINK = "replicator-orange"
+NAMING = Naming("replicator-lime", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
 CLAIM = Claim(LINK, 1_700_000_000_000, ("segment.bytes",), 7)
 KEY = b'{"copy":"orders.copy","id":"00000000000000000000000000000002","link":"replicator-orange"}'
 
@@ -110,14 +119,38 @@ def test_case_1025_a_claim_that_cannot_be_read_refuses_its_copy_alone_and_that_o
 
 
 def test_a_refusal_names_the_link_that_has_the_copy_and_what_helps() -> None:
-    naming = Naming("replicator-lime", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
-    text = belongs_to_another("orders.copy", CLAIM, naming)
+    text = belongs_to_another("orders.copy", CLAIM, NAMING)
     assert "orders.copy belongs to link replicator-orange" in text
     assert "REPLICA_TOPICS_DEST_SUFFIX" in text
     assert "--take-over" in text
     assert "another SOURCE_CLUSTER_ID" in belongs_to_another(
-        "lime.orders", CLAIM, replace(naming, policy=Prefix("lime."))
+        "lime.orders", CLAIM, replace(NAMING, policy=Prefix("lime."))
     )
+
+
+@pytest.mark.parametrize(
+    ("claim", "fault"),
+    [
+        (replace(CLAIM, shares=True), ""),
+        (CLAIM, "orders is a copy of replicator-orange, which does not leave its producer ids at the source: give"),
+        (replace(CLAIM, shares=True, damage="garbage"), "which may not leave its producer ids at the source: garbage"),
+    ],
+    ids=["of a link that shares it", "of one that does not", "of one that nobody knows"],
+)
+def test_with_identical_names_a_copy_is_copied_on_if_its_links_leave_their_producer_ids(
+    claim: Claim, fault: str
+) -> None:
+    identical = replace(NAMING, sharing=IdenticalCopies(), target="grape")
+    assert fault in would_travel_in_circles("orders", [claim], identical)
+    assert bool(would_travel_in_circles("orders", [claim], identical)) is bool(fault)
+
+
+def test_of_a_link_of_own_copies_only_the_opposite_links_copies_travel_in_circles() -> None:
+    opposite = replace(CLAIM, link="replicator-grape")
+    assert "its records would travel in circles" in would_travel_in_circles(
+        "orders", [opposite], replace(NAMING, target="grape")
+    )
+    assert would_travel_in_circles("orders", [CLAIM], replace(NAMING, target="grape")) == ""
 
 
 def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_for_a_claim() -> None:
