@@ -14,7 +14,6 @@ from appliance.engine.read.buffer import Buffer, Limits, ReadyQueue
 from appliance.engine.read.buffer_budget import LEAST, BufferBudget
 from appliance.errors import PartitionStopped
 from appliance.kafka.client.fetch import FetchedPartition
-from appliance.kafka.records.committed import Aborted
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 from tests.support.batches import control, made, patched
@@ -29,10 +28,20 @@ def buffer(ready: ReadyQueue, number: int = 0, limits: Limits | None = None) -> 
     return Buffer(replica, 0, -1, ready, limits or Limits())
 
 
-def fill(one: Buffer, *offsets: int, size: int = 100, aborted: Sequence[Aborted] = (), after: bytes = b"") -> int:
+@pytest.fixture
+def one() -> Buffer:
+    """The only buffer of a lane."""
+    return buffer(ReadyQueue())
+
+
+def absorb(one: Buffer, data: bytes, stable_end: int = 0) -> int:
+    return one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), stable_end, None))
+
+
+def fill(one: Buffer, *offsets: int, size: int = 100, after: bytes = b"") -> int:
     """Batches of one record each at these offsets."""
     data = b"".join(made([(0, None, b"x" * size, [])], offset, leader_epoch=4) for offset in offsets)
-    return one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data + after), tuple(aborted), 0, None))
+    return absorb(one, data + after)
 
 
 def who(chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
@@ -51,16 +60,13 @@ def test_a_lane_takes_of_each_partition_in_turn_and_each_ones_in_order() -> None
     assert (first.bytes, second.bytes) == (0, 0)
 
 
-def test_case_950_a_few_batches_that_are_large_uncompressed_are_rebuilt_at_once() -> None:
+def test_case_950_a_few_batches_that_are_large_uncompressed_are_rebuilt_at_once(one: Buffer) -> None:
     # A Fetch of a few KB held up all lanes of the task for minutes.
-    ready = ReadyQueue()
-    one = buffer(ready)
     large = [made([(0, None, bytes(40 * MEBIBYTE), [])], n, codec=4, attributes=4 | 8) for n in range(6)]
     while one.position < 6:
-        left = memoryview(b"".join(large[one.position :]))
-        one.absorb(FetchedPartition(one.key, ErrorCode.none, left, (), 0, None))
+        absorb(one, b"".join(large[one.position :]))
         assert not one.stopped
-    assert who(ready.take(2**30)) == [(0, 4), (0, 6)]
+    assert who(one.ready.take(2**30)) == [(0, 4), (0, 6)]
 
 
 def test_batches_over_the_limit_are_left_for_the_next_time() -> None:
@@ -75,92 +81,75 @@ def test_batches_over_the_limit_are_left_for_the_next_time() -> None:
     assert who(ready.take(2**30)) == [(0, 2), (1, 2), (0, 3), (1, 3)]
 
 
-def test_one_fetchs_batches_are_taken_one_by_one_where_the_limit_is_small() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_one_fetchs_batches_are_taken_one_by_one_where_the_limit_is_small(one: Buffer) -> None:
     data = b"".join(made([(n, None, b"x" * 100, []) for n in range(40)], 40 * k, leader_epoch=4) for k in range(5))
-    held = one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
-    assert who(ready.take(held * 2 // 5)) == [(0, 80)]
-    assert who(ready.take(1)) == [(0, 120)]
+    held = absorb(one, data)
+    assert who(one.ready.take(held * 2 // 5)) == [(0, 80)]
+    assert who(one.ready.take(1)) == [(0, 120)]
     assert one.bytes == held * 2 // 5
-    assert who(ready.take(2**30)) == [(0, 200)]
-    assert (one.bytes, list(ready.filled)) == (0, [])
+    assert who(one.ready.take(2**30)) == [(0, 200)]
+    assert (one.bytes, list(one.ready.filled)) == (0, [])
 
 
-def test_a_chunk_ends_where_another_leader_epoch_begins() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_a_chunk_ends_where_another_leader_epoch_begins(one: Buffer) -> None:
     data = b"".join(made([(0, None, b"x", [])], offset, leader_epoch=4 + offset // 2) for offset in range(4))
-    one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+    absorb(one, data)
     assert (one.position, one.epoch) == (2, 4)
-    (chunk,) = ready.take(2**30)
+    (chunk,) = one.ready.take(2**30)
     assert (chunk.next_offset, chunk.leader_epoch, chunk.records) == (2, 4, 2)
 
 
-def test_the_lane_is_woken_by_batches_and_by_stops() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_the_lane_is_woken_by_batches_and_by_stops(one: Buffer) -> None:
     assert fill(one, 0) == one.bytes > 100
-    assert ready.is_set()
-    ready.clear()
+    assert one.ready.is_set()
+    one.ready.clear()
     one.stop(PartitionStopped("deleted"))
-    assert ready.is_set()
+    assert one.ready.is_set()
 
 
-def test_why_a_partition_stops_is_told_once_and_after_what_was_read_before_was_taken() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_why_a_partition_stops_is_told_once_and_after_what_was_read_before_was_taken(one: Buffer) -> None:
     fill(one, 0)
     one.stop(PartitionStopped("the first reason"))
     one.stop(PartitionStopped("another one"))
-    assert ready.stopped() == []
-    ready.take(2**30)
-    ((replica, reason),) = ready.stopped()
+    assert one.ready.stopped() == []
+    one.ready.take(2**30)
+    ((replica, reason),) = one.ready.stopped()
     assert (replica, str(reason)) == (one.replica, "the first reason")
-    assert ready.stopped() == []
+    assert one.ready.stopped() == []
 
 
-def test_a_forgotten_partition_is_neither_taken_nor_told() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_a_forgotten_partition_is_neither_taken_nor_told(one: Buffer) -> None:
     fill(one, 0)
     one.stop(PartitionStopped("deleted"))
-    ready.forget(one)
-    assert (ready.take(2**30), ready.stopped()) == ([], [])
+    one.ready.forget(one)
+    assert (one.ready.take(2**30), one.ready.stopped()) == ([], [])
 
 
-def test_reading_goes_on_behind_what_arrived_with_its_leader_epoch() -> None:
-    one = buffer(ReadyQueue())
+def test_reading_goes_on_behind_what_arrived_with_its_leader_epoch(one: Buffer) -> None:
     fill(one, 0, 1, 2)
     assert one.wanted(77)[1:] == (one.replica.source_id, 3, 77, 4, -1)
 
 
-def test_old_batches_and_a_batch_cut_short_bring_nothing() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_old_batches_and_a_batch_cut_short_bring_nothing(one: Buffer) -> None:
     fill(one, 0, 1)
-    ready.take(2**30)
+    one.ready.take(2**30)
     cut = made([(0, None, b"x" * 100, [])], 2)[:-1]
     assert fill(one, 0, 1, after=cut) == 0
-    assert not ready.filled
+    assert not one.ready.filled
     assert one.position == 2
 
 
-def test_markers_alone_move_the_position_and_take_no_room() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_markers_alone_move_the_position_and_take_no_room(one: Buffer) -> None:
     assert fill(one, after=control(0, producer_id=9, kind=1)) == 0
-    assert who(ready.take(2**30)) == [(0, 1)]
+    assert who(one.ready.take(2**30)) == [(0, 1)]
 
 
-def test_a_damaged_batch_stops_the_partition_and_is_never_taken() -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_a_damaged_batch_stops_the_partition_and_is_never_taken(one: Buffer) -> None:
     data = bytearray(made([(0, None, b"x" * 100, [])] * 40))
     data[-1] ^= 1
     assert fill(one, after=bytes(data)) == 0
-    assert ready.take(2**30) == []
-    ((_, reason),) = ready.stopped()
+    assert one.ready.take(2**30) == []
+    ((_, reason),) = one.ready.stopped()
     assert "orders-0 from offset 0: the CRC" in str(reason)
 
 
@@ -182,7 +171,7 @@ def test_case_882_the_parts_of_a_refused_batch_are_written_by_themselves_to_find
     one = buffer(ready, limits=Limits(cut=(1, 3, 5, 7)))
     data = b"".join(made([(0, None, b"%d" % n, [])] * 4, 4 * n, leader_epoch=4) for n in range(3))
     for _ in range(5):
-        one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+        absorb(one, data)
     taken = ready.take(2**30)
     assert [(each.next_offset, each.records) for each in taken] == [(1, 1), (3, 2), (5, 2), (7, 2), (12, 5)]
     assert not one.stopped
@@ -219,23 +208,23 @@ def told(one: Buffer) -> str:
 
 
 @pytest.mark.parametrize(("codec", "intact", "position"), [(0, 81, 5), (1, 0, 3)])
-def test_case_885_what_is_before_a_damaged_old_message_is_copied(codec: int, intact: int, position: int) -> None:
+def test_case_885_what_is_before_a_damaged_old_message_is_copied(
+    one: Buffer, codec: int, intact: int, position: int
+) -> None:
     # Nothing of its Fetch was, though docs/exactly-once.md said so.
     good, bad = message_set(1, codec, 0), bytearray(message_set(1, codec, 3))
     bad[-1] ^= 0xFF
-    one = buffer(ReadyQueue())
     for data in (good + bytes(bad), bytes(bad[intact:])):
-        one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 6, None))
+        absorb(one, data, 6)
     assert one.position == position
     assert told(one).endswith("what follows begins at offset 6")
 
 
-def test_case_886_what_is_before_a_batch_of_an_impossible_length_is_copied() -> None:
+def test_case_886_what_is_before_a_batch_of_an_impossible_length_is_copied(one: Buffer) -> None:
     good, bad = made([(0, None, b"x", [])], 0, leader_epoch=4), bytearray(made([(0, None, b"x", [])], 1))
     struct.pack_into(">i", bad, 8, 3)
-    one = buffer(ReadyQueue())
     for data in (good + bytes(bad), bytes(bad)):
-        one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(data), (), 0, None))
+        absorb(one, data)
     assert one.position == 1
     assert told(one).endswith("of magic 2 and length 3 at offset 1; what follows begins at offset 2")
 
@@ -277,14 +266,14 @@ def test_far_away_there_is_room_for_the_next_answer_when_one_has_come() -> None:
 @pytest.mark.parametrize(
     "wrong", [made([(0, None, b"x", [])], 0), patched(made([(0, None, b"x", [])], 2**62), records=0)]
 )
-def test_case_1022_offsets_that_cannot_be_stop_their_partition_alone_past_what_was_right(wrong: bytes) -> None:
-    ready = ReadyQueue()
-    one = buffer(ready)
+def test_case_1022_offsets_that_cannot_be_stop_their_partition_alone_past_what_was_right(
+    one: Buffer, wrong: bytes
+) -> None:
     right = made([(n, None, b"x", []) for n in range(40)], 0)
-    one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(right + wrong), (), 40, None))
-    assert (one.position, one.stopped, who(ready.take(2**30))) == (40, False, [(0, 40)])
+    absorb(one, right + wrong, 40)
+    assert (one.position, one.stopped, who(one.ready.take(2**30))) == (40, False, [(0, 40)])
     jump = patched(made([(0, None, b"x", [])], 2**62), records=0)
-    one.absorb(FetchedPartition(one.key, ErrorCode.none, memoryview(jump), (), 40, None))
-    ((_, reason),) = ready.stopped()
+    absorb(one, jump, 40)
+    ((_, reason),) = one.ready.stopped()
     assert one.position == 40
     assert re.search(r"orders-0 from offset 40: an empty batch .* beyond .*; what follows .* 41$", str(reason))

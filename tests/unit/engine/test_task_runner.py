@@ -90,17 +90,24 @@ class Task:
                 raise assignment
             yield assignment
 
-    def start(self) -> asyncio.Task[None]:
+    async def started(self, assignment: Assignment) -> asyncio.Task[None]:
+        """The task's run, once it has its first assignment."""
         cluster: Any = KafkaCluster.__new__(KafkaCluster)  # it gets no new assignment
         runner = TaskRunner(
             cluster, cluster, NAMING, ENGINE, OWNER, self.reports.append, stop_seconds=self.stop_seconds
         )
-        return asyncio.create_task(runner.run(self.assignments()))
+        running = asyncio.create_task(runner.run(self.assignments()))
+        await self.takes(assignment)
+        return running
 
     async def takes(self, assignment: Assignment | Exception | None) -> None:
         self.coming.put_nowait(assignment)
         for _ in range(20):
             await asyncio.sleep(0)
+
+    async def stopped(self, running: asyncio.Task[None]) -> None:
+        await self.takes(None)
+        await running
 
 
 @pytest.fixture
@@ -116,22 +123,19 @@ def lanes(**replicas: tuple[Replica, ...]) -> Assignment:
 
 
 async def test_lanes_that_stay_are_not_disturbed_while_others_come_and_go(task: Task) -> None:
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,), lane2=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,), lane2=(ONE,)))
     await task.takes(lanes(lane0=(ONE,), lane2=(ONE, OTHER), lane4=(ONE,)))
     await task.takes(lanes(lane0=(ONE,), lane4=(ONE,)))
     assert [word for word in task.said if word.startswith("0")] == ["0 has 1", "0 runs"]
     assert [word for word in task.said if word.startswith("2")] == ["2 has 1", "2 runs", "2 has 2", "2 ends"]
     assert [word for word in task.said if word.startswith("4")] == ["4 has 1", "4 runs"]
-    await task.takes(None)
-    await running
+    await task.stopped(running)
     assert task.said[-2:] == ["0 ends", "4 ends"]
 
 
 async def test_a_lane_that_comes_back_runs_when_its_predecessor_has_ended(task: Task) -> None:
     task.slow = True
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,)))
     await task.takes(lanes())
     await task.takes(lanes(lane0=(OTHER,)))
     assert task.said == ["0 has 1", "0 runs", "0 has 1"]
@@ -139,14 +143,12 @@ async def test_a_lane_that_comes_back_runs_when_its_predecessor_has_ended(task: 
     await task.takes(lanes(lane0=(OTHER,)))
     assert task.said == ["0 has 1", "0 runs", "0 has 1", "0 ends", "0 runs"]
     task.runners[1].may_end.set()
-    await task.takes(None)
-    await running
+    await task.stopped(running)
 
 
 async def test_a_stop_is_over_when_every_lane_has_finished_its_transaction(task: Task) -> None:
     task.slow = True
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,), lane2=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,), lane2=(ONE,)))
     await task.takes(None)
     assert not running.done()
     for runner in task.runners:
@@ -158,31 +160,26 @@ async def test_a_stop_is_over_when_every_lane_has_finished_its_transaction(task:
 async def test_case_62_a_lane_that_is_in_no_transaction_is_cut_off_at_once(task: Task) -> None:
     # Before, it waited for the dial of a broker, and the stop waited for it.
     task.slow = True
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,)))
     task.runners[0].lane.in_transaction = False
     await task.takes(lanes())
     await task.takes(lanes(lane0=(OTHER,)))
     assert task.said == ["0 has 1", "0 runs", "0 has 1", "0 runs"]
     task.runners[1].lane.in_transaction = False
-    await task.takes(None)
-    await running
+    await task.stopped(running)
 
 
 async def test_case_64_a_transaction_that_does_not_end_is_cut_off_and_said(task: Task) -> None:
     # EndTxn may take a minute, and Docker gives half a minute.
     task.stop_seconds, task.slow = 0.01, True
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,), lane2=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,), lane2=(ONE,)))
     task.runners[0].may_end.set()
-    await task.takes(None)
-    await running
+    await task.stopped(running)
     assert [n.subject for n in task.reports if isinstance(n, Notice)] == ["lane 2"]
 
 
 async def test_a_task_whose_driver_is_lost_finishes_its_transactions_and_has_failed(task: Task) -> None:
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,)))
     await task.takes(Unreachable("the replicator has ended the connection"))
     with pytest.raises(Unreachable):
         await running
@@ -190,8 +187,7 @@ async def test_a_task_whose_driver_is_lost_finishes_its_transactions_and_has_fai
 
 
 async def test_a_task_whose_lane_another_try_has_taken_ends_and_so_do_its_other_lanes(task: Task) -> None:
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,), lane2=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,), lane2=(ONE,)))
     task.runners[0].notice("lane 0", Superseded("lane 0 was taken by another task of this replicator"))
     with pytest.raises(Superseded):
         await running
@@ -200,19 +196,16 @@ async def test_a_task_whose_lane_another_try_has_taken_ends_and_so_do_its_other_
 
 async def test_a_defect_in_a_lane_fails_the_task_rather_than_leave_the_lane_to_nobody(task: Task) -> None:
     task.fault = ZeroDivisionError()
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,)))
     with pytest.raises(ZeroDivisionError):
         await running
 
 
 async def test_the_problems_of_the_lanes_are_reported_and_that_they_are_over(task: Task) -> None:
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,)))
     task.runners[0].notice("lane 0", BrokerBusy("no", "NOT_LEADER"))
     task.runners[0].notice("lane 0", None)
-    await task.takes(None)
-    await running
+    await task.stopped(running)
     assert [(n.subject, n.kind) for n in task.reports if isinstance(n, Notice)] == [
         ("lane 0", "BrokerBusy"),
         ("lane 0", ""),
@@ -220,9 +213,7 @@ async def test_the_problems_of_the_lanes_are_reported_and_that_they_are_over(tas
 
 
 async def test_the_last_copied_records_are_reported_when_the_task_ends(task: Task) -> None:
-    running = task.start()
-    await task.takes(lanes(lane0=(ONE,)))
+    running = await task.started(lanes(lane0=(ONE,)))
     task.runners[0].ledger.add([CHUNK])
-    await task.takes(None)
-    await running
+    await task.stopped(running)
     assert task.reports == [CopySums(10, 900, 1, 1, 0)]

@@ -92,7 +92,7 @@ class Destination:
         own = trials(self, self.transform)
         try:
             while open_ := [each for each, held in self.positions.items() if self._is_open(held)]:
-                await own.each([self._read(each) for each in open_])
+                await own.each([self.read(each) for each in open_])
         except Died:
             return True
         return False
@@ -100,7 +100,7 @@ class Destination:
     def _is_open(self, held: Position) -> bool:
         return not held.stopped and held.next_offset < self.end
 
-    def _read(self, of: Replica) -> Chunk:
+    def read(self, of: Replica) -> Chunk:
         start = self.positions[of].next_offset
         end = min(start + self.chance.choice([1, 7, 100, 1000]), self.end)
         return Chunk(of, outgoing_of([record(at, b"") for at in range(start, end)], end), end, -1)
@@ -173,8 +173,8 @@ async def test_a_stop_in_a_trial_counts_for_nothing_unless_the_sql_hangs(*, hang
     own = trials(held, transform)
     if hangs:
         with pytest.raises(ProcessFailed):
-            await own.each([held._read(replica(0))])
-    trying = asyncio.create_task(own.each([held._read(replica(0))]))
+            await own.each([held.read(replica(0))])
+    trying = asyncio.create_task(own.each([held.read(replica(0))]))
     await given.wait()
     await asyncio.sleep(0)
     trying.cancel()
@@ -212,7 +212,7 @@ async def test_case_1041_no_restart_counts_a_trial_that_an_error_has_ended_which
             assert held.positions[replica(0)].trial == found
     own = trials(held, unwritable)
     with pytest.raises(BrokerBusy):
-        await own.each([held._read(replica(0))])
+        await own.each([held.read(replica(0))])
     held.positions[replica(0)] = replace(POSITION, next_offset=5)  # an operator has moved it meanwhile
     await own.undo()
     assert held.positions[replica(0)] == replace(POSITION, next_offset=5)
@@ -226,7 +226,7 @@ async def test_case_1050_the_position_of_a_removed_topic_is_not_looked_for() -> 
 
     own = trials(held, fenced)
     with pytest.raises(Fenced):
-        await own.each([held._read(replica(0))])
+        await own.each([held.read(replica(0))])
     held.positions.clear()  # by a command that has fenced the lane, whose reader still has the partition
     await own.undo()
     assert held.positions == {}

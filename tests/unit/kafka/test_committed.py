@@ -22,51 +22,40 @@ def seen_in_a_fetch(*batches: bytes, aborted: tuple[Aborted, ...] = (), position
     return [b.header.base_offset for b in found], following
 
 
-def test_markers_are_left_out() -> None:
-    assert seen(transactional(0, 1), control(1, 1, COMMIT), made(ONE, 2)) == [0, 2]
+T, C = transactional, control
 
 
-def test_an_aborted_transaction_is_left_out_up_to_its_marker() -> None:
-    log = [transactional(0, 1), transactional(1, 1), control(2, 1, ABORT), transactional(3, 1), control(4, 1, COMMIT)]
-    assert seen(*log, aborted=[Aborted(1, 0)]) == [3]
-
-
-def test_interleaved_transactions_are_told_apart_by_producer() -> None:
-    log = [
-        transactional(0, 1),
-        transactional(1, 2),
-        made(ONE, 2),
-        transactional(3, 1),
-        control(4, 1, ABORT),
-        transactional(5, 2),
-        control(6, 2, COMMIT),
-    ]
-    assert seen(*log, aborted=[Aborted(1, 0)]) == [1, 2, 5]
-
-
-def test_a_producer_that_aborts_twice_is_dropped_twice() -> None:
-    log = [
-        transactional(0, 1),
-        control(1, 1, ABORT),
-        transactional(2, 1),
-        control(3, 1, COMMIT),
-        transactional(4, 1),
-        control(5, 1, ABORT),
-    ]
-    assert seen(*log, aborted=[Aborted(1, 4), Aborted(1, 0)]) == [2]
-
-
-def test_a_fetch_that_starts_within_an_aborted_transaction_drops_its_rest() -> None:
-    assert seen(transactional(5, 1), control(6, 1, ABORT), transactional(7, 1), aborted=[Aborted(1, 2)]) == [7]
-
-
-def test_records_outside_transactions_are_never_dropped() -> None:
-    assert seen(made(ONE, 0, producer_id=1, producer_epoch=0), aborted=[Aborted(1, 0)]) == [0]
-
-
-def test_a_control_batch_that_compaction_emptied_is_left_out() -> None:
-    empty = patched(control(0, 1, ABORT)[:61], length=49, records=0)
-    assert seen(empty, made(ONE, 1)) == [1]
+@pytest.mark.parametrize(
+    ("log", "aborted", "visible_at"),
+    [
+        ([T(0, 1), C(1, 1, COMMIT), made(ONE, 2)], [], [0, 2]),
+        ([T(0, 1), T(1, 1), C(2, 1, ABORT), T(3, 1), C(4, 1, COMMIT)], [Aborted(1, 0)], [3]),
+        (
+            [T(0, 1), T(1, 2), made(ONE, 2), T(3, 1), C(4, 1, ABORT), T(5, 2), C(6, 2, COMMIT)],
+            [Aborted(1, 0)],
+            [1, 2, 5],
+        ),
+        (
+            [T(0, 1), C(1, 1, ABORT), T(2, 1), C(3, 1, COMMIT), T(4, 1), C(5, 1, ABORT)],
+            [Aborted(1, 4), Aborted(1, 0)],
+            [2],
+        ),
+        ([T(5, 1), C(6, 1, ABORT), T(7, 1)], [Aborted(1, 2)], [7]),
+        ([made(ONE, 0, producer_id=1, producer_epoch=0)], [Aborted(1, 0)], [0]),
+        ([patched(C(0, 1, ABORT)[:61], length=49, records=0), made(ONE, 1)], [], [1]),
+    ],
+    ids=[
+        "markers are left out",
+        "an aborted transaction is, up to its marker",
+        "interleaved ones are told apart by producer",
+        "a producer that aborts twice is dropped twice",
+        "a fetch that starts within an aborted one drops its rest",
+        "records outside transactions are never dropped",
+        "a control batch that compaction emptied is left out",
+    ],
+)
+def test_committed_records_alone_are_seen(log: list[bytes], aborted: list[Aborted], visible_at: list[int]) -> None:
+    assert seen(*log, aborted=aborted) == visible_at
 
 
 def test_a_control_batch_cut_short_is_corrupt() -> None:

@@ -2,7 +2,6 @@
 
 import datetime
 import struct
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -107,13 +106,13 @@ def test_a_refusal_is_told_by_what_can_be_done_about_it(code: ErrorCode, error: 
     assert raised.type is error
 
 
-def test_a_refusal_has_the_number_of_the_record_that_the_broker_names() -> None:
-    (topic,) = response(ErrorCode.invalid_record).responses
-    errors = tuple(BatchIndexAndErrorMessage(batch_index=i32(number)) for number in (7, 9))
-    named = replace(topic, partition_responses=(replace(topic.partition_responses[0], record_errors=errors),))
+@pytest.mark.parametrize(("named", "number"), [((7, 9), 7), ((-5,), None)])
+def test_a_refusal_has_the_number_of_the_record_that_the_broker_names(
+    named: tuple[int, ...], number: int | None
+) -> None:
     with pytest.raises(CopyRefused) as raised:
-        check_produced(replace(response(ErrorCode.invalid_record), responses=(named,)))
-    assert raised.value.number == 7
+        check_produced(response(ErrorCode.invalid_record, named=named))
+    assert raised.value.number == number
 
 
 def test_a_taken_batch_raises_no_error() -> None:
@@ -175,14 +174,14 @@ async def test_case_1032_a_record_that_is_too_large_fails_alone_and_is_told() ->
     assert leader.taken == bodies
 
 
-def response(code: ErrorCode, log_append_time: Any = None) -> ProduceResponse:
+def response(code: ErrorCode, log_append_time: Any = None, named: tuple[int, ...] = ()) -> ProduceResponse:
     partition = PartitionProduceResponse(
         index=4,
         error_code=code,
         base_offset=0,
         log_append_time=log_append_time,
         log_start_offset=0,
-        record_errors=(),
+        record_errors=tuple(BatchIndexAndErrorMessage(batch_index=i32(number)) for number in named),
         error_message=None,
     )
     topic = TopicProduceResponse(name="orders.copy", partition_responses=(partition,))
@@ -196,12 +195,3 @@ def test_case_1023_an_answer_that_leaves_a_partition_out_is_refused() -> None:
     assert ProduceExchange(PRODUCER, [answered], 1).answer(frame, 7).responses
     with pytest.raises(PeerError, match=r"leaves out orders\.copy-5"):
         ProduceExchange(PRODUCER, [answered, left_out], 1).answer(frame, 7)
-
-
-def test_a_record_of_a_negative_number_is_none() -> None:
-    (topic,) = response(ErrorCode.invalid_record).responses
-    errors = (BatchIndexAndErrorMessage(batch_index=i32(-5)),)
-    named = replace(topic, partition_responses=(replace(topic.partition_responses[0], record_errors=errors),))
-    with pytest.raises(CopyRefused) as raised:
-        check_produced(replace(response(ErrorCode.invalid_record), responses=(named,)))
-    assert raised.value.number is None

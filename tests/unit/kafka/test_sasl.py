@@ -22,6 +22,15 @@ def rfc_7677() -> sasl.Tokens:
     return sasl._scram("sha256", "user", Secret("pencil"), "rOprNGfwEbeRWgbNEkqO")
 
 
+def begun(*answers: bytes) -> sasl.Tokens:
+    """The same conversation after its first token and these answers."""
+    conversation = rfc_7677()
+    next(conversation)
+    for answer in answers:
+        conversation.send(answer)
+    return conversation
+
+
 SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 
 
@@ -36,11 +45,8 @@ def test_scram_speaks_the_example_of_rfc_7677() -> None:
 
 
 def test_scram_refuses_a_broker_that_does_not_know_the_password() -> None:
-    conversation = rfc_7677()
-    next(conversation)
-    conversation.send(SERVER_FIRST)
     with pytest.raises(PeerError, match="prove"):
-        conversation.send(b"v=" + base64.b64encode(bytes(32)))
+        begun(SERVER_FIRST).send(b"v=" + base64.b64encode(bytes(32)))
 
 
 @pytest.mark.parametrize(
@@ -48,10 +54,8 @@ def test_scram_refuses_a_broker_that_does_not_know_the_password() -> None:
     [b"r=another,s=AAAA,i=4096", b"r=rOprNGfwEbeRWgbNEkqOx,s=AAAA,i=99999999", b"nonsense", b"\xff"],
 )
 def test_scram_refuses_a_challenge_that_is_not_for_us(challenge: bytes) -> None:
-    conversation = rfc_7677()
-    next(conversation)
     with pytest.raises(PeerError):
-        conversation.send(challenge)
+        begun(challenge)
 
 
 @pytest.mark.parametrize(
@@ -70,28 +74,19 @@ def test_scram_refuses_a_challenge_that_is_not_for_us(challenge: bytes) -> None:
 )
 def test_case_974_a_challenge_that_is_none_of_scram_is_the_brokers_fault(challenge: bytes) -> None:
     # Before, a part that was missing raised KeyError, i=q ValueError; and a million rounds held up everything else.
-    conversation = rfc_7677()
-    next(conversation)
     with pytest.raises(PeerError):
-        conversation.send(challenge.replace(b"%s", b"rOprNGfwEbeRWgbNEkqO"))
+        begun(challenge.replace(b"%s", b"rOprNGfwEbeRWgbNEkqO"))
 
 
 @given(st.binary(max_size=80), st.sampled_from([b"", b"v=", b"r=rOprNGfwEbeRWgbNEkqO", SERVER_FIRST]), st.booleans())
 def test_no_message_of_a_broker_raises_another_error(noise: bytes, begin: bytes, final: bool) -> None:
-    conversation = rfc_7677()
-    next(conversation)
     with contextlib.suppress(PeerError, CredentialsRefused):
-        if final:
-            conversation.send(SERVER_FIRST)
-        conversation.send(begin + noise)
+        begun(*([SERVER_FIRST] if final else []), begin + noise)
 
 
 def test_scram_says_that_the_password_is_wrong() -> None:
-    conversation = rfc_7677()
-    next(conversation)
-    conversation.send(SERVER_FIRST)
     with pytest.raises(CredentialsRefused, match="invalid-proof"):
-        conversation.send(b"e=invalid-proof")
+        begun(SERVER_FIRST, b"e=invalid-proof")
 
 
 def test_oauthbearer_sends_the_token_and_its_extensions() -> None:

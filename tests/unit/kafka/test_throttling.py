@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import socket
 import struct
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import pytest
@@ -83,8 +84,15 @@ class Ends:
         await self.answer(throttled)
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
+def ended_at(play: Callable[[Ends], Awaitable[object]], match: str) -> float:
+    """The time at which what is played over a new connection ends with this error."""
+
+    async def played() -> float:
+        with pytest.raises(Unreachable, match=match):
+            await play(Ends())
+        return asyncio.get_running_loop().time()
+
+    return run(played())
 
 
 async def written_after(*throttled: float) -> list[float]:
@@ -127,43 +135,34 @@ def test_of_two_times_the_later_end_holds() -> None:
 
 
 def test_a_request_under_way_has_its_patience_from_the_end_of_the_time_on() -> None:
-    async def given_up() -> float:
-        ends = Ends()
+    async def under_way(ends: Ends) -> None:
         await ends.connection.send(Asked(), 10.0)
-        under_way = await ends.connection.send(Asked(), 10.0)
+        answer = await ends.connection.send(Asked(), 10.0)
         await asyncio.sleep(4.0)
         await ends.answer(60.0)
-        with pytest.raises(Unreachable, match="did not answer a Asked within 10 s"):
-            await under_way
-        return now()
+        await answer
 
-    assert run(given_up()) == pytest.approx(74.0)
+    assert ended_at(under_way, "did not answer a Asked within 10 s") == pytest.approx(74.0)
 
 
 def test_a_request_that_waits_to_be_sent_learns_at_once_that_the_connection_has_ended() -> None:
-    async def ended() -> float:
-        ends = Ends()
+    async def waiting(ends: Ends) -> None:
         await ends.exchange(60.0)
         sending = asyncio.create_task(ends.connection.send(Asked()))
         await asyncio.sleep(1.0)
         await ends.connection.close()
-        with pytest.raises(Unreachable, match="was closed"):
-            await sending
-        return now()
+        await sending
 
-    assert run(ended()) == pytest.approx(1.0)
+    assert ended_at(waiting, "was closed") == pytest.approx(1.0)
 
 
 def test_a_full_buffer_is_waited_for_from_the_end_of_the_time_on() -> None:
-    async def given_up() -> float:
-        ends = Ends()
+    async def full(ends: Ends) -> None:
         await ends.exchange(60.0)
         ends.connection.pause_writing()
-        with pytest.raises(Unreachable, match="did not read what it was sent within 10 s"):
-            await ends.connection.send(Asked(), 10.0)
-        return now()
+        await ends.connection.send(Asked(), 10.0)
 
-    assert run(given_up()) == pytest.approx(70.0)
+    assert ended_at(full, "did not read what it was sent within 10 s") == pytest.approx(70.0)
 
 
 FETCHED = struct.pack(">i", 7) + b"\0" + struct.pack(">ihi", 1500, 0, 0) + b"\1\0"
@@ -205,13 +204,10 @@ def test_case_1024_a_broker_silences_its_connection_for_five_minutes_at_most() -
     longest = (2**31 - 1) / 1000
     assert run(written_after(longest, longest)) == pytest.approx([0.0, 300.0, 600.0])
 
-    async def given_up() -> float:
-        ends = Ends()
+    async def under_way(ends: Ends) -> None:
         await ends.connection.send(Asked(), 10.0)
-        under_way = await ends.connection.send(Asked(), 10.0)
+        answer = await ends.connection.send(Asked(), 10.0)
         await ends.answer(longest)
-        with pytest.raises(Unreachable):
-            await under_way
-        return now()
+        await answer
 
-    assert run(given_up()) == pytest.approx(310.0)
+    assert ended_at(under_way, "did not answer") == pytest.approx(310.0)
