@@ -127,6 +127,5 @@ class CopyTopics:
     async def claimed(self) -> set[uuid.UUID]:
         """Ids of the copies that this link claims, written or not, or that others let it write."""
         await self.link.registry.refresh()
-        claims, naming = self.link.registry.ledger.claims.items(), self.link.naming
-        own = naming.replicator
-        return {topic_id for (_, topic_id), claim in claims if claim.link == own or claim.admits(naming)}
+        claims = self.link.registry.ledger.claims.items()
+        return {topic_id for (_, topic_id), claim in claims if claim.admits(self.link.naming)}

@@ -13,7 +13,7 @@ from kio.schema.describe_producers.v0.request import TopicRequest
 from kio.schema.describe_transactions.v0 import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.list_transactions.v0 import ListTransactionsRequest, ListTransactionsResponse
-from kio.schema.types import ProducerId, TopicName
+from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i32
 
 from appliance.errors import ApplianceError, BrokerUnsupported, raise_first
@@ -105,25 +105,26 @@ def _open_in_each(response: DescribeProducersResponse) -> Iterator[tuple[Partiti
 
 async def transactional_ids(cluster: Cluster, producer_ids: Collection[int]) -> dict[int, str]:
     """The transactional ids of these producers, as far as brokers tell them: each knows those that it coordinates."""
-    wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
     ids: dict[int, str] = {}
     for node in (await cluster.metadata([])).brokers if producer_ids else ():
-        broker = await cluster.broker(node)
-        if offers(broker.offered, ListTransactionsRequest):
-            listed = await broker.call(wanted, ListTransactionsResponse)
-            check(listed.error_code, "list transactions")
-            ids |= {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
+        ids |= await _listed(await cluster.broker(node), producer_ids)
     return ids
+
+
+async def _listed(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, str]:
+    """The transactional ids of those of these producers that this broker coordinates."""
+    if not offers(coordinator.offered, ListTransactionsRequest):
+        return {}
+    request = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
+    listed = await coordinator.call(request, ListTransactionsResponse)
+    check(listed.error_code, "list transactions")
+    return {int(state.producer_id): str(state.transactional_id) for state in listed.transaction_states}
 
 
 async def _named(coordinator: Connection, producer_ids: Collection[int]) -> dict[int, OpenTransaction]:
     """The transactions of these producers that this broker coordinates, by producer id."""
-    if not all(offers(coordinator.offered, each) for each in (ListTransactionsRequest, DescribeTransactionsRequest)):
-        return {}
-    wanted = ListTransactionsRequest(producer_id_filters=tuple(ProducerId(number) for number in producer_ids))
-    listed = await coordinator.call(wanted, ListTransactionsResponse)
-    ids = tuple(state.transactional_id for state in listed.transaction_states)
-    if not ids:
+    ids = tuple(map(TransactionalId, (await _listed(coordinator, producer_ids)).values()))
+    if not ids or not offers(coordinator.offered, DescribeTransactionsRequest):
         return {}
     described = await coordinator.call(DescribeTransactionsRequest(transactional_ids=ids), DescribeTransactionsResponse)
     return {

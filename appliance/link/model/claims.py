@@ -63,8 +63,9 @@ class Claim:
     damage: str = ""
 
     def admits(self, naming: Naming) -> bool:
-        """True if a link with these names may write to the copy, too."""
-        return naming.sharing.others_write and self.shares and not self.damage
+        """True if a link with these names may write to the copy: it is that link's, or both share it."""
+        both_share = naming.sharing.others_write and self.shares and not self.damage
+        return self.link == naming.replicator or both_share
 
 
 def holding(claims: Iterable[Claim]) -> list[Claim]:

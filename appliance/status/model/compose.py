@@ -148,9 +148,7 @@ class Composer:
         others = {
             name: belongs_to_another(copy, claim, naming)
             for name in {replica.source_topic for replica in discovery.replicas}
-            if (claim := self._claim(copy := naming.destination(name)))
-            and claim.link != self.settings.replicator
-            and not claim.admits(naming)
+            if (claim := self._claim(copy := naming.destination(name))) and not claim.admits(naming)
         }
         return {**discovery.unfit, **foreign, **others, **source.unfit}
 
