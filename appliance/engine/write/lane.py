@@ -183,8 +183,10 @@ class Lane(OwnedLane):
         self._note_maps(grown)
         self.named = True
         committed.update({replica.source: position for replica, position in grown.positions.items()})
-        for remembered in (*gaps, *sql):
-            self.checkpoint.add(remembered)
+        for gap in gaps:
+            self.checkpoint.add(gap)
+        for change in sql:
+            self.checkpoint.add(change)
 
     def _restated_sql(self, base: Mapping[Replica, Position]) -> list[SqlChange]:
         """The newest change of the SQL, if some of these positions begin or go back: it holds from there on."""
