@@ -1,11 +1,11 @@
-"""The layers of a statement over its records: each SELECT adds columns to the rows.
+"""The layers of a statement over its records: each SELECT adds a column to the rows, and drops none of them.
 
-Rows that mark the end of a range pass all of them: a condition keeps them, and no expression is evaluated on them,
-because it might fail. ``OutcomeLayers`` drop no row. There each layer is one column::
+A layer is null if it fails, and ``row`` is null in it if it leaves the record out::
 
     try_eval(if(<the layer below has not failed>, named_struct('row', if(<condition>, named_struct(...), NULL)), NULL))
 
-Spark does not look into ``TryEval``, so that it neither moves a condition nor evaluates an expression twice.
+Spark does not look into ``TryEval``, so that it neither moves a condition nor evaluates an expression twice. No
+expression is evaluated on rows that mark the end of a range, because it might fail.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,16 +34,23 @@ class _Reading:
 
 
 class Layers:
-    """The layers of a statement over its records: a column for each value, and a filter below it.
+    """The layers of a statement over its records.
 
     ``texts`` are the columns that have key and value as strings too, by name; with them outputs are strings. ``last``
-    names the newest layer, empty if the statement changes nothing. ``used`` are the columns that the layers see.
+    names the newest layer, empty if the statement changes nothing. ``used`` are the columns that the layers see. Unless
+    it ``tries``, a record that the statement fails on ends the job.
     """
 
     def __init__(
-        self, session: Any, statement: Statement, records: Any, texts: Mapping[str, str] | None = None
+        self,
+        session: Any,
+        statement: Statement,
+        records: Any,
+        texts: Mapping[str, str] | None = None,
+        *,
+        tries: bool = True,
     ) -> None:
-        self._texts, self._kind = texts or {}, "BINARY" if texts is None else "STRING"
+        self._texts, self._kind, self._tries = texts or {}, "BINARY" if texts is None else "STRING", tries
         for name, value in SESSION.items():
             session.conf.set(name, value)
         self._catalyst = Catalyst(session)
@@ -58,6 +65,11 @@ class Layers:
     def frame(self) -> Any:
         """The records with the columns of the layers."""
         return type(self._records)(self._rows, self._records.sparkSession)
+
+    def kept(self) -> str:
+        """``KEPT``, as SQL."""
+        last = self.last
+        return f"if({last} IS NULL, NULL, {last}.row IS NOT NULL)" if last else f"if({END} IS NULL, true, NULL)"
 
     def outputs(self) -> dict[str, str]:
         """Add all layers; returns the column, as SQL, of each output that the statement changes."""
@@ -134,27 +146,6 @@ class Layers:
         text = self._texts.get(child.name().lower()) if class_of(child) in _NAMED else None
         return self._catalyst.expression(text, {}) if text else None
 
-    def _add(self, _: str, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-        if conditions:
-            keep = self._catalyst.expression(f"{END} IS NOT NULL OR ({' AND '.join(conditions)})", conditions)
-            self._rows = self._rows.filter(self._catalyst.column(keep))
-        names = [f"{self.last}{name}" for name in values]
-        for name, (part, value) in zip(names, values.items(), strict=True):
-            self._with(name, self._catalyst.expression(f"if({END} IS NULL, {part}, NULL)", {part: value}))
-        return names
-
-    def _with(self, name: str, expression: Any) -> None:
-        self._rows = self._rows.withColumn(name, self._catalyst.column(expression))
-
-
-class OutcomeLayers(Layers):
-    """Layers without filters, each one column: null if it fails, ``row`` null in it if it leaves the record out."""
-
-    def kept(self) -> str:
-        """``KEPT``, as SQL."""
-        last = self.last
-        return f"if({last} IS NULL, NULL, {last}.row IS NOT NULL)" if last else f"if({END} IS NULL, true, NULL)"
-
     def _add(self, before: str, conditions: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
         passed = f"{before} IS NOT NULL" if before else f"{END} IS NULL"
         when = " AND ".join([f"{before}.row IS NOT NULL"] * bool(before) + list(conditions)) or "true"
@@ -162,7 +153,9 @@ class OutcomeLayers(Layers):
         row = f"named_struct({fields})" if values else "true"
         text = f"if({passed}, named_struct('row', if({when}, {row}, NULL)), NULL)"
         layer = self._catalyst.expression(text, {**conditions, **values})
-        self._with(self.last, self._catalyst.expression_class("TryEval")(layer))
+        if self._tries:
+            layer = self._catalyst.expression_class("TryEval")(layer)
+        self._rows = self._rows.withColumn(self.last, self._catalyst.column(layer))
         return [f"{self.last}.row.{name}" for name in values]
 
 

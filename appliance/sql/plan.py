@@ -1,8 +1,7 @@
 """A statement as a plan over records: projections and filters alone, which keep the records' order.
 
-``transformed`` ends by the first record that the statement fails on, with Spark's reason. ``outcomes`` is for reports:
-no row is dropped, and a record that the statement fails on ends nothing. ``contents`` is for a replicator: the same,
-with the columns alone that are needed, because each costs Java's time.
+``outcomes`` is for reports: no row is dropped. ``contents`` is for a replicator: the same, with the columns alone that
+are needed, because each costs Java's time, and without the records that the statement leaves out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 
 from appliance.engine.model.ranges import ROOM_MAX
 from appliance.sql.catalyst import SPARK_ERRORS, record_reason
-from appliance.sql.layers import HEADERS, Layers, OutcomeLayers
+from appliance.sql.layers import HEADERS, Layers
 from appliance.sql.model.statement import (
     COLUMNS,
     END,
@@ -43,7 +42,7 @@ _HEADER_BYTES = (
 
 def check(session: Any, statement: Statement, salted: bool) -> None:
     """Check a statement, for a link that has a salt or none, before there are records."""
-    transformed(session, statement, _no_records(session, salted))
+    outcomes(session, statement, _no_records(session, salted))
 
 
 def _no_records(session: Any, salted: bool) -> Any:
@@ -51,24 +50,13 @@ def _no_records(session: Any, salted: bool) -> Any:
     return session.createDataFrame([], ", ".join(f"`{name}` {TYPES[name]}" for name in columns))
 
 
-def transformed(session: Any, statement: Statement, records: Any) -> Any:
-    """The records as the statement makes them; those that it leaves out are absent, and the others stay in their order.
+def outcomes(session: Any, statement: Statement, records: Any) -> Any:
+    """The records as the statement makes them, in their order, each with the column ``KEPT``.
 
-    One that it fails on ends the job, with Spark's reason. Rows that mark the end of a range are passed on. ``records``
-    are a DataFrame of ``COLUMNS``, and of ``SALT`` if the link has a salt; the result has the same columns, without
-    ``SALT``.
+    One that it fails on, or makes larger than ``contents`` ever has room for, ends nothing. ``records`` are a DataFrame
+    of ``COLUMNS``, and of ``SALT`` if the link has a salt; the result has the same columns, without ``SALT``.
     """
     layers = Layers(session, statement, records)
-    columns = layers.outputs()
-    kept = [f"{columns.get(name, f'`{name}`')} AS `{name}`" for name in records.columns if name != SALT]
-    return layers.frame().selectExpr(*kept)
-
-
-def outcomes(session: Any, statement: Statement, records: Any) -> Any:
-    """The same, but one row for each of ``records``, with the column ``KEPT``; a record that fails ends nothing, and
-    neither does one that the statement makes larger than ``contents`` ever has room for.
-    """
-    layers = OutcomeLayers(session, statement, records)
     columns, last = layers.outputs(), layers.last
     grown = _grown(columns, [name for name in TEXTS if name in layers.used or name not in columns], str(ROOM_MAX))
     frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")
@@ -94,7 +82,7 @@ class Needed:
 
 def needed(session: Any, statement: Statement, salted: bool) -> Needed:
     """The columns that a statement's records need: no others pass Java."""
-    layers = OutcomeLayers(session, statement, _no_records(session, salted))
+    layers = Layers(session, statement, _no_records(session, salted))
     changed = layers.outputs()
     stays = [OPAQUE if name == "headers" else name for name in OUTPUTS if name not in changed]
     seen = [TEXTS.get(name, name) for name in COLUMNS if name in {"offset", "timestamp"} | layers.used | {*stays}]
@@ -116,7 +104,7 @@ def contents(session: Any, statement: Statement, records: Any, names: Sequence[s
     columns_in = [f"`{name}`" for name in records.columns] + [
         f"CAST({text} AS BINARY) AS {name}" for name, text in texts.items()
     ]
-    layers = OutcomeLayers(session, statement, records.selectExpr(*columns_in, *guards), texts)
+    layers = Layers(session, statement, records.selectExpr(*columns_in, *guards), texts)
     columns, last = {TEXTS.get(name, name): column for name, column in layers.outputs().items()}, layers.last
     grown = _grown(columns, list(texts.values()))
     frame = layers.frame().selectExpr("*", f"{grown} AS {_GROWN}")
@@ -145,8 +133,10 @@ def _grown(columns: Mapping[str, str], inputs: Sequence[str], room: str = ROOM) 
 
 def failure(session: Any, statement: Statement, record: Any) -> str:
     """The reason that the statement fails on a DataFrame of one record, in a line; empty if it does not."""
+    layers = Layers(session, statement, record, tries=False)
+    columns = [*layers.outputs().values(), layers.kept()]
     try:
-        transformed(session, statement, record).collect()
+        layers.frame().selectExpr(*columns).collect()
     except SPARK_ERRORS as error:
         return record_reason(error, statement.text + HEADERS)
     return ""

@@ -3,11 +3,10 @@
 from typing import Any
 
 import pytest
-from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
-from appliance.sql.model.statement import COLUMNS, GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, TEXTS, Statement
-from appliance.sql.plan import contents, failure, needed, outcomes, transformed
+from appliance.sql.model.statement import GROWN, KEPT, OPAQUE, OUTCOME, RANGE, ROOM, TEXTS, Statement
+from appliance.sql.plan import contents, failure, needed, outcomes
 from tests.support.spark_sql import Row, end, records, session
 
 __all__ = ["session"]
@@ -143,20 +142,6 @@ def test_a_record_that_does_not_fail_has_no_reason(session: SparkSession) -> Non
 def test_a_statement_that_changes_nothing_keeps_all(session: SparkSession, text: str) -> None:
     (row,) = run(session, text, Row(b"k", b"v", [("h", None)]))
     assert (bytes(row.key), bytes(row.value), row[KEPT]) == (b"k", b"v", True)
-
-
-def test_a_replicator_gets_what_is_kept_alone_and_the_ends_of_ranges(session: SparkSession) -> None:
-    text = """SELECT upper(v) AS value FROM (SELECT string(value) AS v, offset FROM records WHERE value <> 'a') AS s
-              WHERE 10 / (offset - 2) > 0"""
-    rows = [Row(value=b"a", offset=2), Row(value=b"b", offset=1), Row(value=b"c", offset=3), end(4)]
-    frame = transformed(session, Statement(text), records(session, rows, "salt"))
-    assert frame.columns == list(COLUMNS)
-    assert [(row.offset, row.value and bytes(row.value), row._end) for row in frame.collect()] == [
-        (3, b"C", None),
-        (4, None, 4),
-    ]
-    with pytest.raises(ArithmeticException):
-        transformed(session, Statement(text), records(session, [Row(value=b"b", offset=2)])).collect()
 
 
 @pytest.mark.parametrize(
