@@ -75,17 +75,17 @@ async def _java(
     settings: Settings, env_file: Path, directory: Path, passed: Mapping[str, str]
 ) -> "AsyncIterator[tuple[Settings, SparkJvm | SubmittedJvm]]":
     """The JVM of Spark's driver, and the settings on its master: spark-submit's, or else a new one."""
+    from appliance.spark.configuration import Application
     from appliance.spark.spark_jvm import spark_jvm
 
-    engine, name, transforms = settings.engine, settings.replicator, settings.transform.wanted
+    application = Application(settings.engine, settings.replicator, env_file, passed, settings.transform.wanted)
     if all(os.environ.get(name) for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")):
         from appliance.spark.submitted import SubmittedJvm
 
         submitted = SubmittedJvm(os.environ, directory)
-        engine = submitted.take(engine, name, env_file, passed, transforms=transforms)
-        yield dataclasses.replace(settings, engine=engine), submitted
+        yield dataclasses.replace(settings, engine=submitted.take(application)), submitted
     else:
-        async with spark_jvm(engine, name, env_file, directory, passed, transforms=transforms) as jvm:
+        async with spark_jvm(application, directory) as jvm:
             yield settings, jvm
 
 

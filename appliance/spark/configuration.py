@@ -1,6 +1,7 @@
 """Spark's configuration: pure, from the settings to what its driver reads."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -91,35 +92,36 @@ _SILENT_HOST = {
 _MALLOC_OF_EXECUTORS = {f"spark.executorEnv.{name}": value for name, value in MALLOC.items()}
 
 
-_NOTHING: Mapping[str, str] = {}
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application of Spark; ``env_file`` has the settings of its hosts.
 
-
-def configuration(
-    engine: EngineSettings,
-    name: str,
-    tempdir: Path,
-    host: str,
-    ui_port: int = 0,
-    passed: Mapping[str, str] = _NOTHING,
-    *,
-    transforms: bool = False,
-) -> dict[str, str]:
-    """The driver's configuration, which also reaches its executors.
-
-    Args:
-        engine: the settings.
-        name: the application's.
-        tempdir: the directory of Java's temporary files and of its sockets, with names of up to 106 bytes.
-        host: the address at which executors find the driver.
-        ui_port: the port of Spark's page; 0 for any.
-        passed: further settings, as ``passed_conf`` has checked them.
-        transforms: the records pass SQL.
+    Its ``passed`` settings of Spark are as ``passed_conf`` has checked them. With ``transforms``, records pass SQL.
     """
-    options = _java_options(engine, transforms=transforms)
+
+    engine: EngineSettings
+    name: str
+    env_file: Path
+    passed: Mapping[str, str] = field(default_factory=dict)
+    transforms: bool = False
+
+    @property
+    def slots(self) -> int:
+        """The slots of Spark that its tasks need."""
+        return slots_each(transforms=self.transforms) * self.engine.task_count
+
+
+def configuration(application: Application, tempdir: Path, host: str, ui_port: int = 0) -> dict[str, str]:
+    """The driver's configuration, which also reaches its executors; they find it at ``host``.
+
+    ``tempdir`` is the directory of Java's temporary files and of its sockets, with names of up to 106 bytes, and
+    ``ui_port`` the port of Spark's page, 0 for any.
+    """
+    engine, options = application.engine, _java_options(application)
     properties = f'"-Dlog4j2.configurationFile={LOG_FILE}" "-Djava.io.tmpdir={tempdir}"'
     common = {
-        "spark.app.name": name,
-        "spark.master": _master(engine, slots_each(transforms=transforms) * engine.task_count),
+        "spark.app.name": application.name,
+        "spark.master": _master(application),
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
         "spark.driver.memory": engine.spark_driver_memory,
@@ -129,25 +131,22 @@ def configuration(
         **_PROCESSES,
     }
     ours = common | _monitoring(engine.monitoring, ui_port) | authentication(engine)
-    cluster = _cluster(engine, transforms=transforms) if engine.in_a_cluster else {}
-    return merged(ours | cluster | (_TRANSFORM if transforms else {}), passed)
+    cluster = _cluster(application) if engine.in_a_cluster else {}
+    return merged(ours | cluster | (_TRANSFORM if application.transforms else {}), application.passed)
 
 
-def _java_options(engine: EngineSettings, *, transforms: bool) -> Sequence[str]:
+def _java_options(application: Application) -> Sequence[str]:
     """Options of a Java in which tasks run."""
-    if not transforms:
+    if not application.transforms:
         return JAVA_OPTIONS
-    direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * engine.task_count)  # the last one counts
+    direct = _DIRECT.format(_DIRECT_MEGABYTES + _ROWS_MEGABYTES * application.engine.task_count)  # the last one counts
     common = [each for each in JAVA_OPTIONS if each != FIRST_COMPILER]
     return [*common, _LATER, _UNCHECKED, direct, "-Dappliance.tasks=off"]
 
 
 def _monitoring(monitoring: MonitoringSettings, ui_port: int) -> dict[str, str]:
     """Spark's page, which listens at SPARK_LOCAL_IP and has no login, and its event log."""
-    entries = {
-        "spark.ui.enabled": str(monitoring.ui).lower(),
-        **_QUIET,
-    }
+    entries = {"spark.ui.enabled": str(monitoring.ui).lower(), **_QUIET}
     if monitoring.ui:
         # Nobody who reaches the page can end anything or keep Java busy.
         entries |= {
@@ -166,34 +165,27 @@ def _event_log(folder: str) -> dict[str, str]:
     return {"spark.eventLog.enabled": "true", "spark.eventLog.dir": address}
 
 
-def submitted_configuration(
-    engine: EngineSettings,
-    name: str,
-    env_file: Path,
-    submitted: Mapping[str, str],
-    passed: Mapping[str, str],
-    *,
-    transforms: bool = False,
-) -> dict[str, str]:
+def submitted_configuration(application: Application, submitted: Mapping[str, str]) -> dict[str, str]:
     """The settings to add to those that ``spark-submit`` has started Java with, which count where they may.
 
     Spark's page listens where spark-submit lets it: only an operator who says so gets one.
     """
+    engine, passed = application.engine, application.passed
     defaults = {
         "spark.ui.enabled": "false",
-        "spark.executorEnv.APPLIANCE_ENV_FILE": str(env_file),
+        "spark.executorEnv.APPLIANCE_ENV_FILE": str(application.env_file),
         "spark.executorEnv.PYTHONPATH": PACKAGE_DIRECTORY,
         **(_SILENT_HOST if engine.in_a_cluster else {}),
         **_MALLOC_OF_EXECUTORS,
         **_event_log(engine.monitoring.event_log),
     }
     if engine.spark_master.startswith("spark:"):
-        defaults["spark.cores.max"] = str(slots_each(transforms=transforms) * engine.task_count)
+        defaults["spark.cores.max"] = str(application.slots)
     defaults = {setting: value for setting, value in defaults.items() if setting not in submitted}
     alone = {"spark.speculation": "false", "spark.dynamicAllocation.enabled": "false"}
-    ours = alone | _PROCESSES | _QUIET | {"spark.app.name": name}
+    ours = alone | _PROCESSES | _QUIET | {"spark.app.name": application.name}
     ours[EXECUTOR_OPTIONS] = " ".join([{**submitted, **passed}.get(EXECUTOR_OPTIONS, ""), *_FETCHES_NOTHING])
-    return defaults | dict(passed) | ours | (_TRANSFORM if transforms else {})
+    return defaults | dict(passed) | ours | (_TRANSFORM if application.transforms else {})
 
 
 def authentication(engine: EngineSettings) -> dict[str, str]:
@@ -236,17 +228,17 @@ def properties_text(entries: Mapping[str, str]) -> str:
     return "".join(f"{name}={value.replace(chr(92), chr(92) * 2)}\n" for name, value in entries.items())
 
 
-def _cluster(engine: EngineSettings, *, transforms: bool) -> dict[str, str]:
-    options = " ".join(_java_options(engine, transforms=transforms))
+def _cluster(application: Application) -> dict[str, str]:
+    options = " ".join(_java_options(application))
     entries = {
-        "spark.cores.max": str(slots_each(transforms=transforms) * engine.task_count),
+        "spark.cores.max": str(application.slots),
         "spark.executor.memory": "512m",
         # Below the executor's own directory, which is removed with its Spark worker.
         EXECUTOR_OPTIONS: f"-Djava.io.tmpdir=. {options}",
         **_SILENT_HOST,
         **_MALLOC_OF_EXECUTORS,
     }
-    if port := engine.spark_driver_port:
+    if port := application.engine.spark_driver_port:
         # The first is the control connections'.
         entries |= {
             "spark.driver.port": str(port + 1),
@@ -256,8 +248,7 @@ def _cluster(engine: EngineSettings, *, transforms: bool) -> dict[str, str]:
     return entries
 
 
-def _master(engine: EngineSettings, slots: int) -> str:
+def _master(application: Application) -> str:
     """Spark's master: local mode gets one slot more than its tasks need, and retries a failed task."""
-    if engine.spark_master == "local[*]":
-        return f"local[{slots + 1},{_TRIES}]"
-    return engine.spark_master
+    master = application.engine.spark_master
+    return f"local[{application.slots + 1},{_TRIES}]" if master == "local[*]" else master

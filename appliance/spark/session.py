@@ -26,7 +26,7 @@ from pyspark.util import _load_from_socket
 from appliance.clock import monotonic
 from appliance.errors import ProcessFailed, SqlRefused
 from appliance.settings.values import EngineSettings
-from appliance.spark.configuration import XML_FETCHES, slots_each
+from appliance.spark.configuration import XML_FETCHES, Application, slots_each
 from appliance.spark.py4j_gateway import closed_gateway
 from appliance.spark.spark_jvm import LOOPBACK, spark_jvm
 from appliance.spark.tempdir import tempdir
@@ -210,7 +210,7 @@ async def local_spark(engine: EngineSettings, name: str, env_file: Path) -> Asyn
     """
     engine = replace(engine, spark_master="local[*]")
     with tempdir(name) as directory:
-        async with spark_jvm(engine, name, env_file, directory) as jvm:
+        async with spark_jvm(Application(engine, name, env_file), directory) as jvm:
             spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine)
             try:
                 yield spark

@@ -21,7 +21,7 @@ from appliance.errors import ProcessFailed, SettingsError
 from appliance.runtime.background import ended
 from appliance.runtime.child_process import killed_with_parent
 from appliance.settings.values import EngineSettings
-from appliance.spark.configuration import JAVA_OPTIONS, MALLOC, configuration, properties_text
+from appliance.spark.configuration import JAVA_OPTIONS, MALLOC, Application, configuration, properties_text
 from appliance.spark.tempdir import short_name
 
 ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
@@ -30,7 +30,6 @@ ENV_FILE_VARIABLE = "APPLIANCE_ENV_FILE"
 LOOPBACK = "127.0.0.1"
 
 _PORTS_TRIED = 16
-_NOTHING: Mapping[str, str] = {}
 _READY = "ready"
 _POLL = 0.02
 _STOP_PATIENCE = 10.0
@@ -78,23 +77,14 @@ class SparkJvm:
 
 
 @contextlib.asynccontextmanager
-async def spark_jvm(
-    engine: EngineSettings,
-    name: str,
-    env_file: Path,
-    tempdir: Path,
-    passed: Mapping[str, str] = _NOTHING,
-    *,
-    transforms: bool = False,
-) -> AsyncIterator[SparkJvm]:
+async def spark_jvm(application: Application, tempdir: Path) -> AsyncIterator[SparkJvm]:
     """Start it, in the event loop's thread, and end it with the block; its files are in ``tempdir``.
 
-    ``passed`` are further settings of Spark's. With ``transforms``, records pass SQL in it. SettingsError as
-    ``driver_host``, or where SPARK_EVENT_LOG_DIR is not a usable folder.
+    SettingsError as ``driver_host``, or where SPARK_EVENT_LOG_DIR is not a usable folder.
     """
-    host = driver_host(engine)
-    _make_folder(engine.monitoring.event_log)
-    environment = java_environment(tempdir, env_file) | {
+    host, monitoring = driver_host(application.engine), application.engine.monitoring
+    _make_folder(monitoring.event_log)
+    environment = java_environment(tempdir, application.env_file) | {
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": sys.executable,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(tempdir / _READY),
@@ -102,8 +92,7 @@ async def spark_jvm(
         "PYSPARK_PIN_THREAD": "false",
     }
     with short_name(tempdir) as short:
-        ui_port = free_port(engine.monitoring.ui_port)
-        entries = configuration(engine, name, short, host, ui_port, passed, transforms=transforms)
+        entries = configuration(application, short, host, free_port(monitoring.ui_port))
         properties = private_file(tempdir / "spark.conf", properties_text(entries))
         options = ["--properties-file", str(properties), "--load-spark-defaults", "pyspark-shell"]
         process = await asyncio.create_subprocess_exec(

@@ -18,7 +18,7 @@ from appliance.errors import ProcessFailed, SettingsError
 from appliance.runtime.child_process import die_with
 from appliance.settings.cross_checks import tasks_fault
 from appliance.settings.values import EngineSettings
-from appliance.spark.configuration import submitted_configuration
+from appliance.spark.configuration import Application, submitted_configuration
 from appliance.spark.spark_jvm import driver_host
 
 log = logging.getLogger("appliance.replicator")
@@ -54,17 +54,9 @@ class SubmittedJvm:
         finally:
             gateway.close()
 
-    def take(
-        self,
-        engine: EngineSettings,
-        name: str,
-        env_file: Path,
-        passed: Mapping[str, str],
-        *,
-        transforms: bool = False,
-    ) -> EngineSettings:
+    def take(self, application: Application) -> EngineSettings:
         """The settings on the master that spark-submit was given; SettingsError if they do not fit a cluster."""
-        master = self._submitted.get("spark.master", "")
+        engine, master = application.engine, self._submitted.get("spark.master", "")
         host = self._submitted.get("spark.driver.host", engine.spark_driver_host)
         engine = dataclasses.replace(engine, spark_master=master, spark_driver_host=host)
         if engine.in_a_cluster:
@@ -73,7 +65,7 @@ class SubmittedJvm:
             engine = dataclasses.replace(engine, spark_driver_host=_driver_host(engine))
             if self._submitted.get("spark.authenticate") != "true":
                 log.warning("spark.authenticate is not true: whoever reaches Spark's ports can run programs there")
-        self.entries = submitted_configuration(engine, name, env_file, self._submitted, passed, transforms=transforms)
+        self.entries = submitted_configuration(dataclasses.replace(application, engine=engine), self._submitted)
         return engine
 
     async def gateway(self) -> tuple[int, str]:

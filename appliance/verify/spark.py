@@ -13,7 +13,7 @@ from appliance.errors import ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
 from appliance.settings.values import EngineSettings, Settings
-from appliance.spark.configuration import FIRST_COMPILER
+from appliance.spark.configuration import FIRST_COMPILER, Application
 from appliance.spark.session import Spark
 from appliance.spark.spark_jvm import SparkJvm, spark_jvm
 from appliance.spark.tempdir import tempdir
@@ -56,7 +56,7 @@ async def spark_verification(
         sized = dataclasses.replace(engine, tasks=statements * (tasks + 1))
     with tempdir(name) as directory:
         more = _FOR_LITTLE if offsets <= _LITTLE else {}
-        async with spark_jvm(sized, name, env_file, directory, more, transforms=bool(sql)) as jvm:
+        async with spark_jvm(Application(sized, name, env_file, more, bool(sql)), directory) as jvm:
             spark = await _started(jvm, sized, engine.task_count, transforms=bool(sql))
             threads = ThreadPoolExecutor(engine.task_count, "verify")
             try:

@@ -8,6 +8,7 @@ from socket import create_connection
 import psutil
 import pytest
 
+from appliance.spark.configuration import Application
 from appliance.spark.py4j_gateway import closed_gateway
 from appliance.spark.spark_jvm import spark_jvm
 from tests.support.engine import ENGINE
@@ -24,7 +25,7 @@ async def test_strangers_who_reach_the_gateway_before_us_are_ended(
 ) -> None:
     for name in ("PYSPARK_PIN_THREAD", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
         monkeypatch.setenv(name, "")
-    async with spark_jvm(ENGINE, "link", tmp_path / "setenv.sh", tmp_path) as jvm:
+    async with spark_jvm(Application(ENGINE, "link", tmp_path / "setenv.sh"), tmp_path) as jvm:
         port, secret = await jvm.gateway()
         (java,) = (process for process in family(psutil.Process().pid) if runs(process, DRIVER))
         assert ("127.0.0.1", port) in listeners(java)

@@ -9,6 +9,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from appliance.errors import ProcessFailed
+from appliance.spark.configuration import Application
 from appliance.spark.session import Spark
 from appliance.spark.spark_jvm import spark_jvm
 from tests.support.engine import ENGINE
@@ -26,7 +27,7 @@ async def test_on_kubernetes_strangers_are_refused_and_executors_get_the_secret_
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     with kubernetes_api() as api:
         engine = replace(ENGINE, spark_master=api.master, spark_driver_host="127.0.0.1", tasks=1)
-        async with spark_jvm(engine, "link", tmp_path / "setenv.sh", tmp_path) as jvm:
+        async with spark_jvm(Application(engine, "link", tmp_path / "setenv.sh"), tmp_path) as jvm:
             gateway = await jvm.gateway()
             starting = asyncio.create_task(asyncio.to_thread(Spark, *gateway, engine))
             pod = await asyncio.to_thread(api.pods.get, timeout=PATIENCE)

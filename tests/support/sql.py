@@ -21,6 +21,7 @@ from appliance.kafka.records.records import key_and_value
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import EngineSettings
+from appliance.spark.configuration import Application
 from appliance.spark.session import Spark
 from appliance.spark.spark_jvm import spark_jvm
 from appliance.sql.flight.service import TransformService
@@ -130,7 +131,9 @@ async def running_sql(
 async def spark_for_sql(directory: Path, engine: EngineSettings = ENGINE) -> AsyncIterator[Spark]:
     """Spark with room for the jobs of SQL."""
     legible = {"spark.eventLog.compress": "false"}
-    async with spark_jvm(engine, "sql", directory / "setenv.sh", directory, legible, transforms=True) as jvm:
+    async with spark_jvm(
+        Application(engine, "sql", directory / "setenv.sh", legible, transforms=True), directory
+    ) as jvm:
         spark = await asyncio.to_thread(Spark, *await jvm.gateway(), engine, transforms=True)
         hide_gateway()
         try:

@@ -7,7 +7,7 @@ import pytest
 from appliance.errors import SettingsError
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
-from appliance.spark.configuration import configuration
+from appliance.spark.configuration import Application, configuration
 from appliance.spark.passed_conf import merged, passed_conf, secrets_of
 from tests.support.engine import ENGINE
 from tests.support.settings import REQUIRED
@@ -100,5 +100,6 @@ def test_options_of_java_are_added_to_ours() -> None:
 
 
 def test_what_is_passed_on_reaches_the_configuration_of_spark() -> None:
-    entries = configuration(ENGINE, "link", Path("/tempdir"), "127.0.0.1", 0, {"spark.executor.memory": "3g"})
+    application = Application(ENGINE, "link", Path("/etc/setenv.sh"), {"spark.executor.memory": "3g"})
+    entries = configuration(application, Path("/tempdir"), "127.0.0.1")
     assert entries["spark.executor.memory"] == "3g"
