@@ -37,10 +37,7 @@ _PARTITIONS_A_SECOND = 700
 async def status_server(
     settings: Settings, bound: Bound, newest: NewestGroups, audit: AuditProgress, problems: Problems
 ) -> AsyncIterator[None]:
-    """Watch and serve while the block runs.
-
-    ``problems`` are the replicator's open ones.
-    """
+    """Watch and serve while the block runs; ``problems`` are the replicator's open ones."""
 
     async def running() -> Running:
         return Running(dict(problems))
