@@ -28,22 +28,32 @@ log = logging.getLogger("appliance.replicator")
 
 Result = TypeVar("Result")
 
-_RETRY, _RETRY_MAX = 1.0, 5.0
-"""Pause before a retry, in seconds; it doubles for a job that fails repeatedly."""
-
-_STEADY = 60.0
-"""Runtime after which a job counts as well started, in seconds: its failure is unrelated to earlier ones."""
-
-_LISTEN_INTERVAL = 5.0
-
-_JOB_END_PATIENCE = 15.0
-"""Tasks end within ten seconds. After a stop, this and Java's own end fit into the 30 s that Docker gives."""
 _ANSWER_PATIENCE = 20.0
 """Timeout of questions to Java and of killing Python workers, which take seconds at most."""
-_ROOM_PATIENCE = 60.0
-_ROOM_INTERVAL, _LOCAL_ROOM_INTERVAL = 4.0, 30.0
-"""An executor that ends is replaced sooner, and Spark restarts its task there: lanes need no new assignment. In local
-mode there is always room, and the question only detects that Java hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """The times of jobs, in seconds.
+
+    ``retry`` is the pause before a retry, which doubles up to ``retry_max`` for a job that fails repeatedly. After
+    ``steady`` a job counts as well started: its failure is unrelated to earlier ones. Tasks end within ten seconds:
+    after a stop, ``job_end`` and Java's own end fit into the 30 s that Docker gives. An executor that ends is replaced
+    sooner than after two ``room_questions``, and Spark restarts its task there: lanes need no new assignment. In local
+    mode there is always room, and the question only detects that Java hangs.
+    """
+
+    retry: float = 1.0
+    retry_max: float = 5.0
+    steady: float = 60.0
+    listening: float = 5.0
+    job_end: float = 15.0
+    room: float = 60.0
+    room_questions: float = 4.0
+    local_room_questions: float = 30.0
+
+
+TIMES = JobTimes()
 
 
 @dataclass(slots=True)
@@ -61,6 +71,7 @@ class Jobs:
     reports: TaskReports
     problems: ProblemLog
     slots_each: int = 1
+    times: JobTimes = TIMES
     tasks: int = 0
     _failures: int = 0
 
@@ -71,13 +82,13 @@ class Jobs:
         """
         master = self.engine.spark_master
         self.jvm.require_running()
-        until = loop_seconds() + _ROOM_PATIENCE
+        until = loop_seconds() + self.times.room
         while not (room := self._tasks_in(slots := await self._slots(spark))):
             cores, cure = (f"{slots} core", self._needed()) if slots else ("no core", ": is a worker up?")
             self.problems.tell("executors", ApplianceError(f"SPARK_MASTER={master} has {cores} for us{cure}"))
-            await asyncio.sleep(_RETRY)
+            await asyncio.sleep(self.times.retry)
             if loop_seconds() > until:
-                raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {_ROOM_PATIENCE:g} s{self._needed()}")
+                raise ProcessFailed(f"SPARK_MASTER={master} gave {cores} for {self.times.room:g} s{self._needed()}")
         if room < (tasks := self.engine.task_count):
             few = f"Spark has cores for {room} of TASKS={tasks}: these copy every lane{self._needed()}"
             self.problems.tell("tasks", ApplianceError(few))
@@ -98,7 +109,8 @@ class Jobs:
 
     async def _room_changes(self, spark: Spark, room: int) -> None:
         """Wait until two questions in a row find room for more or fewer tasks than these."""
-        interval = _ROOM_INTERVAL if self.engine.in_a_cluster else _LOCAL_ROOM_INTERVAL
+        times, in_a_cluster = self.times, self.engine.in_a_cluster
+        interval = times.room_questions if in_a_cluster else times.local_room_questions
         changed = changed_before = False
         with contextlib.suppress(ProcessFailed):  # the next question meets it again
             while not (changed and changed_before):
@@ -132,12 +144,12 @@ class Jobs:
     async def _until_ended(self, spark: Spark, job: asyncio.Task[None]) -> Exception | None:
         """Wait for the end of a job, and give its failure; end it by force if that takes long."""
         try:
-            async with asyncio.timeout(_JOB_END_PATIENCE):
+            async with asyncio.timeout(self.times.job_end):
                 await asyncio.shield(job)
         except TimeoutError as error:
             if self.stopping.is_set():
                 job.cancel()  # Java ends the job
-                late = f"Spark hangs: its job has not ended {_JOB_END_PATIENCE:g} s after the stop"
+                late = f"Spark hangs: its job has not ended {self.times.job_end:g} s after the stop"
                 raise ProcessFailed(late) from error
             log.warning("a Spark job did not end in time: its tasks are ended by force")
             await with_timeout(asyncio.gather(asyncio.to_thread(spark.cancel), job, return_exceptions=True))
@@ -152,9 +164,9 @@ class Jobs:
         self.problems.tell("spark", ApplianceError(what))
         log.debug("a Spark job failed", exc_info=error)
         self.jvm.require_running()
-        if seconds > _STEADY:
+        if seconds > self.times.steady:
             self._failures = 0
-        pause = min(_RETRY * 2**self._failures, _RETRY_MAX)
+        pause = min(self.times.retry * 2**self._failures, self.times.retry_max)
         self._failures += 1
         await unless_stopped(self.stopping, asyncio.sleep(pause))
 
@@ -162,7 +174,7 @@ class Jobs:
         """Return when a task hangs, or was never started: only a new job copies its lanes again."""
         silent: list[int] = []
         while not silent:
-            await asyncio.sleep(_LISTEN_INTERVAL)
+            await asyncio.sleep(self.times.listening)
             silent = self.reports.silent()
         what = f"nothing is heard of task {', '.join(map(str, silent))}: its job ends, and the next one begins"
         self.problems.tell("spark", ApplianceError(what))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from appliance.driver.jobs import Jobs
+from appliance.driver.jobs import TIMES, Jobs, JobTimes
 from appliance.driver.model.link_facts import Established
 from appliance.driver.replicator import Replicator
 from appliance.driver.spark_start import SqlJobs
@@ -91,12 +91,17 @@ class Spark:
         self.ends.set()
 
 
-def jobs(engine: EngineSettings = ENGINE, clock: Clock | None = None, slots_each: int = 1) -> Jobs:
+def jobs(
+    engine: EngineSettings = ENGINE,
+    clock: Clock | None = None,
+    slots_each: int = 1,
+    times: JobTimes = TIMES,
+) -> Jobs:
     """The jobs of a replicator whose tasks are never connected."""
     problems, ending, control = ProblemLog(), Ending("replicator-orange"), cast("Any", Control())
     reports = TaskReports(problems, ending, clock or Clock())
     jvm = cast("Any", Jvm())
-    return Jobs(engine, jvm, asyncio.Event(), ending, control, reports, problems, slots_each)
+    return Jobs(engine, jvm, asyncio.Event(), ending, control, reports, problems, slots_each, times)
 
 
 def replicator(of: Jobs, link: Established | None = None, later: Established | None = None) -> Replicator:

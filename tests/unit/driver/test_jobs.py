@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from appliance.driver import jobs as jobs_module
+from appliance.driver.jobs import JobTimes
 from appliance.driver.model.link_facts import Established
 from appliance.engine.control.assignment import Notice
 from appliance.errors import Fenced, ProcessFailed
@@ -48,12 +48,11 @@ async def test_a_driver_that_wakes_up_to_another_layout_of_a_newer_run_ends() ->
 
 
 async def test_cores_that_do_not_do_for_the_tasks_and_the_sql_beside_them_are_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("WARNING")
-    monkeypatch.setattr(jobs_module, "_ROOM_PATIENCE", 0.0)
-    monkeypatch.setattr(jobs_module, "_RETRY", 0.01)
-    of = jobs(replace(ENGINE, spark_master="spark://10.0.0.9:7077", tasks=2), slots_each=2)
+    engine = replace(ENGINE, spark_master="spark://10.0.0.9:7077", tasks=2)
+    of = jobs(engine, slots_each=2, times=JobTimes(room=0.0, retry=0.01))
     spark: list[Any] = [Spark(number) for number in range(5)]
     assert [await of.room(spark[number]) for number in (2, 3, 4)] == [1, 1, 2]
     for number, said in ((1, "1 core"), (0, "no core")):
@@ -66,13 +65,9 @@ async def test_cores_that_do_not_do_for_the_tasks_and_the_sql_beside_them_are_to
     ]
 
 
-async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(jobs_module, "_LISTEN_INTERVAL", 0.0)
-    monkeypatch.setattr(jobs_module, "_JOB_END_PATIENCE", 0.0)
+async def test_case_53_the_job_of_a_silent_task_is_ended_by_force(caplog: pytest.LogCaptureFixture) -> None:
     clock, spark = Clock(), Spark()
-    of = jobs(clock=clock)
+    of = jobs(clock=clock, times=JobTimes(listening=0.0, job_end=0.0))
     job = asyncio.create_task(run_job(of, spark))
     while not of.tasks:
         await asyncio.sleep(0)
@@ -97,12 +92,9 @@ async def test_sql_that_makes_no_progress_ends_the_replicator_and_its_spark(
     assert lines(caplog) == [silent]
 
 
-async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_case_64_a_stop_does_not_wait_for_a_job_that_hangs_to_be_ended_by_force() -> None:
     # Before, it took 70 seconds until Java was killed.
-    monkeypatch.setattr(jobs_module, "_JOB_END_PATIENCE", 0.0)
-    of, spark = jobs(), Spark()
+    of, spark = jobs(times=JobTimes(job_end=0.0)), Spark()
     of.stopping.set()
     with pytest.raises(ProcessFailed, match="Spark hangs: its job has not ended"):
         await run_job(of, spark)
