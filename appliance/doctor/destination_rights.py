@@ -20,7 +20,7 @@ from appliance.doctor.trial_write import TrialWrite
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.acls import AclOperation, permitted
 from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.config_filter import ConfigFilter, Made
+from appliance.kafka.client.config_filter import ConfigFilter, FittedTopics
 from appliance.kafka.client.configs import configs, write_limits
 from appliance.kafka.client.topics import NewTopic, hidden_topics
 from appliance.kafka.client.transactions import try_partitions
@@ -188,7 +188,7 @@ class Destination:
         follow = self._settings.topics.configs_to_follow
         return {name: follow(configs) for name, configs in self._sources.configs.items()}
 
-    def _without(self, fitted: Made, known: Collection[str] | None) -> str:
+    def _without(self, fitted: FittedTopics, known: Collection[str] | None) -> str:
         """A remark about settings left out."""
         left_out = {topic.name: missed(fitted.left_out.get(topic.name, {}), topic.configs) for topic in fitted.topics}
         wanted = self._configs_to_follow()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from appliance.driver.config_follower import ConfigFollower
-from appliance.kafka.client.config_filter import Made
+from appliance.kafka.client.config_filter import FittedTopics
 from appliance.kafka.client.configs import POLICY, set_on, try_describe
 from appliance.kafka.client.topics import grow_topics, hidden_topics, require_led
 from appliance.kafka.protocol.metadata import Topic
@@ -92,7 +92,10 @@ class CopyTopics:
         return failures
 
     def _note_left_out(
-        self, answer: Made, set_at_source: Mapping[str, Mapping[str, str]], at_destination: Collection[str] | None
+        self,
+        answer: FittedTopics,
+        set_at_source: Mapping[str, Mapping[str, str]],
+        at_destination: Collection[str] | None,
     ) -> None:
         """Note the settings of the sources that new copies have not got."""
         left_out = {}

@@ -12,8 +12,8 @@ from kio.static.primitive import f64
 
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.connection import BrokerConnection
-from appliance.kafka.protocol.metadata import Everything, Metadata, Repeated, request
-from appliance.kafka.protocol.wire import Typed
+from appliance.kafka.protocol.metadata import Everything, EverythingExchange, Metadata, request
+from appliance.kafka.protocol.wire import TypedExchange
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
@@ -34,7 +34,9 @@ async def limit(cluster: KafkaCluster, client_id: str, quota: str, value: float)
 class Noted:
     """A Metadata request for all topics that notes its sending time."""
 
-    everything: Repeated = field(default_factory=lambda: Repeated(Everything(), Typed(request(None), MetadataResponse)))
+    everything: EverythingExchange = field(
+        default_factory=lambda: EverythingExchange(Everything(), TypedExchange(request(None), MetadataResponse))
+    )
     sent: float = 0.0
     name: str = "MetadataRequest"
 

@@ -15,7 +15,7 @@ from appliance.errors import ApplianceError, BrokerBusy, Unreachable
 from appliance.kafka.client.fetch import FetchExchange
 from appliance.kafka.client.interface import Timeouts, Transfer
 from appliance.kafka.protocol.metadata import NOBODY, Metadata
-from appliance.kafka.protocol.wire import Answer, Exchange, Response, Typed
+from appliance.kafka.protocol.wire import Answer, Exchange, Response, TypedExchange
 from appliance.settings.values import Side
 from tests.simulation.brokers import NODES, Brokers
 from tests.simulation.fetching import Fetching
@@ -180,7 +180,7 @@ class SimulatedConnection:
 
     def _serve(self, pending: _Pending, fate: Fate) -> None:
         exchange = pending.exchange
-        if isinstance(exchange, Typed):
+        if isinstance(exchange, TypedExchange):
             exchange = exchange.request
         if type(exchange) is FetchExchange:
             self._fetch(pending, exchange, fate)

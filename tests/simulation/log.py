@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from appliance.clock import now_ms
 from appliance.kafka.records.batch import HEADER, TRANSACTIONAL, Batch, Header
-from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.committed import AbortedTransaction
 from appliance.kafka.records.records import unpack
 from tests.support.batches import control
 
@@ -184,7 +184,7 @@ class Log:
             return []
         return [e for e in self.entries[self.index(first) :] if e.producer == producer and e.outcome is None]
 
-    def read(self, offset: int, size: int, end: int) -> tuple[bytes, tuple[Aborted, ...]]:
+    def read(self, offset: int, size: int, end: int) -> tuple[bytes, tuple[AbortedTransaction, ...]]:
         """Whole batches from an offset on, below ``end``, at least one; and the aborted transactions among them."""
         pieces: list[bytes] = []
         last, total = offset, 0
@@ -199,7 +199,9 @@ class Log:
         if self.removed:
             self.passed_over.update(self.removed[bisect_left(self.removed, offset) : bisect_right(self.removed, last)])
         aborted = tuple(
-            Aborted(done.producer, done.first) for done in self.aborted if offset <= done.marker and done.first <= last
+            AbortedTransaction(done.producer, done.first)
+            for done in self.aborted
+            if offset <= done.marker and done.first <= last
         )
         return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), aborted
 

@@ -10,7 +10,7 @@ from appliance.driver.copy_topics import CopyTopics
 from appliance.driver.discovery import TopicDiscovery
 from appliance.engine.write.lane import Lane
 from appliance.errors import BrokerBusy
-from appliance.kafka.client.config_filter import Change, Changed, ConfigFilter
+from appliance.kafka.client.config_filter import Change, ConfigFilter, FittedChanges
 from appliance.link.handle import Link
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.checkpoint_records import encode_state
@@ -178,11 +178,11 @@ def test_case_665_a_setting_whose_unsetting_has_failed_is_unset_by_a_later_look(
     del stays.configs[SETTING]
     real, failures = ConfigFilter.change, 2
 
-    async def failing(configs: ConfigFilter, changes: Mapping[str, Change]) -> Changed:
+    async def failing(configs: ConfigFilter, changes: Mapping[str, Change]) -> FittedChanges:
         nonlocal failures
         failures -= bool(changes)
         if changes and failures >= 0:
-            return Changed(failures=dict.fromkeys(changes, BrokerBusy("is busy", "REQUEST_TIMED_OUT")))
+            return FittedChanges(failures=dict.fromkeys(changes, BrokerBusy("is busy", "REQUEST_TIMED_OUT")))
         return await real(configs, changes)
 
     monkeypatch.setattr(ConfigFilter, "change", failing)

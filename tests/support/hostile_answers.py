@@ -22,9 +22,9 @@ from appliance.errors import ApplianceError
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits
 from appliance.kafka.protocol import metadata
-from appliance.kafka.protocol.older import Older, of_version
+from appliance.kafka.protocol.older import OlderExchange, of_version
 from appliance.kafka.protocol.versions import OLDEST
-from appliance.kafka.protocol.wire import SIZE, Exchange, Typed
+from appliance.kafka.protocol.wire import SIZE, Exchange, TypedExchange
 from appliance.settings.target import Target
 
 TARGET = Target("b0.orange.example", 9092)
@@ -58,8 +58,10 @@ def exchanges(kind: type[ResponsePayload]) -> list[Exchange[Any]]:
         limits, names = FetchLimits(1000, 0.1), {TOPIC.bytes: "orders"}
         return [FetchExchange((), limits, by_id, names) for by_id in (True, False)]
     newest = max((each for each in responses() if each.__name__ == kind.__name__), key=lambda each: each.__version__)
-    typed: Typed[Any] = Typed(_REQUEST, kind) if kind is newest else Older(_REQUEST, newest, int(kind.__version__))
-    return [typed, metadata.Repeated(metadata.Everything(), typed)] if newest is MetadataResponse else [typed]
+    typed: TypedExchange[Any] = (
+        TypedExchange(_REQUEST, kind) if kind is newest else OlderExchange(_REQUEST, newest, int(kind.__version__))
+    )
+    return [typed, metadata.EverythingExchange(metadata.Everything(), typed)] if newest is MetadataResponse else [typed]
 
 
 def content(answer: ResponsePayload, correlation: int = 1) -> bytes:

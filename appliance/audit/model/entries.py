@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from appliance.grouping import grouped
 from appliance.kafka.records.batch import CONTROL, Batch, verify
-from appliance.kafka.records.committed import Aborted, committed
+from appliance.kafka.records.committed import AbortedTransaction, committed
 from appliance.kafka.records.decompression import within_memory
 from appliance.kafka.records.records import Record, unpack
 
@@ -62,7 +62,7 @@ class LogRange:
         return LogRange(entries, offset, min(self.hole_at, offset), self.leader_epoch)
 
 
-def log_range(fetched: Iterable[Batch], aborted: Sequence[Aborted], position: int) -> LogRange:
+def log_range(fetched: Iterable[Batch], aborted: Sequence[AbortedTransaction], position: int) -> LogRange:
     """The range of the batches of a Fetch from ``position``; the log begins at ``position``, or continues there."""
     (batches, _), following, hole_at = within_memory(list(fetched), position), position, -1
     for batch in batches:

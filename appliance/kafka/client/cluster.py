@@ -86,7 +86,7 @@ class KafkaCluster:
         connection = await self.any_broker()
         if topics is None:
             everything = exchange(connection.offered, metadata.request(None), MetadataResponse)
-            answer = await connection.ask(metadata.Repeated(self._everything, everything))
+            answer = await connection.ask(metadata.EverythingExchange(self._everything, everything))
         else:
             request = metadata.request(topics)
             answer = metadata.parse(await connection.call(request, MetadataResponse, self._timeouts.small_answer))

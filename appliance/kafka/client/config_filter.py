@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from appliance.errors import ApplianceError, BrokerRefused
 from appliance.kafka.client.configs import LEAST_IN_SYNC, alter_configs, try_describe
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.topics import Created, NewTopic, create_topics
+from appliance.kafka.client.topics import CreationOutcome, NewTopic, create_topics
 
 _ABOUT_SETTINGS = ("INVALID_CONFIG", "POLICY_VIOLATION")
 _LOOKED_AT = 1_000
@@ -49,7 +49,7 @@ async def search(
 
 
 @dataclass(slots=True)
-class Made:
+class FittedTopics:
     """The outcome of making topics.
 
     ``topics`` were made (or can be) as they stand here, ``there`` are those that exist already, ``failures`` are the
@@ -63,7 +63,7 @@ class Made:
 
 
 @dataclass(slots=True)
-class Changed:
+class FittedChanges:
     """The outcome of changes: those ``made``, the errors, and by topic and setting the reason that it was left out."""
 
     made: dict[str, Change] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class ConfigFilter:
     def _order(self, name: str) -> tuple[bool, str]:
         return name != self._first, name
 
-    async def make(self, topics: Sequence[NewTopic]) -> Made:
+    async def make(self, topics: Sequence[NewTopic]) -> FittedTopics:
         """Make the topics with their accepted settings."""
         fitted = await self.fit(topics)
         created = await create_topics(self._cluster, fitted.topics)
@@ -110,9 +110,9 @@ class ConfigFilter:
         fitted.failures |= created.failures
         return fitted
 
-    async def fit(self, topics: Sequence[NewTopic]) -> Made:
+    async def fit(self, topics: Sequence[NewTopic]) -> FittedTopics:
         """Ask the cluster for the result of ``make``, without making anything."""
-        result = Made()
+        result = FittedTopics()
         wanted = {topic.name: topic for topic in await self._kept_in_sync(topics)}
         waiting = list(wanted.values())
         while waiting:
@@ -129,19 +129,19 @@ class ConfigFilter:
                 result.left_out[topic.name] = left_out
         return result
 
-    async def _ask(self, topics: Sequence[NewTopic], result: Made) -> dict[str, BrokerRefused]:
+    async def _ask(self, topics: Sequence[NewTopic], result: FittedTopics) -> dict[str, BrokerRefused]:
         """Ask for topics as they are, note the outcome, and return those with refused settings."""
-        answer = await create_topics(self._cluster, topics, validate_only=True) if topics else Created()
+        answer = await create_topics(self._cluster, topics, validate_only=True) if topics else CreationOutcome()
         result.topics += [topic for topic in topics if topic.name in answer.made]
         result.there |= answer.there
         refused = _about_settings(answer.failures)
         result.failures |= {name: error for name, error in answer.failures.items() if name not in refused}
         return refused
 
-    async def _without_the_hopeless(self, topics: Sequence[NewTopic], result: Made) -> list[NewTopic]:
+    async def _without_the_hopeless(self, topics: Sequence[NewTopic], result: FittedTopics) -> list[NewTopic]:
         """The topics that are accepted with their required settings alone; notes the errors of the others."""
         required = {topic.name: _with(topic, topic.required) for topic in topics}
-        refused = await self._ask(list(required.values()), alone := Made())
+        refused = await self._ask(list(required.values()), alone := FittedTopics())
         result.there |= alone.there
         result.failures |= alone.failures | {name: _hopeless(required[name], error) for name, error in refused.items()}
         accepted = {topic.name for topic in alone.topics}
@@ -162,9 +162,9 @@ class ConfigFilter:
         self._refused |= {(key, wanted[key]): words for key, words in refused.items()}
         return accepted
 
-    async def change(self, changes: Mapping[str, Change]) -> Changed:
+    async def change(self, changes: Mapping[str, Change]) -> FittedChanges:
         """Change the settings of topics, as far as the cluster accepts them."""
-        changed = Changed()
+        changed = FittedChanges()
         waiting = dict(changes)
         while waiting:
             asked = {name: rest for name, change in waiting.items() if (rest := self._not_refused(change))}
@@ -179,7 +179,7 @@ class ConfigFilter:
                 changed.left_out[name] = left_out
         return changed
 
-    async def _alter(self, changes: Mapping[str, Change], changed: Changed) -> dict[str, BrokerRefused]:
+    async def _alter(self, changes: Mapping[str, Change], changed: FittedChanges) -> dict[str, BrokerRefused]:
         """Change topics, note the outcome, and return those with refused settings."""
         failures = await alter_configs(self._cluster, changes, self._tries) if changes else {}
         changed.made |= {name: change for name, change in changes.items() if name not in failures}

@@ -25,7 +25,7 @@ from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, read_te
 from appliance.kafka.protocol.metadata import NOWHERE, UNKNOWN_EPOCH, Metadata, Partition
 from appliance.kafka.protocol.wire import SIZE, check_correlation
 from appliance.kafka.records.batch import Batch, Converter, split, verify
-from appliance.kafka.records.committed import Aborted, visible
+from appliance.kafka.records.committed import AbortedTransaction, visible
 from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES
 from appliance.kafka.records.records import Record, unpack
 from appliance.kafka.records.varint import read_unsigned
@@ -106,7 +106,7 @@ class FetchedPartition:
     partition: Partition
     error: ErrorCode
     records: memoryview
-    aborted: tuple[Aborted, ...]
+    aborted: tuple[AbortedTransaction, ...]
     stable_end: int
     diverges: EpochEnd | None
 
@@ -239,11 +239,11 @@ def _partition(view: memoryview, at: int, topic: str) -> tuple[FetchedPartition,
     return FetchedPartition(Partition(topic, number), ErrorCode(code), records, aborted, stable_end, diverges), at
 
 
-def _aborted(view: memoryview, at: int) -> tuple[tuple[Aborted, ...], int]:
+def _aborted(view: memoryview, at: int) -> tuple[tuple[AbortedTransaction, ...], int]:
     count, at = read_unsigned(view, at)
     transactions = []
     for _ in range(count - 1):
-        transactions.append(Aborted(*_ABORTED.unpack_from(view, at)))
+        transactions.append(AbortedTransaction(*_ABORTED.unpack_from(view, at)))
         at = skip_tags(view, at + _ABORTED.size)
     return tuple(transactions), at
 

@@ -45,8 +45,8 @@ _MEMBERS_THERE = frozenset(
     {"UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH", "NON_EMPTY_GROUP"}
 )
 
-Sized = TypeVar("Sized")
-Asked = TypeVar("Asked")
+Value = TypeVar("Value")
+Item = TypeVar("Item")
 MaySend = Callable[[], bool]
 """Asked right before a request that changes offsets is sent, however long its connection was waited for."""
 
@@ -116,7 +116,7 @@ async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOff
     return offsets
 
 
-def in_pieces(groups: Iterable[Asked], request: Callable[..., RequestPayload]) -> Iterator[tuple[None, RequestPayload]]:
+def in_pieces(groups: Iterable[Item], request: Callable[..., RequestPayload]) -> Iterator[tuple[None, RequestPayload]]:
     """Requests about groups, each about some of them."""
     return ((None, request(groups=tuple(some))) for some in pieces(((each, 1) for each in groups), _GROUPS_AT_ONCE))
 
@@ -202,6 +202,6 @@ def _commit_of(group: Group, offsets: Iterable[tuple[Partition, Commit]]) -> Off
     return OffsetCommitRequest(group_id=GroupId(group.name), member_id="", topics=topics)
 
 
-def by_topic(offsets: Iterable[tuple[Partition, Sized]]) -> dict[str, list[tuple[int, Sized]]]:
+def by_topic(offsets: Iterable[tuple[Partition, Value]]) -> dict[str, list[tuple[int, Value]]]:
     """The partitions of each topic by number, with their values."""
     return grouped((topic, (number, value)) for (topic, number), value in offsets)

@@ -31,7 +31,7 @@ from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.kafka.client.token_fetch import fetch_of
 from appliance.kafka.client.tokens import TokenSource
 from appliance.kafka.protocol import sasl, versions
-from appliance.kafka.protocol.wire import SIZE, Typed
+from appliance.kafka.protocol.wire import SIZE, TypedExchange
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, Side
 
@@ -212,8 +212,8 @@ async def agree_versions(connection: BrokerConnection, side: Side) -> None:
     connection.offered = offered
 
 
-class _Versions(Typed[ApiVersionsResponse]):
-    """An exchange as ``Typed``, with None as the answer of a broker that does not know the request.
+class _Versions(TypedExchange[ApiVersionsResponse]):
+    """An exchange as ``TypedExchange``, with None as the answer of a broker that does not know the request.
 
     It answers in version 0, whatever the request's version (KIP-511): with the code first, like every version.
     """

@@ -46,7 +46,7 @@ class NewTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreationOutcome:
     """The outcome of making topics: ``made``, ``there`` already, or the error, by name.
 
     ``made`` has the replication factor of each, -1 if the cluster does not return it (KIP-525).
@@ -57,13 +57,13 @@ class Created:
     failures: dict[str, ApplianceError] = field(default_factory=dict)
 
 
-async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate_only: bool = False) -> Created:
+async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate_only: bool = False) -> CreationOutcome:
     """Make the topics. An existing one is not a failure, since two processes may race to make it.
 
     With ``validate_only`` the cluster only checks the request.
     """
     controller = await cluster.controller()
-    created = Created()
+    created = CreationOutcome()
     for piece in pieces(((topic, 1 + topic.partitions + len(topic.configs)) for topic in topics), _RECORDS_AT_ONCE):
         request = CreateTopicsRequest(
             topics=tuple(map(_creatable, piece)), timeout=milliseconds(_TIMEOUT), validate_only=validate_only
@@ -72,7 +72,7 @@ async def create_topics(cluster: Cluster, topics: Collection[NewTopic], validate
     return created
 
 
-def _sort(answer: CreateTopicsResponse, created: Created) -> None:
+def _sort(answer: CreateTopicsResponse, created: CreationOutcome) -> None:
     for topic in answer.topics:
         name = str(topic.name)
         if topic.error_code is ErrorCode.none:

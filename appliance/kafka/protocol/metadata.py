@@ -12,7 +12,7 @@ from kio.schema.metadata.v11.request import MetadataRequestTopic
 from kio.schema.metadata.v11.response import MetadataResponseTopic
 from kio.schema.types import TopicName
 
-from appliance.kafka.protocol.wire import SIZE, Typed, check_correlation
+from appliance.kafka.protocol.wire import SIZE, TypedExchange, check_correlation
 from appliance.settings.target import Target, normal_host
 
 
@@ -115,11 +115,11 @@ class Everything:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class EverythingExchange:
     """A Metadata exchange about all topics, for repeated use."""
 
     known: Everything
-    exchange: Typed[MetadataResponse]
+    exchange: TypedExchange[MetadataResponse]
     name: str = "MetadataRequest"
 
     def frame(self, correlation: int, client_id: str) -> bytes:

@@ -16,14 +16,14 @@ from kio.static.protocol import RequestPayload
 
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.lengths import kinds
-from appliance.kafka.protocol.wire import Response, Typed, decode, encode
+from appliance.kafka.protocol.wire import Response, TypedExchange, decode, encode
 
 _VERSION = re.compile(r"\.v\d+\.")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Older(Typed[Response]):
-    """An exchange in another version than that of the request's type; otherwise as ``Typed``."""
+class OlderExchange(TypedExchange[Response]):
+    """An exchange in another version than that of the request's type; otherwise as ``TypedExchange``."""
 
     version: int
 
@@ -37,12 +37,14 @@ class Older(Typed[Response]):
         return decode_older(self.response_type, self.version, frame, correlation)
 
 
-def exchange(offered: versions.Offered, request: RequestPayload, response_type: type[Response]) -> Typed[Response]:
+def exchange(
+    offered: versions.OfferedVersions, request: RequestPayload, response_type: type[Response]
+) -> TypedExchange[Response]:
     """The exchange in the version for a broker that offers these."""
     version = versions.version(offered, type(request))
     if version == request.__version__:
-        return Typed(request, response_type)
-    return Older(request, response_type, version)
+        return TypedExchange(request, response_type)
+    return OlderExchange(request, response_type, version)
 
 
 def decode_older(response_type: type[Response], version: int, frame: bytearray, correlation: int) -> Response:

@@ -26,7 +26,7 @@ from kio.static.protocol import RequestPayload
 
 from appliance.settings.values import Side
 
-Offered = Mapping[int, tuple[int, int]]
+OfferedVersions = Mapping[int, tuple[int, int]]
 """The lowest and highest version of each API that a broker has, by API key."""
 
 OLDEST: Mapping[type[RequestPayload], int] = {
@@ -58,7 +58,7 @@ IncrementalAlterConfigs at the destination, copies do not get their sources' set
 groups."""
 
 
-def version(offered: Offered, request: type[RequestPayload]) -> int:
+def version(offered: OfferedVersions, request: type[RequestPayload]) -> int:
     """The version for a broker: the newest common one, or our own if the broker has not listed any."""
     newest = int(request.__version__)
     oldest = OLDEST.get(request, newest)
@@ -66,14 +66,14 @@ def version(offered: Offered, request: type[RequestPayload]) -> int:
     return min(newest, high) if low <= newest and oldest <= high else newest
 
 
-def offers(offered: Offered, request: type[RequestPayload]) -> bool:
+def offers(offered: OfferedVersions, request: type[RequestPayload]) -> bool:
     """True when a broker has a version of this API that the appliance speaks."""
     newest = int(request.__version__)
     low, high = offered.get(int(request.__api_key__), (0, -1))
     return low <= newest and OLDEST.get(request, newest) <= high
 
 
-def missing(offered: Offered, side: Side) -> list[str]:
+def missing(offered: OfferedVersions, side: Side) -> list[str]:
     """The APIs that a broker of that side lacks, with the usable versions and the broker's own."""
     lacking = []
     for request in NEEDED[side]:

@@ -56,7 +56,7 @@ def throttle_seconds(answer: object) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed(Generic[Response]):
+class TypedExchange(Generic[Response]):
     """An exchange in kio's dataclasses: all except the two that carry record batches."""
 
     request: RequestPayload

@@ -19,14 +19,14 @@ ABORT = 0
 _CONTROL_KEY = struct.Struct(">hh")
 
 
-class Aborted(NamedTuple):
+class AbortedTransaction(NamedTuple):
     """An aborted transaction in a Fetch response."""
 
     producer_id: int
     first_offset: int
 
 
-def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[Batch]:
+def committed(batches: Iterable[Batch], aborted: Sequence[AbortedTransaction]) -> Iterator[Batch]:
     """The batches that hold committed records; markers and aborted batches are left out, by design."""
     waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     dropping: set[int] = set()
@@ -41,7 +41,9 @@ def committed(batches: Iterable[Batch], aborted: Sequence[Aborted]) -> Iterator[
             yield batch
 
 
-def visible(records: memoryview, aborted: Sequence[Aborted], position: int, stable_end: int) -> tuple[list[Batch], int]:
+def visible(
+    records: memoryview, aborted: Sequence[AbortedTransaction], position: int, stable_end: int
+) -> tuple[list[Batch], int]:
     """The batches with committed records in a Fetch from ``position``, and the offset to continue from.
 
     Markers only matter as ends of aborted transactions: without these, none of them is parsed.

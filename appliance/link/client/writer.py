@@ -31,13 +31,13 @@ _MARKER = 1
 Round = Sequence[tuple[Partition, Outgoing]]
 """One batch for each of several copies."""
 
-Remembered = Mapping[Partition, Sequence[Record]]
+OwnRecords = Mapping[Partition, Sequence[Record]]
 """Records of ours, by their partition."""
 
 Begins = Mapping[Partition, Sequence[int]]
 """The offsets of a transaction's batches in each copy, in their order."""
 
-Remember = Callable[[Mapping[Partition, int], Begins], Remembered]
+Remember = Callable[[Mapping[Partition, int], Begins], OwnRecords]
 """Returns the records to remember, from the ends of the copies after the transaction and the begins of its batches;
 there are none if every batch follows the one before it."""
 
@@ -93,16 +93,16 @@ class Writer:
         await self._add(coordinator, {*copies, self.positions})
         self.in_transaction = True
         ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
-        sent = [each for one in rounds for each in await self._send_round(one, ends)]
+        pending = [each for one in rounds for each in await self._send_round(one, ends)]
         ends = {copy: end + _MARKER for copy, end in ends.items()}
-        remembered: Remembered = {}
+        remembered: OwnRecords = {}
         if not self.shared:
             remembered = remember(ends, {})
             if remembered.keys() == {self.positions}:
-                sent += await self._send_remembered(coordinator, remembered)
+                pending += await self._send_remembered(coordinator, remembered)
                 remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
-        begins = await _all_written(sent)
-        further = _further(sent, begins)
+        begins = await _all_written(pending)
+        further = _further(pending, begins)
         if further:
             await self._require_ours({copy: shift.first_offset for copy, shift in further.items()}, first_of_the_epoch)
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
@@ -158,23 +158,23 @@ class Writer:
         if failures := await ask_leaders(self.cluster, self.metadata, copies, nothing, "produce"):
             raise PartitionsUnavailable(failures)
 
-    async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_Sent"]:
+    async def _send_round(self, one: Round, ends: dict[Partition, int]) -> list["_PendingProduce"]:
         """Send a batch for each copy, and advance the copy's end by its records."""
         bases = {copy: ends[copy] for copy, _ in one if copy in ends}
         for copy, outgoing in one:
             if copy in ends:
                 ends[copy] += outgoing.records
         answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
-        return [_Sent(answer, dict(one), bases, self.keeps_times) for answer in answers]
+        return [_PendingProduce(answer, dict(one), bases, self.keeps_times) for answer in answers]
 
-    async def _send_remembered(self, coordinator: Connection, remembered: Remembered) -> list["_Sent"]:
+    async def _send_remembered(self, coordinator: Connection, remembered: OwnRecords) -> list["_PendingProduce"]:
         if further := remembered.keys() - {self.positions}:
             await self._add(coordinator, further)
-        sent = []
+        pending = []
         for partition, records in remembered.items():
             for data, count in packed(records):
-                sent += [_Sent(answer, {}, {}) for answer in await self._send([(partition, data, count)])]
-        return sent
+                pending += [_PendingProduce(answer, {}, {}) for answer in await self._send([(partition, data, count)])]
+        return pending
 
     async def _add(self, coordinator: Connection, partitions: Collection[Partition]) -> None:
         await retry_while_busy(lambda: add_partitions(coordinator, self.producer, partitions), is_completing)
@@ -195,7 +195,7 @@ class Writer:
         return answers
 
 
-class _Sent(NamedTuple):
+class _PendingProduce(NamedTuple):
     """A Produce in flight: its answer; each copy's batch in it, and the offset that is expected of it."""
 
     answer: asyncio.Future[ProduceResponse]
@@ -211,18 +211,18 @@ class _Shift(NamedTuple):
     distance: int
 
 
-async def _all_written(sent: Collection[_Sent]) -> dict[Partition, list[int]]:
+async def _all_written(pending: Collection[_PendingProduce]) -> dict[Partition, list[int]]:
     """Wait for all; the offsets of each partition's batches."""
     begins: dict[Partition, list[int]] = {}
-    for each in sent:
+    for each in pending:
         for partition, offset in (await _offsets(each)).items():
             begins.setdefault(partition, []).append(offset)
     return begins
 
 
-def _further(sent: Collection[_Sent], begins: Begins) -> dict[Partition, _Shift]:
+def _further(pending: Collection[_PendingProduce], begins: Begins) -> dict[Partition, _Shift]:
     """The copies whose batches lie further on than expected; the last ones lie the furthest."""
-    expected = {copy: base for each in sent for copy, base in each.bases.items()}
+    expected = {copy: base for each in pending for copy, base in each.bases.items()}
     return {
         copy: _Shift(begins[copy][0], begins[copy][-1] - base)
         for copy, base in expected.items()
@@ -230,16 +230,16 @@ def _further(sent: Collection[_Sent], begins: Begins) -> dict[Partition, _Shift]
     }
 
 
-async def _offsets(sent: _Sent) -> dict[Partition, int]:
+async def _offsets(pending: _PendingProduce) -> dict[Partition, int]:
     """Return the offsets of the accepted batches."""
     try:
-        offsets = check_produced(await sent.answer, keeps_times=sent.keeps_times)
+        offsets = check_produced(await pending.answer, keeps_times=pending.keeps_times)
     except CopyRefused as error:
-        if error.partition not in sent.batches:
+        if error.partition not in pending.batches:
             raise BrokerRefused(str(error), error.code) from error
-        error.offsets = sent.batches[Partition(*error.partition)].refused(error.number)
+        error.offsets = pending.batches[Partition(*error.partition)].refused(error.number)
         raise
     for copy, offset in offsets.items():
-        if offset < sent.bases.get(copy, offset):
-            raise CopyLost(f"{copy} ended at offset {sent.bases[copy]}, and now at {offset}")
+        if offset < pending.bases.get(copy, offset):
+            raise CopyLost(f"{copy} ended at offset {pending.bases[copy]}, and now at {offset}")
     return offsets

@@ -119,7 +119,7 @@ class Tombstone:
     gap: tuple[int, int] | None = None
 
 
-Remembered = (
+CheckpointRecord = (
     tuple[Partition, Position]
     | Gap
     | tuple[int, Owner]
@@ -153,9 +153,9 @@ class LaneCheckpoint:
         """True when a lane of the layout with this number may write here."""
         return number == 0 if self.layout is None else self.layout.number == number and not self.layout.changing
 
-    def add(self, remembered: Remembered) -> None:
+    def add(self, record: CheckpointRecord) -> None:
         """Add one record; the newest of a key holds."""
-        match remembered:
+        match record:
             case Gap() as gap:
                 self.gaps[gap.partition, gap.first, gap.found] = gap
             case Mark() as mark:

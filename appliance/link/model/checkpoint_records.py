@@ -30,7 +30,7 @@ from typing import Any
 from appliance.grouping import grouped, pieces
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
-from appliance.link.model.checkpoint import Gap, LinkRecord, Mark, Owner, Remembered, StartOffsets, Tombstone
+from appliance.link.model.checkpoint import CheckpointRecord, Gap, LinkRecord, Mark, Owner, StartOffsets, Tombstone
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.layout import LANES_MAX, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
@@ -152,7 +152,7 @@ def packed(records: Sequence[Record]) -> Iterator[tuple[bytes, int]]:
         yield pack(piece, _LZ4 if len(piece) > 1 else 0), len(piece)
 
 
-def decode(record: Record) -> Remembered:
+def decode(record: Record) -> CheckpointRecord:
     """Decode a record.
 
     Raises:
@@ -176,7 +176,7 @@ def decode(record: Record) -> Remembered:
         return partition, dataclasses.replace(position, tail=tail_of(fields_of_body), rebuilt=rebuilt, trial=trial)
 
 
-def newest(records: Iterable[Record]) -> Iterator[tuple[int, Remembered]]:
+def newest(records: Iterable[Record]) -> Iterator[tuple[int, CheckpointRecord]]:
     """Decode only the newest record of each key; each comes with its offset."""
     last = {key_and_value(record.body)[0]: record for record in records}
     return ((record.offset, decode(record)) for record in last.values())
@@ -191,7 +191,7 @@ def _versions(key: Mapping[str, Any]) -> Sequence[int]:
     return (_VERSION, _LAYOUT_VERSION) if "link" in key else (_VERSION,)
 
 
-def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> Remembered:
+def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> CheckpointRecord:
     if "lane" in key:
         return whole(key["lane"], 0, LANES_MAX), build(Owner, value)
     if "mark" in key:

@@ -23,7 +23,7 @@ from appliance.kafka.client.produce import Copy
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.batch import Batch
-from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.committed import AbortedTransaction
 from appliance.link.client import writer
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.model.checkpoint import LaneCheckpoint
@@ -125,7 +125,7 @@ def _aborted_let_through() -> None:
     """Markers are left out as ever, but of aborted transactions nothing is known."""
     committed = buffer.committed
 
-    def all_data(batches: Iterable[Batch], _: Sequence[Aborted]) -> Iterator[Batch]:
+    def all_data(batches: Iterable[Batch], _: Sequence[AbortedTransaction]) -> Iterator[Batch]:
         return committed(batches, ())
 
     _replace(buffer, committed=all_data)
@@ -174,7 +174,7 @@ def _loss_overlooked() -> None:
     async def by_their_ends(self: CopyExaminer, copies: Mapping[Partition, CopyEnd | None]) -> CopyEnds:
         return await examine(self, dict.fromkeys(copies))
 
-    async def wherever(sent: writer._Sent) -> dict[Partition, int]:
+    async def wherever(sent: writer._PendingProduce) -> dict[Partition, int]:
         return await offsets(sent._replace(bases={}))
 
     _replace(CopyExaminer, examine=by_their_ends)

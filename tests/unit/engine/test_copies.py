@@ -14,7 +14,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
-from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.committed import AbortedTransaction
 from appliance.link.client import log_ends
 from appliance.link.client.log_ends import copy_losses, is_intact
 from appliance.link.model.offset_tail import OffsetTail
@@ -33,7 +33,7 @@ def written(first: int, count: int, producer_id: int = 4000, epoch: int = 7) -> 
     return made(records, first, attributes=TRANSACTIONAL, producer_id=producer_id, producer_epoch=epoch)
 
 
-def fetched(*batches: bytes, aborted: tuple[Aborted, ...] = ()) -> FetchedPartition:
+def fetched(*batches: bytes, aborted: tuple[AbortedTransaction, ...] = ()) -> FetchedPartition:
     return FetchedPartition(
         Partition("orders.copy", 0), ErrorCode.none, memoryview(b"".join(batches)), aborted, 100, None
     )
@@ -62,7 +62,7 @@ def test_a_copy_that_ends_with_something_else_has_lost_what_was_there(batches: t
 
 
 def test_a_copy_that_ends_with_a_batch_like_ours_that_was_aborted_has_lost_what_was_there() -> None:
-    aborted = (Aborted(4000, 0),)
+    aborted = (AbortedTransaction(4000, 0),)
     assert not is_intact(fetched(written(0, 10), control(10, 4000, ABORT), aborted=aborted), OURS)
 
 

@@ -2,7 +2,13 @@ import pytest
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.batch import TRANSACTIONAL, split
-from appliance.kafka.records.committed import Aborted, EndedTransaction, EndedTransactions, committed, visible
+from appliance.kafka.records.committed import (
+    AbortedTransaction,
+    EndedTransaction,
+    EndedTransactions,
+    committed,
+    visible,
+)
 from tests.support.batches import control, made, patched
 
 ONE = [(1_700_000_000_000, None, b"v", [])]
@@ -13,11 +19,13 @@ def transactional(offset: int, producer: int) -> bytes:
     return made(ONE, offset, attributes=0x10, producer_id=producer, producer_epoch=0)
 
 
-def seen(*batches: bytes, aborted: list[Aborted] | None = None) -> list[int]:
+def seen(*batches: bytes, aborted: list[AbortedTransaction] | None = None) -> list[int]:
     return [b.header.base_offset for b in committed(split(b"".join(batches)), aborted or [])]
 
 
-def seen_in_a_fetch(*batches: bytes, aborted: tuple[Aborted, ...] = (), position: int = 0) -> tuple[list[int], int]:
+def seen_in_a_fetch(
+    *batches: bytes, aborted: tuple[AbortedTransaction, ...] = (), position: int = 0
+) -> tuple[list[int], int]:
     found, following = visible(memoryview(b"".join(batches)), aborted, position, 100)
     return [b.header.base_offset for b in found], following
 
@@ -29,19 +37,19 @@ T, C = transactional, control
     ("log", "aborted", "visible_at"),
     [
         ([T(0, 1), C(1, 1, COMMIT), made(ONE, 2)], [], [0, 2]),
-        ([T(0, 1), T(1, 1), C(2, 1, ABORT), T(3, 1), C(4, 1, COMMIT)], [Aborted(1, 0)], [3]),
+        ([T(0, 1), T(1, 1), C(2, 1, ABORT), T(3, 1), C(4, 1, COMMIT)], [AbortedTransaction(1, 0)], [3]),
         (
             [T(0, 1), T(1, 2), made(ONE, 2), T(3, 1), C(4, 1, ABORT), T(5, 2), C(6, 2, COMMIT)],
-            [Aborted(1, 0)],
+            [AbortedTransaction(1, 0)],
             [1, 2, 5],
         ),
         (
             [T(0, 1), C(1, 1, ABORT), T(2, 1), C(3, 1, COMMIT), T(4, 1), C(5, 1, ABORT)],
-            [Aborted(1, 4), Aborted(1, 0)],
+            [AbortedTransaction(1, 4), AbortedTransaction(1, 0)],
             [2],
         ),
-        ([T(5, 1), C(6, 1, ABORT), T(7, 1)], [Aborted(1, 2)], [7]),
-        ([made(ONE, 0, producer_id=1, producer_epoch=0)], [Aborted(1, 0)], [0]),
+        ([T(5, 1), C(6, 1, ABORT), T(7, 1)], [AbortedTransaction(1, 2)], [7]),
+        ([made(ONE, 0, producer_id=1, producer_epoch=0)], [AbortedTransaction(1, 0)], [0]),
         ([patched(C(0, 1, ABORT)[:61], length=49, records=0), made(ONE, 1)], [], [1]),
     ],
     ids=[
@@ -54,7 +62,9 @@ T, C = transactional, control
         "a control batch that compaction emptied is left out",
     ],
 )
-def test_committed_records_alone_are_seen(log: list[bytes], aborted: list[Aborted], visible_at: list[int]) -> None:
+def test_committed_records_alone_are_seen(
+    log: list[bytes], aborted: list[AbortedTransaction], visible_at: list[int]
+) -> None:
     assert seen(*log, aborted=aborted) == visible_at
 
 
@@ -69,11 +79,13 @@ def test_a_fetch_of_nothing_but_markers_is_gone_on_from_after_the_last_one() -> 
 
 def test_a_fetch_of_nothing_is_asked_again_from_where_it_was() -> None:
     assert seen_in_a_fetch(position=7) == ([], 7)
-    assert seen_in_a_fetch(position=7, aborted=(Aborted(1, 8),)) == ([], 7)
+    assert seen_in_a_fetch(position=7, aborted=(AbortedTransaction(1, 8),)) == ([], 7)
 
 
-@pytest.mark.parametrize("aborted", [(), (Aborted(1, 2),)])
-def test_the_committed_batches_are_the_same_with_and_without_a_look_at_markers(aborted: tuple[Aborted, ...]) -> None:
+@pytest.mark.parametrize("aborted", [(), (AbortedTransaction(1, 2),)])
+def test_the_committed_batches_are_the_same_with_and_without_a_look_at_markers(
+    aborted: tuple[AbortedTransaction, ...],
+) -> None:
     log = [
         transactional(0, 1),
         control(1, 1, COMMIT),
@@ -89,9 +101,11 @@ def test_the_committed_batches_are_the_same_with_and_without_a_look_at_markers(a
     assert (2 in seen_in_a_fetch(*log, aborted=aborted)[0]) == (not aborted)
 
 
-@pytest.mark.parametrize("aborted", [(), (Aborted(9, 0),)])
+@pytest.mark.parametrize("aborted", [(), (AbortedTransaction(9, 0),)])
 @pytest.mark.parametrize("last", [control(2, 1, COMMIT), transactional(2, 1)])
-def test_a_last_batch_that_is_cut_short_is_left_for_the_next_fetch(last: bytes, aborted: tuple[Aborted, ...]) -> None:
+def test_a_last_batch_that_is_cut_short_is_left_for_the_next_fetch(
+    last: bytes, aborted: tuple[AbortedTransaction, ...]
+) -> None:
     for end in range(len(last)):
         assert seen_in_a_fetch(transactional(0, 1), control(1, 1, COMMIT), last[:end], aborted=aborted) == ([0], 2)
 

@@ -31,7 +31,7 @@ from appliance.kafka.client.fetch import (
 )
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
-from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.committed import AbortedTransaction
 
 LIMITS = FetchLimits(8_000_000, 0.25)
 A, B = uuid.uuid4(), uuid.uuid4()
@@ -142,7 +142,7 @@ def test_an_answer_gives_each_partitions_records_and_aborted_transactions() -> N
     )
     first, second, third = answered(framed(response(orders, payments)))
     assert (first.partition, bytes(first.records), first.stable_end) == (Partition("orders", 3), b"x" * 300, 53)
-    assert first.aborted == (Aborted(0, 0), Aborted(1, 10), Aborted(2, 20))
+    assert first.aborted == (AbortedTransaction(0, 0), AbortedTransaction(1, 10), AbortedTransaction(2, 20))
     assert (second.partition, bytes(second.records), second.aborted) == (Partition("orders", 4), b"", ())
     assert (third.error, third.diverges) == (ErrorCode.offset_out_of_range, None)
 

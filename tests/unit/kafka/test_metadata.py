@@ -14,8 +14,8 @@ from kio.static.primitive import i32
 
 from appliance.errors import PeerError
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Everything, Metadata, Partition, Repeated, request
-from appliance.kafka.protocol.wire import Typed
+from appliance.kafka.protocol.metadata import Everything, EverythingExchange, Metadata, Partition, request
+from appliance.kafka.protocol.wire import TypedExchange
 
 
 def response(correlation: int, *leaders: int, error: ErrorCode = ErrorCode.none) -> bytearray:
@@ -45,7 +45,7 @@ def response(correlation: int, *leaders: int, error: ErrorCode = ErrorCode.none)
 
 
 def heard(everything: Everything, frame: bytearray, correlation: int) -> Metadata:
-    return Repeated(everything, Typed(request(None), MetadataResponse)).answer(frame, correlation)
+    return EverythingExchange(everything, TypedExchange(request(None), MetadataResponse)).answer(frame, correlation)
 
 
 def test_an_answer_that_says_the_same_again_is_the_same_object() -> None:

@@ -19,8 +19,8 @@ from appliance.errors import Unreachable
 from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.fetch import FetchExchange, FetchLimits
 from appliance.kafka.client.transactions import milliseconds
-from appliance.kafka.protocol.metadata import Everything, Repeated, request
-from appliance.kafka.protocol.wire import Typed, throttle_seconds
+from appliance.kafka.protocol.metadata import Everything, EverythingExchange, request
+from appliance.kafka.protocol.wire import TypedExchange, throttle_seconds
 from appliance.settings.target import Target
 from tests.support.scripted_broker import framed, metadata_answer
 from tests.support.virtual_time import run
@@ -178,7 +178,7 @@ FOUND = FindCoordinatorResponse(
 )
 
 
-ALL_TOPICS = Repeated(Everything(), Typed(request(None), MetadataResponse))
+ALL_TOPICS = EverythingExchange(Everything(), TypedExchange(request(None), MetadataResponse))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.metadata import NOWHERE, parse, request
 from appliance.kafka.protocol.older import as_type, exchange, of_version
-from appliance.kafka.protocol.wire import Typed
+from appliance.kafka.protocol.wire import TypedExchange
 from appliance.settings.values import Side
 from tests.support.scripted_broker import framed
 
@@ -93,7 +93,7 @@ def metadata_of(topic: str) -> MetadataResponse:
 
 @pytest.mark.parametrize("offered", [KAFKA_2_8, KAFKA_4, REDPANDA], ids=["2.8", "4", "redpanda"])
 @pytest.mark.parametrize("side", Side)
-def test_no_broker_that_has_versions_which_do_is_too_old(offered: versions.Offered, side: Side) -> None:
+def test_no_broker_that_has_versions_which_do_is_too_old(offered: versions.OfferedVersions, side: Side) -> None:
     assert versions.missing(offered, side) == []
 
 
@@ -170,7 +170,7 @@ def test_metadata_without_topic_ids_is_read(version: int) -> None:
 
 
 def test_a_broker_with_our_newest_version_is_asked_in_that() -> None:
-    assert type(exchange(KAFKA_4, request(None), MetadataResponse)) is Typed
+    assert type(exchange(KAFKA_4, request(None), MetadataResponse)) is TypedExchange
 
 
 def test_a_broker_that_does_not_tell_the_kinds_of_groups_gives_none() -> None:

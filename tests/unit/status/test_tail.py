@@ -8,7 +8,7 @@ from kio.schema.errors import ErrorCode
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.fetch import FetchedPartition
 from appliance.kafka.protocol.metadata import Partition
-from appliance.kafka.records.committed import Aborted
+from appliance.kafka.records.committed import AbortedTransaction
 from appliance.kafka.records.records import key_and_value
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.checkpoint_records import encode_position
@@ -37,7 +37,7 @@ def new_tail() -> PositionsTail:
     return tail
 
 
-def take(tail: PositionsTail, *batches: bytes, aborted: tuple[Aborted, ...] = ()) -> None:
+def take(tail: PositionsTail, *batches: bytes, aborted: tuple[AbortedTransaction, ...] = ()) -> None:
     tail._take(FetchedPartition(LANE, ErrorCode.none, memoryview(b"".join(batches)), aborted, 1000, None))
 
 
@@ -49,7 +49,14 @@ def test_a_position_was_committed_at_the_time_of_the_marker_after_it() -> None:
 
 def test_an_aborted_transaction_changes_nothing() -> None:
     tail = new_tail()
-    take(tail, position(0, 10), marker(1, 5000), position(2, 20), marker(3, 6000, ABORT), aborted=(Aborted(1, 2),))
+    take(
+        tail,
+        position(0, 10),
+        marker(1, 5000),
+        position(2, 20),
+        marker(3, 6000, ABORT),
+        aborted=(AbortedTransaction(1, 2),),
+    )
     assert tail.committed_at == {KEY: 5000}
 
 
