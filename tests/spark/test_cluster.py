@@ -1,7 +1,6 @@
 """The replicator on a Spark cluster of two hosts survives faults without loss or duplicates."""
 
 import asyncio
-import contextlib
 import ipaddress
 import json
 import urllib.request
@@ -16,7 +15,7 @@ from testbed.process import OwnedProcess
 from tests.support.disclosure import disclosing
 from tests.support.link import command_lines, faults, lines, shown_by
 from tests.support.patience import PATIENCE
-from tests.support.processes import peers
+from tests.support.processes import peers, suspended
 from tests.support.rows import until_rows
 from tests.support.spark_cluster import (
     ENDPOINTS,
@@ -122,15 +121,8 @@ async def test_the_lanes_of_a_worker_that_is_killed_go_to_the_other_and_come_bac
 
 
 async def test_the_lanes_of_a_host_that_falls_silent_are_taken_and_it_copies_nothing_twice(whole: Copying) -> None:
-    silent = [psutil.Process(whole.cluster.workers[FIRST].pid), *whole.cluster.started_by(FIRST)]
-    for process in silent:
-        process.suspend()
-    try:
+    with suspended(psutil.Process(whole.cluster.workers[FIRST].pid), *whole.cluster.started_by(FIRST)):
         await all_copied(whole.link)
-    finally:
-        for process in silent:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.resume()
     await all_copied(whole.link)
 
 
@@ -139,12 +131,5 @@ async def test_case_6_the_lanes_of_an_executor_that_falls_silent_are_taken_by_th
 ) -> None:
     # They waited until the slice of the job ended.
     executor = whole.cluster.executor(FIRST)
-    silent = [executor, *executor.children(recursive=True)]
-    for process in silent:
-        process.suspend()
-    try:
+    with suspended(executor, *executor.children(recursive=True)):
         await all_copied(whole.link)
-    finally:
-        for process in silent:
-            with contextlib.suppress(psutil.NoSuchProcess):  # its Spark worker has killed it meanwhile
-                process.resume()

@@ -165,22 +165,6 @@ async def test_status_that_watches_shows_what_comes_until_it_is_told_to_stop(ord
         }
 
 
-@pytest.mark.release  # held by tests/real/engine/test_ownership.py and the simulation
-async def test_of_two_replicators_the_newer_one_has_the_lanes_and_the_older_says_so(orders: Link) -> None:
-    # Its lanes are idle, and check their ownership by themselves.
-    async with orders.tunnel(), orders.running("replicate") as older:
-        await until_health(await console_of(older), 200, "copied")
-        before = json.loads((await status(orders, "--json"))[1])
-        async with orders.running("replicate"):
-            orders.produce("orders", 10)
-            orders.produce("orders", 10, partition=1)
-            assert await older.wait(PATIENCE) == 1
-            after = json.loads((await status(orders, "--json"))[1])
-    runs = [{lane["owner"]["run"] for lane in seen["lanes"] if lane["owner"]} for seen in (before, after)]
-    assert len(runs[0]) == len(runs[1]) == 1
-    assert runs[0] != runs[1]
-
-
 @pytest.mark.release  # what serves the page is tested in tests/unit/runtime
 async def test_a_console_port_that_is_taken_is_told_once_and_copying_goes_on(orders: Link) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

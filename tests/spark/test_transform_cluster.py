@@ -17,7 +17,7 @@ from testbed.process import OwnedProcess
 from tests.spark.test_transform import MASKED, masked, partitions_of, produce
 from tests.support.commands import command, command_line, settings_file
 from tests.support.engine import Pair
-from tests.support.processes import family
+from tests.support.processes import family, suspended
 from tests.support.rows import read_rows, until_rows
 from tests.support.spark_cluster import ENDPOINTS, LONG, PARTITIONS
 
@@ -134,13 +134,6 @@ async def test_the_lanes_and_the_sql_of_a_host_that_falls_silent_go_on_elsewhere
     topic = pair.topic("orders", PARTITIONS)
     async with cluster(pair, tmp_path, MASKED, LANES=str(PARTITIONS)) as hosts, replicating(hosts):
         await all_masked(pair, topic, range(2000))
-        silent = hosts.processes(FIRST)
-        for process in silent:
-            process.suspend()
-        try:
+        with suspended(*hosts.processes(FIRST)):
             await all_masked(pair, topic, range(2000, 4000))
-        finally:
-            for process in silent:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.resume()
         await all_masked(pair, topic, range(4000, 6000))

@@ -2,7 +2,7 @@
 
 import contextlib
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import psutil
 
@@ -11,6 +11,19 @@ def family(pid: int) -> list[psutil.Process]:
     """The process and all that it has started."""
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
+
+
+@contextlib.contextmanager
+def suspended(*processes: psutil.Process) -> Iterator[None]:
+    """Within the block the processes do nothing; some may be killed meanwhile."""
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
 
 
 def runs(process: psutil.Process, argument: str) -> bool:
