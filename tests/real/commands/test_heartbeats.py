@@ -66,7 +66,7 @@ async def test_without_the_source_no_heartbeat_comes_from_it_and_with_it_again_t
             await beating.beat()
         assert beating.way is None
         async with pair.engine() as other:
-            beating.source = other.source
+            beating.link.source = other.source
             await beating.beat()
     local = await asyncio.to_thread(written, pair.grape, HEARTBEATS, pair.tag)
     come = await asyncio.to_thread(written, pair.grape, f"{pair.tag}.heartbeats", pair.tag)
