@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Collection, Iterator
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
@@ -164,10 +164,21 @@ def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
 
 
 def delete_before(cluster: Cluster, topic: str, partition: int, offset: int) -> None:
-    """Delete a partition's records before an offset, as retention does."""
-    admin = administrator(cluster)
-    for deletion in admin.delete_records([TopicPartition(topic, partition, offset)]).values():
-        deletion.result(PATIENCE)
+    """Delete a partition's records before an offset, as retention does.
+
+    A leader learns a moment later than the controller that the topic's new policy allows it.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        (deletion,) = administrator(cluster).delete_records([TopicPartition(topic, partition, offset)]).values()
+        try:
+            deletion.result(PATIENCE)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.POLICY_VIOLATION or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def partitions(cluster: Cluster, topic: str) -> int:
