@@ -23,7 +23,7 @@ from aiohttp import web
 
 from appliance.settings.control_center import PAGE_URL
 
-_CARD_SECONDS = 2.0
+CARD_SECONDS = 2.0
 _WAIT_SECONDS = 0.3  # of a page; what comes later shows on the next one
 _CARD_MAX = 16 * 1024
 _LINKS_MAX = 100
@@ -64,10 +64,10 @@ class PeerCenters:
 
     async def _renew(self, path: Path) -> None:
         try:
-            async with asyncio.timeout(_CARD_SECONDS):
+            async with asyncio.timeout(CARD_SECONDS):
                 self._cards[path] = _read_card(json.loads(await _body(path)), path)
         except (OSError, TimeoutError, ValueError, RecursionError) as error:
-            cause = str(error) or f"nothing within {_CARD_SECONDS:g} s"
+            cause = str(error) or f"nothing within {CARD_SECONDS:g} s"
             reason = f"its control center does not answer at {path}: {cause}; remove that file if the link is gone"
             self._cards[path] |= {"state": "unknown", "stale": True, "reason": reason}
 

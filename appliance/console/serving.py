@@ -22,9 +22,9 @@ from appliance.settings.target import Target
 
 log = logging.getLogger("appliance.console")
 
-_HEAD_SECONDS = 20.0
+HEAD_SECONDS = 20.0
 """Longest wait for the head of a connection's first or next request; an open page asks every 3 s."""
-_CONNECTIONS_MAX = 256
+CONNECTIONS_MAX = 256
 _BY_ANOTHER_USER = (errno.EPERM, errno.EISDIR, errno.EADDRINUSE, errno.ENOSPC)
 """Errors of the socket if another user of the directory has taken its place, or filled the disk."""
 
@@ -34,12 +34,12 @@ async def serving(
     app: web.Application, at: Target, own_socket: Path | None, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Target]:
     """Serve while the block runs, on the address and on the socket; yield the address."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, keepalive_timeout=_HEAD_SECONDS)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=2.0, keepalive_timeout=HEAD_SECONDS)
     accept = _bounded(runner)
     await runner.setup()
     with port_refused("CONTROL_CENTER_LISTEN", at):
         listener = await asyncio.get_running_loop().create_server(
-            accept, at.host, at.port, ssl=tls, ssl_handshake_timeout=_HEAD_SECONDS if tls else None
+            accept, at.host, at.port, ssl=tls, ssl_handshake_timeout=HEAD_SECONDS if tls else None
         )
     bound: int | None = None
     try:
@@ -73,14 +73,14 @@ def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
     def accept() -> asyncio.Protocol:
         assert runner.server is not None
         there = sorted(runner.server.connections, key=answering.__contains__)
-        for each in there[: max(0, len(there) - _CONNECTIONS_MAX + 1)]:
+        for each in there[: max(0, len(there) - CONNECTIONS_MAX + 1)]:
             if each.transport is not None:
                 each.transport.abort()
         # asyncio accepts each connection in a task that ends with the handshake of TLS. Cancelled, it closes.
         if task := asyncio.current_task():
             handshakes[task] = None
             task.add_done_callback(lambda done: handshakes.pop(done, None))
-        if task and len(handshakes) > _CONNECTIONS_MAX:
+        if task and len(handshakes) > CONNECTIONS_MAX:
             handshakes.popitem(last=False)[0].cancel()
         return runner.server()
 

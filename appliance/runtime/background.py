@@ -10,7 +10,7 @@ from appliance.errors import SettingsError
 
 Work = Callable[[], Awaitable[None]]
 
-_RETRY = 5.0
+RETRY_SECONDS = 5.0
 """Seconds before a failed task starts again."""
 
 
@@ -48,7 +48,7 @@ async def _forever(work: Work, log: logging.Logger, failure: str) -> None:
             if repr(error) != logged:
                 log.exception(failure, extra={"fields": {}})
             logged = repr(error)
-        await asyncio.sleep(_RETRY)
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 Result = TypeVar("Result")

@@ -49,7 +49,7 @@ class HttpServer:
         self._pages = pages
         self._seconds = seconds
         self._server: asyncio.Server | None = None
-        self._serving: dict[asyncio.Task[None], bool] = {}
+        self.serving: dict[asyncio.Task[None], bool] = {}
         """The oldest first; true while its page is made, false of one that sends its head or takes its answer."""
 
     async def start(self, variable: str, at: Target) -> Target:
@@ -72,19 +72,19 @@ class HttpServer:
         """Stop listening, and end open connections."""
         if self._server is not None:
             self._server.close()
-        serving = list(self._serving)
+        serving = list(self.serving)
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._serving) >= _CONNECTIONS_MAX:
-            oldest = min(self._serving, key=self._serving.__getitem__)
-            del self._serving[oldest]
+        if len(self.serving) >= _CONNECTIONS_MAX:
+            oldest = min(self.serving, key=self.serving.__getitem__)
+            del self.serving[oldest]
             oldest.cancel()
         task = asyncio.create_task(self._serve(reader, writer), name="http request")
-        self._serving[task] = False
-        task.add_done_callback(lambda done: self._serving.pop(done, None))
+        self.serving[task] = False
+        task.add_done_callback(lambda done: self.serving.pop(done, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError):
@@ -101,11 +101,11 @@ class HttpServer:
         assert task is not None
         try:
             request = await _request(protocol, reader)
-            self._serving[task] = True
+            self.serving[task] = True
             page = await self._page(request) if request is not None else None
         except h11.RemoteProtocolError as error:
             page = Page(error.error_status_hint, TEXT, b"this is no HTTP request\n")
-        self._serving[task] = False
+        self.serving[task] = False
         if page is not None:
             writer.write(_encoded(protocol, page))
             await writer.drain()

@@ -100,12 +100,12 @@ class TunnelClient:
         self._settings = settings
         self._identity = identity
         self._timeouts = timeouts or Timeouts()
-        self._dialler = dialler(settings, self._timeouts)
+        self.dialler = dialler(settings, self._timeouts)
         self.counters = Counters()
         self._connections = Connections(self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
         self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
-        self._breaker = Breaker(random.random)
+        self.breaker = Breaker(random.random)
         self._servers = OutageLog("server", _SERVER_LINES, "tunnel server reached again")
         self._targets = OutageLog("target", _TARGET_LINES, "target reached again")
         self._listeners: list[Listener] = []
@@ -126,7 +126,7 @@ class TunnelClient:
             TargetRefused: the server is of an older release.
             ApplianceError: the server does not answer, or not with a document.
         """
-        if self._breaker.state is not BreakerState.CLOSED:
+        if self.breaker.state is not BreakerState.CLOSED:
             raise Unreachable(f"the tunnel server was not reached at the last attempt: {self.counters.server_fault}")
         async with deadline(self._timeouts.status, f"no status from {self._settings.server}"):
             return await self._request_status()
@@ -146,7 +146,7 @@ class TunnelClient:
         for listener in self._listeners:
             await listener.close()
         await self._connections.drain(seconds)
-        await self._dialler.close()
+        await self.dialler.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,7 +202,7 @@ class TunnelClient:
         """A channel to the server, which has proved its identity."""
         keys = self._identity.tls
         with self.counters.dials.timed():
-            far = await self._dialler.dial(lambda: client_channel(keys))
+            far = await self.dialler.dial(lambda: client_channel(keys))
         try:
             with self.counters.handshakes.timed():
                 self._identity.check(await far.handshake(self._timeouts.handshake))
@@ -236,7 +236,7 @@ class TunnelClient:
 
     def _admitted(self) -> bool:
         """True if the breaker admits a try now; the outcome has to be reported to it."""
-        admitted = self._breaker.admits(loop_seconds())
+        admitted = self.breaker.admits(loop_seconds())
         if not admitted:
             self.counters.refused[Refusal.AWAY] += 1
         return admitted
@@ -249,16 +249,16 @@ class TunnelClient:
         except ApplianceError:
             raise
         except BaseException:
-            self._breaker.failed(loop_seconds())
+            self.breaker.failed(loop_seconds())
             raise
 
     def _server_failed(self, error: ApplianceError) -> None:
-        self._breaker.failed(loop_seconds())
+        self.breaker.failed(loop_seconds())
         self._servers.failed(str(self._settings.server), error)
         self.counters.peer_failed(error)
         self.counters.server_fault = str(error)
 
     def _server_succeeded(self) -> None:
-        self._breaker.succeeded()
+        self.breaker.succeeded()
         self._servers.succeeded(str(self._settings.server))
         self.counters.server_fault = ""

@@ -70,11 +70,11 @@ class TunnelServer:
         self._connections = Connections(self.counters)
         # Through the source VM's own sshd, the peer comes from the source VM.
         expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
-        self._pending = PendingHandshakes(expected, self.counters)
+        self.pending = PendingHandshakes(expected, self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
         proofs = ProofCheck(identity.tls.tokens, clock, monotonic, identity.exchange)
         hello = self._timeouts.hello
-        self._first_flights = FirstFlights(proofs, self._pending, hello, self._proven, self._refused)
+        self._first_flights = FirstFlights(proofs, self.pending, hello, self._proven, self._refused)
         # The peer's lines have a limit of their own, which no stranger can use up.
         self._peers = {expected: OutageLog("peer", _PEER_LINES, "tunnel client accepted") for expected in (True, False)}
         self._targets = BrokerDialer(settings, resolve, self._timeouts, self.counters)
@@ -110,7 +110,7 @@ class TunnelServer:
 
     def _refused(self, host: str, error: ApplianceError) -> None:
         """Log and count a peer at ``host`` that is refused."""
-        self._peers[self._pending.expects(host)].failed(host, error)
+        self._peers[self.pending.expects(host)].failed(host, error)
         self.counters.peer_failed(error)
 
     def _proven(self, transport: asyncio.Transport, proof: Proof) -> TlsChannel:
@@ -128,7 +128,7 @@ class TunnelServer:
 
     async def _serve(self, near: TlsChannel) -> None:
         host = near.peer.rpartition(":")[0]
-        with self._pending.present(host):
+        with self.pending.present(host):
             if not await self._check_identity(near, host):
                 return
         connect = ConnectServer()
@@ -147,7 +147,7 @@ class TunnelServer:
             self._refused(host, error)
             await self._refuse(near, ConnectServer(), error)
             return False
-        self._pending.proved(host)
+        self.pending.proved(host)
         return True
 
     async def _answer(self, near: TlsChannel, connect: ConnectServer, host: str) -> None:
@@ -158,7 +158,7 @@ class TunnelServer:
             self._refused(host, error)
             await self._refuse(near, connect, error)
             return
-        self._peers[self._pending.expects(host)].succeeded(host)
+        self._peers[self.pending.expects(host)].succeeded(host)
         if self._status and target == STATUS:
             with self.counters.set_aside():
                 near.send(connect.answer(CONNECTED, self._clock()) + self._status())

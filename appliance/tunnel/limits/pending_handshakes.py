@@ -96,7 +96,8 @@ class PendingHandshakes:
         self._clock = clock
         self._rates = {address: self._expected_rate() for address in expected}
         self._others_rate = RateLimit(OTHERS_A_SECOND, limit, clock)
-        self._present: Counter[str] = Counter()
+        self.by_host: Counter[str] = Counter()
+        """The connections whose handshake is not complete, by the host that dialled."""
         self._refused = 0
 
     def expects(self, address: str) -> bool:
@@ -112,7 +113,7 @@ class PendingHandshakes:
 
     def room(self, address: str) -> Room:
         """The room for another connection from ``address``."""
-        if self._present[address] >= self._limit_of_one:
+        if self.by_host[address] >= self._limit_of_one:
             return Room.ONE_FULL
         return Room.FREE if self.expects(address) or self._others() < self._limit else Room.ALL_FULL
 
@@ -125,7 +126,7 @@ class PendingHandshakes:
         if not self._refused:
             log.warning(
                 "connections refused: too many are unauthenticated; let the firewall admit only the peer",
-                extra={"fields": {"peer": address, "from_it": self._present[address], "in_all": self._present.total()}},
+                extra={"fields": {"peer": address, "from_it": self.by_host[address], "in_all": self.by_host.total()}},
             )
         self._refused += 1
         self._counters.refused[Refusal.CROWD] += 1
@@ -141,13 +142,13 @@ class PendingHandshakes:
 
     def arrived(self, address: str) -> None:
         """Count a connection from ``address``, until it has ``left``."""
-        self._present[address] += 1
+        self.by_host[address] += 1
 
     def left(self, address: str) -> None:
         """Stop counting a connection from ``address``: it is authenticated, or closed."""
-        self._present[address] -= 1
-        if not self._present[address]:
-            del self._present[address]
+        self.by_host[address] -= 1
+        if not self.by_host[address]:
+            del self.by_host[address]
         if self._refused:
             self._settle()
 
@@ -160,9 +161,9 @@ class PendingHandshakes:
             return
         if not all(rate.relaxed for rate in (*self._rates.values(), self._others_rate)):
             return
-        if 2 * max(self._present.values(), default=0) <= self._limit_of_one:
+        if 2 * max(self.by_host.values(), default=0) <= self._limit_of_one:
             log.info("room for handshakes again", extra={"fields": {"refused": self._refused}})
             self._refused = 0
 
     def _others(self) -> int:
-        return self._present.total() - sum(self._present[address] for address in self._rates)
+        return self.by_host.total() - sum(self.by_host[address] for address in self._rates)

@@ -42,7 +42,7 @@ async def test_case_982_thousands_of_half_requests_keep_no_page_from_a_viewer(
     half: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 4,000 were held for an hour each; with TLS 1,000 silent ones took 300 MiB (case 1045).
-    monkeypatch.setattr(serving, "_HEAD_SECONDS", 1000 * PATIENCE)
+    monkeypatch.setattr(serving, "HEAD_SECONDS", 1000 * PATIENCE)
     authority = Authority()
     own = {} if half else page_files(tmp_path, authority)
     trusting = None if half else ssl.create_default_context(cadata=authority.pem.decode())
@@ -53,7 +53,7 @@ async def test_case_982_thousands_of_half_requests_keep_no_page_from_a_viewer(
                 assert "orange" in await got(address, OWN, trusting)
             await flood
             async with asyncio.timeout(PATIENCE):
-                while len(selector.get_map()) > serving._CONNECTIONS_MAX:
+                while len(selector.get_map()) > serving.CONNECTIONS_MAX:
                     assert "orange" in await got(address, OWN, trusting)
                     await asyncio.to_thread(drop_the_lost, selector, 0.1)
         for key in [*selector.get_map().values()]:
@@ -63,7 +63,7 @@ async def test_case_982_thousands_of_half_requests_keep_no_page_from_a_viewer(
 
 @pytest.mark.parametrize("first", [b"", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"], ids=["first", "next"])
 async def test_case_982_a_head_that_does_not_end_has_a_deadline(first: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "_HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.2)
     async with shown(of_size({"orders": 2}, now=at(0))) as address:
         reader, writer = await asyncio.open_connection(*address.split(":"))
         writer.write(first + HEAD)

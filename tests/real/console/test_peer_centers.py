@@ -95,7 +95,7 @@ async def test_case_980_a_neighbour_that_sends_without_end_is_cut_off(tmp_path: 
 async def test_case_980_a_neighbour_that_says_nothing_keeps_nobody_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peer_centers, "_CARD_SECONDS", 100 * PATIENCE)
+    monkeypatch.setattr(peer_centers, "CARD_SECONDS", 100 * PATIENCE)
     silent, well = CARD | {"link": "silent"}, answer(CARD | {"replicator": "replicator-well"})
     async with (
         neighbour(tmp_path, None, silent["link"]),

@@ -45,7 +45,7 @@ async def answered(streams: Streams) -> bool:
 async def test_case_991_a_new_certificate_is_for_new_connections_and_those_that_stand_go_on(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "_RETRY", 0.01)
+    monkeypatch.setattr(background, "RETRY_SECONDS", 0.01)
     authority = Authority()
     async with shown(None, **page_files(tmp_path, authority)) as address, asyncio.timeout(PATIENCE):
         standing = await connected(address, authority, name)
@@ -62,7 +62,7 @@ async def test_case_991_a_new_certificate_is_for_new_connections_and_those_that_
 async def test_case_991_new_files_that_do_not_fit_are_one_line_and_the_page_keeps_its_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(background, "_RETRY", 0.01)
+    monkeypatch.setattr(background, "RETRY_SECONDS", 0.01)
     caplog.set_level("INFO", "appliance.console")
     authority = Authority()
     files = page_files(tmp_path, authority)

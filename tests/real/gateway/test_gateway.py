@@ -100,7 +100,7 @@ async def test_a_status_port_that_is_taken_is_logged_once_and_served_when_it_is_
         attempts += 1
         return await start(server, variable, at)
 
-    monkeypatch.setattr(background, "_RETRY", 0.02)
+    monkeypatch.setattr(background, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(HttpServer, "start", attempt)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

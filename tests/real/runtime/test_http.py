@@ -35,7 +35,7 @@ async def serving(seconds: float) -> AsyncIterator[tuple[HttpServer, Target]]:
 async def until_serving(server: HttpServer, connections: int) -> None:
     """Wait until this number of connections is being served."""
     async with asyncio.timeout(PATIENCE):
-        while len(server._serving) != connections:
+        while len(server.serving) != connections:
             await asyncio.sleep(0.01)
 
 

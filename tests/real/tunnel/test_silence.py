@@ -175,12 +175,12 @@ async def test_a_drain_ends_first_flights_that_have_not_come():
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(sealed_hello()[:100])
         async with asyncio.timeout(PATIENCE):
-            while not server._pending._present:
+            while not server.pending.by_host:
                 await asyncio.sleep(0.01)
         await server.drain(0)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read(-1) == b""
-        assert not server._pending._present
+        assert not server.pending.by_host
         assert not server.counters.refused
         writer.transport.abort()
 
@@ -217,11 +217,11 @@ async def test_case_23_held_connections_keep_out_no_peer_from_the_same_address(a
                 for _ in range(PENDING_OF_ONE_MAX + 50)
             ]
             async with asyncio.timeout(PATIENCE):
-                while server._pending._present[address] < PENDING_OF_ONE_MAX:
+                while server.pending.by_host[address] < PENDING_OF_ONE_MAX:
                     await asyncio.sleep(0.01)
             status, channel = await ask_connect(server.port, connect_request(target), address=address)
             assert status == b"HTTP/1.1 200 connected"
-            assert server._pending._present[address] <= PENDING_OF_ONE_MAX
+            assert server.pending.by_host[address] <= PENDING_OF_ONE_MAX
             channel.reset()
             for _, writer in held:
                 writer.transport.abort()
@@ -238,7 +238,7 @@ async def test_a_crowd_from_many_addresses_keeps_out_no_peer_whose_address_is_no
             ]
             status, channel = await ask_connect(server.port, connect_request(target), address="127.0.0.9")
             assert status == b"HTTP/1.1 200 connected"
-            assert server._pending.expects("127.0.0.9")
+            assert server.pending.expects("127.0.0.9")
             channel.reset()
             for _, writer in held:
                 writer.transport.abort()

@@ -18,7 +18,7 @@ log = logging.getLogger("appliance.test")
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_RETRY", 0.0)
+    monkeypatch.setattr(background, "RETRY_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(

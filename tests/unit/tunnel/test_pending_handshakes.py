@@ -82,7 +82,7 @@ def test_closed_connections_leave_nothing_behind(pending):
     for number in range(1000):
         with pending.present(f"192.0.2.{number}"):
             pass
-    assert not pending._present
+    assert not pending.by_host
 
 
 def test_our_own_client_never_comes_near_its_share():
