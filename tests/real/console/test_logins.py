@@ -1,10 +1,12 @@
 """Logins at a provider, over real connections: the whole way, and each token and answer that is refused."""
 
 import asyncio
+import contextlib
 import html
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from unittest.mock import ANY
 
 import aiohttp
 import pytest
@@ -20,6 +22,7 @@ from tests.support.provider import CLIENT, CLIENT_SECRET, Provider, provider, se
 
 OWN = "/links/orange-grape/"
 HTML = {"Accept": "text/html"}
+NO_HEADERS: Mapping[str, str] = {}
 
 
 def variables(of: str, **more: str) -> dict[str, str]:
@@ -31,118 +34,130 @@ def variables(of: str, **more: str) -> dict[str, str]:
 class Answer:
     status: int
     text: str
-    url: URL
+    location: str
 
 
-async def asked(session: aiohttp.ClientSession, address: str, follow: bool = True) -> Answer:
-    async with session.get(address, headers=HTML, allow_redirects=follow) as answer:
-        return Answer(answer.status, await answer.text(), answer.url)
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """A browser with cookies of its own; its addresses are relative to the link's page."""
+
+    page: URL
+    session: aiohttp.ClientSession
+
+    async def get(self, at: str = "", follow: bool = True, **headers: str) -> Answer:
+        return await self.ask("GET", at, follow, headers=HTML | headers)
+
+    async def ask(self, method: str, at: str, follow: bool = True, headers: Mapping[str, str] = NO_HEADERS) -> Answer:
+        url = self.page.join(URL(at))
+        async with self.session.request(method, url, headers=headers, allow_redirects=follow) as answer:
+            return Answer(answer.status, await answer.text(), answer.headers.get("Location", ""))
+
+    def session_cookie(self) -> str:
+        """The session's key; empty without a session."""
+        return next((each.value for each in self.session.cookie_jar if each.key.startswith("session-")), "")
 
 
-def browser() -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+@contextlib.asynccontextmanager
+async def browser(address: str) -> AsyncIterator[Browser]:
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+        yield Browser(URL(f"http://{address}{OWN}"), session)
+
+
+@contextlib.asynccontextmanager
+async def center(issuer: str) -> AsyncIterator[str]:
+    """The address of a control center with logins at this provider."""
+    async with shown(of_size({"orders": 2}), **variables(issuer)) as address:
+        yield address
+
+
+@contextlib.asynccontextmanager
+async def logins() -> AsyncIterator[tuple[Provider, Browser]]:
+    """A provider, and a browser at a control center with logins there."""
+    async with provider() as own, center(own.issuer) as address, browser(address) as user:
+        yield own, user
 
 
 async def test_a_login_leads_back_to_the_wanted_page_with_the_right_of_the_group() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        answer = await asked(user, f"http://{address}{OWN}actions?x=1")
+    async with logins() as (own, user):
+        answer = await user.get("actions?x=1")
         assert answer.status == 200
         assert f'content="0; url={OWN}actions?x=1"' in answer.text
         assert own.asked[0]["code_challenge_method"] == "S256"
-        assert "actions/pause" in (await asked(user, f"http://{address}{OWN}actions")).text
-        async with user.post(f"http://{address}{OWN}session/end") as ended:
-            assert "The session has ended here" in await ended.text()
-        assert (await asked(user, f"http://{address}{OWN}topics", follow=False)).status == 303
+        assert "actions/pause" in (await user.get("actions")).text
+        assert "The session has ended here" in (await user.ask("POST", "session/end")).text
+        assert (await user.get("topics", follow=False)).status == 303
 
 
 async def test_without_a_session_a_browser_is_sent_to_the_login_and_a_program_refused() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
+    async with logins() as (_, user):
         for page, login in (("/", f"{OWN}overview"), (OWN, f"{OWN}login?to=%2Flinks%2Forange-grape%2F")):
-            async with user.get(f"http://{address}{page}", headers=HTML, allow_redirects=False) as answer:
-                assert (answer.status, answer.headers["Location"]) == (303, login)
-        for page in ("/", OWN, "/connectors", "/metrics", f"{OWN}history.json"):
-            async with user.get(f"http://{address}{page}", allow_redirects=False) as answer:
-                assert answer.status == 401
-        async with user.get(f"http://{address}/health") as answer:
-            assert (answer.status, await answer.text()) == (200, "")
+            assert await user.get(page, follow=False) == Answer(303, ANY, login)
+        for page in ("/", OWN, "/connectors", "/metrics", "history.json"):
+            assert (await user.ask("GET", page, follow=False)).status == 401
+        assert await user.ask("GET", "/health") == Answer(200, "", "")
 
 
-WRONG: dict[str, Callable[[Provider], object]] = {
-    "another audience": lambda own: own.claims.update(aud="another"),
-    "one audience more, for which it was issued": lambda own: own.claims.update(aud=[CLIENT, "x"], azp="x"),
-    "another issuer": lambda own: own.claims.update(iss="https://evil.example"),
-    "another nonce": lambda own: own.claims.update(nonce="another"),
-    "no nonce": lambda own: own.claims.update(nonce=None),
-    "no end": lambda own: own.claims.update(exp=None),
-    "an end that has passed": lambda own: own.claims.update(exp=int(time.time()) - 600),
-    "no subject": lambda own: own.claims.update(sub=None),
-    "another's key": lambda own: setattr(own, "signing", RSAKey.generate_key(2048, {"kid": "1"})),
-    "no signature": lambda own: own.header.update(alg="none"),
-    "no signature, which is offered": lambda own: (
-        own.header.update(alg="none"),
-        own.metadata.update(id_token_signing_alg_values_supported=["none"]),
+WRONG: dict[str, tuple[Callable[[Provider], object], str]] = {
+    "another audience": (lambda own: own.claims.update(aud="another"), "invalid_claim: aud"),
+    "one audience more, for which it was issued": (
+        lambda own: own.claims.update(aud=[CLIENT, "x"], azp="x"),
+        "invalid_claim: azp",
     ),
-    "the client's secret as the key": lambda own: (
-        own.header.update(alg="HS256"),
-        setattr(own, "signing", secret_key()),
-        own.metadata.update(id_token_signing_alg_values_supported=["HS256", "RS256"]),
+    "another issuer": (lambda own: own.claims.update(iss="https://evil.example"), "invalid_claim: iss"),
+    "another nonce": (lambda own: own.claims.update(nonce="another"), "invalid_claim: nonce"),
+    "no nonce": (lambda own: own.claims.update(nonce=None), "missing_claim: nonce"),
+    "no end": (lambda own: own.claims.update(exp=None), "missing_claim: exp"),
+    "an end that has passed": (lambda own: own.claims.update(exp=int(time.time()) - 600), "expired_token: exp"),
+    "no subject": (lambda own: own.claims.update(sub=None), "missing_claim: sub"),
+    "another's key": (
+        lambda own: setattr(own, "signing", RSAKey.generate_key(2048, {"kid": "1"})),
+        "BadSignatureError",
     ),
-    "a refused code": lambda own: setattr(own, "status", 400),
-    "a broken endpoint": lambda own: setattr(own, "status", 500),
-}
-
-
-REASONS = {
-    "another audience": "invalid_claim: aud",
-    "one audience more, for which it was issued": "invalid_claim: azp",
-    "another issuer": "invalid_claim: iss",
-    "another nonce": "invalid_claim: nonce",
-    "no nonce": "missing_claim: nonce",
-    "no end": "missing_claim: exp",
-    "an end that has passed": "expired_token: exp",
-    "no subject": "missing_claim: sub",
-    "another's key": "BadSignatureError",
-    "no signature": "UnsupportedAlgorithmError",
-    "no signature, which is offered": "UnsupportedAlgorithmError",
-    "the client's secret as the key": "UnsupportedAlgorithmError",
-    "a refused code": "refuses the login: invalid_grant",
-    "a broken endpoint": "no answer: HTTPStatusError",
+    "no signature": (lambda own: own.header.update(alg="none"), "UnsupportedAlgorithmError"),
+    "no signature, which is offered": (
+        lambda own: (
+            own.header.update(alg="none"),
+            own.metadata.update(id_token_signing_alg_values_supported=["none"]),
+        ),
+        "UnsupportedAlgorithmError",
+    ),
+    "the client's secret as the key": (
+        lambda own: (
+            own.header.update(alg="HS256"),
+            setattr(own, "signing", secret_key()),
+            own.metadata.update(id_token_signing_alg_values_supported=["HS256", "RS256"]),
+        ),
+        "UnsupportedAlgorithmError",
+    ),
+    "a refused code": (lambda own: setattr(own, "status", 400), "refuses the login: invalid_grant"),
+    "a broken endpoint": (lambda own: setattr(own, "status", 500), "no answer: HTTPStatusError"),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
 async def test_case_1051_a_token_that_is_not_for_this_login_begins_no_session(wrong: str) -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        WRONG[wrong](own)
-        answer = await asked(user, f"http://{address}{OWN}topics")
+    async with logins() as (own, user):
+        spoil, reason = WRONG[wrong]
+        spoil(own)
+        answer = await user.get("topics")
         assert answer.status == (502 if wrong == "a broken endpoint" else 403)
-        assert REASONS[wrong] in html.unescape(answer.text)
-        assert not [each for each in user.cookie_jar if each.key.startswith("session-")]
+        assert reason in html.unescape(answer.text)
+        assert not user.session_cookie()
 
 
 async def test_case_1051_a_code_is_taken_only_from_the_browser_that_began_the_login_and_once() -> None:
-    async with (
-        provider() as own,
-        shown(of_size({"orders": 2}), **variables(own.issuer)) as address,
-        browser() as user,
-        browser() as victim,
-    ):
-        async with user.get(f"http://{address}{OWN}login", allow_redirects=False) as begun:
-            sent = URL(begun.headers["Location"])
-        async with user.get(sent, allow_redirects=False) as logged_in:
-            back = logged_in.headers["Location"]
-        assert (await asked(victim, back)).status == 403, "a login that another began"
-        async with victim.get(f"http://{address}{OWN}login", allow_redirects=False) as own_begun:
-            state = URL(own_begun.headers["Location"]).query["state"]
-        code = URL(back).query["code"]
-        stolen = URL(back).with_query(code=code, state=state)
-        assert (await asked(victim, str(stolen))).status == 403, "a code of another login: the nonce differs"
-        assert (await asked(user, back)).status == 200
-        assert (await asked(user, back)).status == 403, "a second time"
+    async with provider() as own, center(own.issuer) as address, browser(address) as user, browser(address) as victim:
+        back = (await user.get((await user.get("login", follow=False)).location, follow=False)).location
+        assert (await victim.get(back)).status == 403, "a login that another began"
+        state = URL((await victim.get("login", follow=False)).location).query["state"]
+        stolen = URL(back).with_query(code=URL(back).query["code"], state=state)
+        assert (await victim.get(str(stolen))).status == 403, "a code of another login: the nonce differs"
+        assert (await user.get(back)).status == 200
+        assert (await user.get(back)).status == 403, "a second time"
 
 
 async def test_case_1053_a_cookie_that_is_no_text_is_no_login() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address:
+    async with provider() as own, center(own.issuer) as address:
         host, _, port = address.partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         path = f"{OWN}login/answer?state=abcdefgh&code=1"
@@ -153,78 +168,64 @@ async def test_case_1053_a_cookie_that_is_no_text_is_no_login() -> None:
 
 
 async def test_case_1052_two_tabs_log_in_at_once() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        sent = []
-        for _ in range(2):
-            async with user.get(f"http://{address}{OWN}login", allow_redirects=False) as begun:
-                sent.append(begun.headers["Location"])
-        for each in sent:
-            assert (await asked(user, each)).status == 200
+    async with logins() as (_, user):
+        sent = [(await user.get("login", follow=False)).location for _ in range(2)]
+        assert [(await user.get(each)).status for each in sent] == [200, 200]
 
 
 async def test_case_1052_strangers_who_begin_logins_keep_nobody_out_and_ask_the_provider_nothing() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        async with user.get(f"http://{address}{OWN}login", allow_redirects=False) as begun:
-            sent = begun.headers["Location"]
+    async with provider() as own, center(own.issuer) as address, browser(address) as user:
+        sent = (await user.get("login", follow=False)).location
         for _ in range(300):
-            async with (
-                aiohttp.ClientSession() as stranger,
-                stranger.get(f"http://{address}{OWN}login", allow_redirects=False) as answer,
-            ):
-                assert answer.status == 303
+            async with browser(address) as stranger:
+                assert (await stranger.get("login", follow=False)).status == 303
         assert own.configured == 1
-        assert (await asked(user, sent)).status == 200
+        assert (await user.get(sent)).status == 200
 
 
 async def test_case_1052_a_page_of_another_site_begins_no_login() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
+    async with logins() as (_, user):
         picture = {"Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "cross-site"}
-        async with user.get(f"http://{address}{OWN}login", headers=picture, allow_redirects=False) as answer:
-            assert answer.status == 403
+        assert (await user.ask("GET", "login", follow=False, headers=picture)).status == 403
 
 
 async def test_case_1052_an_open_page_without_a_session_begins_no_login() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        part = HTML | {"X-Part": "live"}
-        async with user.get(f"http://{address}{OWN}topics", headers=part, allow_redirects=False) as answer:
-            assert (answer.status, own.configured) == (401, 0)
+    async with logins() as (own, user):
+        answer = await user.get("topics", follow=False, **{"X-Part": "live"})
+        assert (answer.status, own.configured) == (401, 0)
 
 
 async def test_case_1052_without_a_provider_there_is_no_login() -> None:
     viewer = {"CONSOLE_VIEWER_TOKEN": "Rk8sQw2nLx6vBt1yHc5mJd9gFp3zTe7U"}
-    async with shown(of_size({"orders": 2}), **viewer) as address, browser() as user:
-        for page in ("login", "login/answer"):
-            assert (await asked(user, f"http://{address}{OWN}{page}")).status == 401
+    async with shown(of_size({"orders": 2}), **viewer) as address, browser(address) as user:
+        assert [(await user.get(page)).status for page in ("login", "login/answer")] == [401, 401]
 
 
 async def test_case_1052_a_refused_user_has_no_session_of_another_left() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        assert (await asked(user, f"http://{address}{OWN}topics")).status == 200
+    async with logins() as (own, user):
+        assert (await user.get("topics")).status == 200
         own.claims["groups"] = []
-        assert (await asked(user, f"http://{address}{OWN}login")).status == 403
-        assert (await asked(user, f"http://{address}{OWN}topics", follow=False)).status == 303
+        assert (await user.get("login")).status == 403
+        assert (await user.get("topics", follow=False)).status == 303
 
 
 async def test_case_1052_a_session_of_the_page_commands_nothing_elsewhere() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
-        assert (await asked(user, f"http://{address}{OWN}topics")).status == 200
-        (session,) = (each.value for each in user.cookie_jar if each.key.startswith("session-"))
-        cookie = {"Cookie": f"session-orange-grape={session}"}
-        async with user.put(f"http://{address}/connectors/replicator-orange/pause", headers=cookie) as answer:
-            assert answer.status == 401
+    async with logins() as (_, user):
+        assert (await user.get("topics")).status == 200
+        cookie = {"Cookie": f"session-orange-grape={user.session_cookie()}"}
+        assert (await user.ask("PUT", "/connectors/replicator-orange/pause", headers=cookie)).status == 401
 
 
 @pytest.mark.parametrize("name", ["", "\u200b\u202e", None])
 async def test_case_1052_a_user_without_a_name_that_prints_is_called_by_the_providers_own(name: str | None) -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
+    async with logins() as (own, user):
         own.claims["preferred_username"] = name
-        assert "1 has logged in." in (await asked(user, f"http://{address}{OWN}topics")).text
+        assert "1 has logged in." in (await user.get("topics")).text
 
 
 async def test_a_provider_that_names_itself_otherwise_is_said() -> None:
-    async with provider() as own, browser() as user:
-        async with shown(of_size({"orders": 2}), **variables(f"{own.issuer}/")) as address:
-            answer = await asked(user, f"http://{address}{OWN}topics")
+    async with provider() as own, center(f"{own.issuer}/") as address, browser(address) as user:
+        answer = await user.get("topics")
         assert answer.status == 502
         assert "give the URL as it does" in answer.text
 
@@ -240,31 +241,31 @@ def test_case_1052_a_user_ends_no_session_of_a_higher_right() -> None:
 
 
 async def test_case_1051_a_login_leads_to_no_other_site() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address:
+    async with provider() as own, center(own.issuer) as address:
         for path in ("https://evil.example/", "//evil.example", "/\\evil.example", f"{OWN}x\n", "javascript:x", ""):
-            async with browser() as user:
-                answer = await asked(user, str(URL(f"http://{address}{OWN}login").with_query(to=path)))
+            async with browser(address) as user:
+                answer = await user.get(str(URL("login").with_query(to=path)))
                 assert f'content="0; url={OWN}"' in answer.text
 
 
 async def test_metadata_change_no_option_of_the_connection() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address, browser() as user:
+    async with logins() as (own, user):
         own.metadata |= {"verify": False, "timeout": 0.0, "client_id": "x", "jwks": {"keys": []}}
-        assert (await asked(user, f"http://{address}{OWN}topics")).status == 200
+        assert (await user.get("topics")).status == 200
 
 
 async def test_a_claim_that_the_token_lacks_is_asked_for_and_taken_of_the_same_user_alone() -> None:
-    async with provider() as own, shown(of_size({"orders": 2}), **variables(own.issuer)) as address:
+    async with provider() as own, center(own.issuer) as address:
         own.claims["groups"] = None
         for subject, status in (("1", 200), ("2", 403)):
             own.userinfo = {"sub": subject, "groups": ["operators"]}
-            async with browser() as user:
-                assert (await asked(user, f"http://{address}{OWN}topics")).status == status
+            async with browser(address) as user:
+                assert (await user.get("topics")).status == status
 
 
 async def test_a_provider_that_does_not_answer_is_said() -> None:
-    async with shown(of_size({"orders": 2}), **variables("http://127.0.0.1:1")) as address, browser() as user:
-        answer = await asked(user, f"http://{address}{OWN}topics")
+    async with center("http://127.0.0.1:1") as address, browser(address) as user:
+        answer = await user.get("topics")
         assert answer.status == 502
         assert "CONSOLE_OIDC_ISSUER=http://127.0.0.1:1: no answer: ConnectError" in answer.text
 
