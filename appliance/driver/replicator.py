@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from appliance.driver.jobs import Jobs
 from appliance.driver.model.assignments import assignments, lane_loads, tasks_by_load
@@ -62,7 +62,7 @@ class Replicator:
             self.jobs.ending.fenced(f"the lanes by {owner}")
             return
         self._loads = newer.copied_since(self.link)
-        self.link = self.link.laid_out_as(newer)
+        self.link = replace(newer, generation=self.link.generation, sql=self.link.sql)
         fields = {"lanes": newer.layout.lanes, "layout": newer.layout.number}
         log.info("lanes changed", extra={"fields": fields})
 

@@ -19,7 +19,7 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """They would log every error, with its traceback, though it is caught."""
 
 _SQL = "org.apache.spark.sql"
-_CATALYST = f"{_SQL}.catalyst"
+CATALYST = f"{_SQL}.catalyst"
 
 _THROWN = re.compile(r"\n: org\.apache\.spark\.SparkException: \[([A-Z][\w.]*)\]|(?<= driver\): )([\w.$]+)")
 _OF_NO_RECORD = ("sourceType", "targetType", "dataType", "functionName", "parameter")
@@ -40,17 +40,13 @@ class Catalyst:
         self._classes: dict[str, Any] = {}
         self._kinds: dict[tuple[str, str], bool] = {}
         # ``SparkSqlParser`` would replace ``${env:NAME}`` in the text, and knows commands.
-        self._parser = self.named(f"{_CATALYST}.parser.CatalystSqlParser")()
+        self._parser = self.named(f"{CATALYST}.parser.CatalystSqlParser")()
 
     def named(self, name: str) -> Any:
         """A class by its whole name. Each look-up in Java takes a round trip, and a busy host makes those slow."""
         if name not in self._classes:
             self._classes[name] = getattr(self._jvm, name)
         return self._classes[name]
-
-    def expression_class(self, name: str) -> Any:
-        """A class of expressions."""
-        return self.named(f"{_CATALYST}.expressions.{name}")
 
     def parsed(self, text: str) -> Any:
         """A text as a plan, of which nothing is looked up and nothing has run."""
@@ -86,7 +82,7 @@ class Catalyst:
         """True if it is of that class of Catalyst's, or of one below."""
         kind = class_of(node), name
         if kind not in self._kinds:
-            self._kinds[kind] = bool(is_instance_of(self._gateway, node, f"{_CATALYST}.{name}"))
+            self._kinds[kind] = bool(is_instance_of(self._gateway, node, f"{CATALYST}.{name}"))
         return self._kinds[kind]
 
     def children(self, node: Any) -> list[Any]:

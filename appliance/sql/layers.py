@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.sql.catalyst import Catalyst, class_of
+from appliance.sql.catalyst import CATALYST, Catalyst, class_of
 from appliance.sql.checks import checked
 from appliance.sql.model.statement import END, HEADERS_TYPE, OUTPUTS, SESSION, TIMESTAMP, Statement
 
@@ -154,7 +154,7 @@ class Layers:
         text = f"if({passed}, named_struct('row', if({when}, {row}, NULL)), NULL)"
         layer = self._catalyst.expression(text, {**conditions, **values})
         if self._tries:
-            layer = self._catalyst.expression_class("TryEval")(layer)
+            layer = self._catalyst.named(f"{CATALYST}.expressions.TryEval")(layer)
         self._rows = self._rows.withColumn(self.last, self._catalyst.column(layer))
         return [f"{self.last}.row.{name}" for name in values]
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from appliance.sql.catalyst import HASHES, TIMES, Catalyst, class_of
+from appliance.sql.catalyst import CATALYST, HASHES, TIMES, Catalyst, class_of
 from appliance.sql.model import refusals
 from appliance.sql.model.refusals import SPECIAL_TIMES, Places, refusal
 from appliance.sql.model.statement import RECORDS, SALT, Statement, StatementRefused
@@ -39,11 +39,11 @@ class ParsedCheck:
         name = ".".join(self._catalyst.items(plan.multipartIdentifier()))
         if name.lower() != RECORDS:
             raise self._refused(plan, f"there is no relation {name}: write FROM {RECORDS}")
-        identifier = self._catalyst.named("org.apache.spark.sql.catalyst.AliasIdentifier")(RECORDS)
-        return self._catalyst.named("org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias")(identifier, base)
+        identifier = self._catalyst.named(f"{CATALYST}.AliasIdentifier")(RECORDS)
+        return self._catalyst.named(f"{CATALYST}.plans.logical.SubqueryAlias")(identifier, base)
 
     def _alias_of_relation(self, plan: Any) -> None:
-        keywords = self._catalyst.named("org.apache.spark.sql.catalyst.util.SQLKeywordUtils").keywords()
+        keywords = self._catalyst.named(f"{CATALYST}.util.SQLKeywordUtils").keywords()
         if (name := plan.alias()).upper() in self._catalyst.items(keywords):
             last = len(self._statement.text.rstrip()) - 1
             raise self._statement.refused(
@@ -73,7 +73,7 @@ class ParsedCheck:
         name = parts[-1].lower()
         if len(parts) > 1:
             raise self._refused(node, f"{'.'.join(parts)} is not known here: write {name}")
-        entry = self._catalyst.named("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").expressions().get(name)
+        entry = self._catalyst.named(f"{CATALYST}.analysis.FunctionRegistry").expressions().get(name)
         if entry.isEmpty():
             raise self._refused(node, f"Spark SQL has no function {name}")
         if reason := refusal(name, entry.get()._1().getGroup()):

@@ -34,8 +34,9 @@ class OpenTransactionWatch:
         If the cluster does not return a transaction's beginning, the time of its first sighting counts.
         """
         before = self._waiting
+        stands = {key for key, each in before.items() if key in logs and each.first_offset == logs[key].stable_end}
         self._waiting = {
-            key: before[key] if _stands(before.get(key), log) else OpenTransaction(log.stable_end, began=now)
+            key: before[key] if key in stands else OpenTransaction(log.stable_end, began=now)
             for key, log in logs.items()
             if log.end > log.stable_end
         }
@@ -52,10 +53,6 @@ class OpenTransactionWatch:
             async with asyncio.timeout(_NAMING_SECONDS):
                 names = await open_transactions(self.cluster, metadata, nameless)
             self._named |= {key: names.get(key, OpenTransaction(-1)) for key in nameless}
-
-
-def _stands(before: OpenTransaction | None, log: Log) -> bool:
-    return before is not None and before.first_offset == log.stable_end
 
 
 def _described(waiting: OpenTransaction, name: OpenTransaction | None) -> OpenTransaction:

@@ -3,7 +3,7 @@
 import enum
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from appliance.errors import LayoutChanging, LinkRefused
 from appliance.kafka.protocol.metadata import Partition, Topic
@@ -103,10 +103,6 @@ class Established:
         own = Owner(run, "driver", "", 0, generation)
         others = [each for each in self.owners if each.run not in (OPERATOR, run) and each.is_newer_than(own)]
         return max(others, key=lambda each: each.generation, default=None)
-
-    def laid_out_as(self, newer: "Established") -> "Established":
-        """The same run, in the layout of this link as it was read later."""
-        return replace(newer, generation=self.generation, sql=self.sql)
 
     def copied_since(self, earlier: "Established") -> Mapping[Partition, int]:
         """The bytes of each partition that were copied since then; all that were ever copied if none were."""
