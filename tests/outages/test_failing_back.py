@@ -52,6 +52,7 @@ async def test_case_165_a_source_that_lost_copied_records_gets_them_back_with_wh
         logs.check([*common, *instead, *held[10:], *new], [*held, *new])
 
 
+@pytest.mark.release  # held by case 177 in tests/unit/commands/test_failback_plan.py
 async def test_case_177_a_copy_that_lost_what_was_copied_gives_back_all_that_it_took_since(
     pair: Pair, three_brokers: Cluster
 ) -> None:

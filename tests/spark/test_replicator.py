@@ -144,6 +144,7 @@ async def test_a_broker_that_nobody_answers_for_is_named_and_asked_again(orders:
     assert sum("no broker of the destination" in line for line in lines(replicator)) == 1
 
 
+@pytest.mark.release  # held by tests/real/doctor/test_doctor.py, and its end by the wrong key above
 async def test_a_certificate_that_nobody_trusted_signed_names_the_ca_file(orders: Link) -> None:
     other = {"SOURCE_CA_FILE": str(orders.grape.ca_file)}
     async with orders.tunnel(), orders.running("replicate", **other) as replicator:

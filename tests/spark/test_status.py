@@ -119,6 +119,7 @@ async def test_case_878_a_copy_that_cannot_be_made_is_told_by_every_view(orders:
     assert "problems of the running replicator: unknown: no replicator of this VM answers" in printed
 
 
+@pytest.mark.release  # held by tests/real/status/test_watcher.py
 async def test_status_needs_no_replicator_and_says_what_is_left_to_copy(orders: Link) -> None:
     async with orders.tunnel():
         code, printed = await status(orders)

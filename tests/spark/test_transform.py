@@ -115,6 +115,7 @@ def send(pair: Pair, topic: str, values: Iterable[bytes], partition: int) -> Non
     assert producer.flush(PATIENCE) == 0
 
 
+@pytest.mark.release  # held by tests/real/engine/test_dead_letters.py and test_transform_jobs.py
 async def test_failed_records_are_dead_letters_in_the_transaction_that_passes_them(pair: Pair, tmp_path: Path) -> None:
     topic = pair.topic("source")
     copy = f"destination-{topic}"

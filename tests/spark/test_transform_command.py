@@ -71,6 +71,7 @@ async def test_records_are_shown_before_and_after_and_nothing_is_written(pair: P
     assert own_topics(pair) == before
 
 
+@pytest.mark.release  # held by test_statement_checks.py, and as a refusal by test_transform_verify.py
 async def test_sql_that_is_refused_is_shown_with_its_place(pair: Pair, tmp_path: Path) -> None:
     topic = pair.topic("source")
     code, output = await tried(pair, topic, tmp_path, "SELECT key,\n  rand() AS value FROM records")
