@@ -61,13 +61,13 @@ def _suite(
 DEFAULT = Suite(
     "",
     "style, types, unit tests, and tests with at most two plain clusters",
-    16,
-    16,
+    7,
+    6,
     ("tests/real", "tests/unit"),
     SIX_FILES_AT_ONCE,
 )
-_REAL = Suite("", "tests/real, in CI", 10, 10, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.6)
-_UNIT = Suite("", "tests/unit, in CI", 5, 5, ("tests/unit",), TWO_FILES_AT_ONCE, fills=True)
+_REAL = Suite("", "tests/real, in CI", 7, 6, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.6)
+_UNIT = Suite("", "tests/unit, in CI", 2, 2, ("tests/unit",), TWO_FILES_AT_ONCE, fills=True)
 PARTS = {"tests/real": _REAL, "tests/unit": _UNIT}
 """The default suite's two directories, which CI runs apart: one waits for brokers, and the other computes."""
 
