@@ -126,9 +126,9 @@ async def _source_begins_later(source: Side, destination: Side, place: int) -> B
 
 async def _destination_begins_later(source: Side, destination: Side, place: int, asked_from: int) -> Beginning:
     first, deleted = max(asked_from, source.log.start), destination.log.start
-    lost = await source.count_between(first, place) if place - first > deleted else 0
-    if lost > deleted:
-        most = f": of {counted(lost, 'record')}, its retention can have taken {deleted}" if deleted else ""
+    lost_count = await source.count_between(first, place) if place - first > deleted else 0
+    if lost_count > deleted:
+        most = f": of {counted(lost_count, 'record')}, its retention can have taken {deleted}" if deleted else ""
         return Beginning(CopyState.DIFFERS, _missing(place) + most, first)
     source.restart(place)
     cause = f"retention has moved the start of its log to {deleted}" if deleted else _NOT_ASKED

@@ -85,12 +85,12 @@ class Side:
         """See ``LogReader.offset_at``; from the log's start on."""
         return await self.reader.at(self.log.start).offset_at(timestamp)
 
-    async def find(self, sought: Anchor) -> AnchorPlace:
+    async def find(self, anchor: Anchor) -> AnchorPlace:
         """Search for the other side's anchor."""
-        start = await self.offset_at(sought.timestamp)
+        start = await self.offset_at(anchor.timestamp)
         if start is None:
             return AnchorPlace()
-        search = Search(sought)
+        search = Search(anchor)
         reader = self.reader.at(start)
         end = self.log.end if self._deadline is None else max(self.log.end, self.reader.position)
         size = 0

@@ -126,7 +126,7 @@ class Buffer:
         """The subject under which its reading's problems are logged."""
         return f"{self} at its leader"
 
-    def wanted(self, size: int) -> WantedPartition:
+    def fetch_entry(self, size: int) -> WantedPartition:
         """The next request to the leader."""
         return WantedPartition(self.key, self.replica.source_id, self.position, size, self.epoch, self.leader_epoch)
 

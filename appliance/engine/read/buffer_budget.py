@@ -49,17 +49,17 @@ class Allowance:
     def __init__(self, clock: Callable[[], float] = loop_seconds) -> None:
         self._clock = clock
         self._rate = 0
-        self._held = 0.0
-        self._filled = 0.0  # it is empty until it has a bound
+        self._permitted_bytes = 0.0
+        self._refill_time = 0.0  # it is empty until it has a bound
         self._changed = asyncio.Event()
 
     def bound(self, bytes_per_second: int) -> None:
         """Set a new rate; 0 is unbounded. A debt stays."""
         self._fill()
         if not self._rate:
-            self._held = bytes_per_second
+            self._permitted_bytes = bytes_per_second
         self._rate = bytes_per_second
-        self._held = min(self._held, bytes_per_second)
+        self._permitted_bytes = min(self._permitted_bytes, bytes_per_second)
         self._changed.set()
 
     @property
@@ -68,28 +68,28 @@ class Allowance:
         self._fill()
         if not self._rate:
             return 0.0
-        pause = (min(_WORTH_ASKING, self._rate) - self._held) / self._rate
+        pause = (min(_WORTH_ASKING, self._rate) - self._permitted_bytes) / self._rate
         return pause if pause > _MOMENT else 0.0
 
-    async def left(self, wanted: int) -> int:
+    async def remaining(self, wanted: int) -> int:
         """Wait until a Fetch is worthwhile; the number of the ``wanted`` bytes that it may ask for."""
         while pause := self.pause:
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._changed.wait()
-        return min(wanted, max(1, int(self._held))) if self._rate else wanted
+        return min(wanted, max(1, int(self._permitted_bytes))) if self._rate else wanted
 
     def spend(self, size: int) -> None:
         """Count received bytes."""
         self._fill()
         if self._rate:
-            self._held -= size
+            self._permitted_bytes -= size
 
     def _fill(self) -> None:
         now = self._clock()
-        self._held = min(self._held + (now - self._filled) * self._rate, self._rate)
-        self._filled = now
+        self._permitted_bytes = min(self._permitted_bytes + (now - self._refill_time) * self._rate, self._rate)
+        self._refill_time = now
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class BufferBudget:
         self.limit = max(self.limit, _ANSWERS * response_bytes)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Bytes that the next answer may bring."""
         return max(self.limit - self.bytes, LEAST)
 

@@ -68,7 +68,7 @@ class Fetcher:
     Fetch in flight says of them is out of date."""
     _doubted: set[Buffer] = field(init=False, default_factory=set)
     """Buffers that a leader has refused and the session asks for: an answer that names no error ends the doubt."""
-    _lost: set[Buffer] = field(init=False, default_factory=set)
+    _returned_buffers: set[Buffer] = field(init=False, default_factory=set)
     """The buffers that were given back last."""
     _news: asyncio.Event = field(init=False, default_factory=asyncio.Event)
     _wait: float = field(init=False, default=_IDLE_WAIT)
@@ -89,7 +89,7 @@ class Fetcher:
     def lose(self, error: ApplianceError) -> None:
         """The leader is gone, or cannot be read from: give all buffers back."""
         buffers = list(self._buffers.values())
-        self._lost = {*buffers}
+        self._returned_buffers = {*buffers}
         self.problems.tell(self._subject, _with_names(error, buffers))
         for buffer in buffers:
             self.drop(buffer)
@@ -108,7 +108,7 @@ class Fetcher:
 
     def rest(self, unplaced: Iterable[Buffer]) -> None:
         """End the problem of a broker once others lead all that it has given back; ``unplaced`` have no leader yet."""
-        if not self._buffers and self._lost.isdisjoint(unplaced):
+        if not self._buffers and self._returned_buffers.isdisjoint(unplaced):
             self.problems.over(self._subject)
 
     async def run(self) -> None:
@@ -137,7 +137,7 @@ class Fetcher:
         for buffer in [self._buffers[key] for key in self._pending]:
             if room := self.budget.room(buffer):
                 del self._pending[buffer.key]
-                self.session.want(buffer.wanted(min(room, self._sizer.partition_bytes)))
+                self.session.want(buffer.fetch_entry(min(room, self._sizer.partition_bytes)))
                 if buffer.doubted:
                     self._doubted.add(buffer)
             else:
@@ -148,7 +148,7 @@ class Fetcher:
         if connection is not self._connection:
             self.session.restart()
             self._connection, self._sizer = connection, FetchSizer()
-        size = await self.budget.allowance.left(min(self._sizer.response_bytes, self.budget.left))
+        size = await self.budget.allowance.remaining(min(self._sizer.response_bytes, self.budget.remaining))
         limits = FetchLimits(size, self._wait if self._pending else _IDLE_WAIT)
         self._wait = min(2 * self._wait, _IDLE_WAIT)
         sent = loop_seconds()

@@ -44,7 +44,7 @@ class Router:
         """The buffers whose leader is looked for."""
         self.fetchers: dict[int, Fetcher] = {}
         self._changed = asyncio.Event()
-        self._looked = self._found = loop_seconds()
+        self._search_time = self._success_time = loop_seconds()
         self._due = 0.0
         self._judges = asyncio.Semaphore(_JUDGES)
         self.tasks: set[asyncio.Task[None]] = set()
@@ -78,7 +78,7 @@ class Router:
         for buffer in buffers:
             buffer.leader = NOBODY
             self._unplaced[buffer.key] = buffer
-        pause = max(0.0, self._looked + _BACKOFF - loop_seconds())
+        pause = max(0.0, self._search_time + _BACKOFF - loop_seconds())
         asyncio.get_running_loop().call_later(pause, self._changed.set)
 
     def refuse(self, buffer: Buffer, error: BrokerRefused) -> None:
@@ -138,8 +138,8 @@ class Router:
         while True:
             # Before the look, so that buffers that come while it waits for an answer get another look.
             self._changed.clear()
-            self._looked = loop_seconds()
-            everything = self._looked >= self._due
+            self._search_time = loop_seconds()
+            everything = self._search_time >= self._due
             try:
                 await self._look_up(list((self._buffers if everything else self._unplaced).values()))
             except Exception as error:
@@ -154,17 +154,17 @@ class Router:
                 async with asyncio.timeout(self._pause(everything=everything)):
                     await self._changed.wait()
             if not searching:
-                self._found = loop_seconds()
+                self._success_time = loop_seconds()
 
     def _pause(self, *, everything: bool) -> float:
         """Seconds until the next look for leaders, unless something changes before; the last one was just now."""
         now = loop_seconds()
-        took = now - self._looked
+        took = now - self._search_time
         if everything:
             self._due = now + min(max(_AGE_MIN, took / _AGE_SHARE), _AGE_MAX)
         if not self._unplaced:
             return self._due - now
-        in_vain = min(_IN_VAIN * (now - self._found), _BACKOFF_MAX)
+        in_vain = min(_IN_VAIN * (now - self._success_time), _BACKOFF_MAX)
         return min(self._due - now, max(_BACKOFF, in_vain, took / _SHARE))
 
     async def _look_up(self, buffers: list[Buffer]) -> None:
@@ -200,7 +200,7 @@ class Router:
         moved = buffer.leader != NOBODY and (buffer.leader, buffer.leader_epoch) != (leader, epoch)
         if moved or buffer.key in self._unplaced:
             self._withdraw(buffer)
-            self._found = self._looked
+            self._success_time = self._search_time
             buffer.leader, buffer.leader_epoch = leader, epoch
             self._fetcher(leader).add(buffer)
 

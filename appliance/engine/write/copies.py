@@ -105,7 +105,7 @@ class CopyExaminer:
         copy = log.partition
         try:
             if loss := (await with_last_batch(self.cluster, self.metadata, log, end)).loss(end):
-                return _lost(copy, end, loss)
+                return _copy_shortened(copy, end, loss)
             offset = await self.first_past_the_end(copy, end, actual_end)
         except ApplianceError as error:
             return error
@@ -170,7 +170,7 @@ class CopyExaminer:
         return await fetch_partition(self.cluster, self.metadata, copy, offset, "positions", limits)
 
 
-def _lost(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:
+def _copy_shortened(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:
     return CopyShortened(
         f"{lost_records(copy, end, loss)}: copy it again by "
         "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone",

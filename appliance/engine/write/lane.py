@@ -168,14 +168,14 @@ class Lane(OwnedLane):
         if not records and not after:
             return
 
-        def remembered(ends: Mapping[Partition, int], begins: Begins) -> dict[Partition, list[Record]]:
+        def own_records(ends: Mapping[Partition, int], begins: Begins) -> dict[Partition, list[Record]]:
             nonlocal grown
             ended = self._with_ends(before, after, taken, ends, begins)
             grown = self._maps.grown(committed, ended, self.keeps_offsets, cut)
             return self._records(grown, records, now)
 
         try:
-            await self.write(rounds(taken), remembered)
+            await self.write(rounds(taken), own_records)
         except ApplianceError:
             if grown.segments:
                 self._pause_segments()

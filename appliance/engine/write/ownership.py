@@ -129,17 +129,17 @@ class OwnedLane:
         mark, now = Mark(self.index, producer.id, producer.epoch), now_ms()
         self.named = self.owner.run != OPERATOR
         name = [encode_owner(self.index, self.owner, now)] if self.named else []
-        remembered: dict[Partition, Sequence[Record]] = {self.positions: [encode_mark(mark, now), *name]}
+        own_records: dict[Partition, Sequence[Record]] = {self.positions: [encode_mark(mark, now), *name]}
         if record := await self.producer_name(metadata, producer):
-            remembered[NAMES] = [record]
+            own_records[NAMES] = [record]
         try:
-            await self._writer.write((), lambda *_: remembered)
+            await self._writer.write((), lambda *_: own_records)
         except PartitionsUnavailable as error:  # nothing was added to the transaction
             if shared or error.reasons.keys() != {NAMES}:
                 raise
-            del remembered[NAMES]
+            del own_records[NAMES]
             self.nameless = _nameless(error)
-            await self._writer.write((), lambda *_: remembered)
+            await self._writer.write((), lambda *_: own_records)
         checkpoint = LaneCheckpoint()
         await read_checkpoint(self.cluster, topic, mark, checkpoint)
         return checkpoint

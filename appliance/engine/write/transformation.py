@@ -92,8 +92,13 @@ def _dead_letters(chunk: Chunk, failures: Iterable[Failure], limit: int) -> Iter
 def _dead_letter(replica: Replica, record: Record, reason: str) -> Record:
     """The record that failed, with the reason and its place as headers."""
     key, value, headers = fields_of(record.body)
-    said = {REASON: reason, TOPIC: replica.source_topic, PARTITION: str(replica.partition), OFFSET: str(record.offset)}
-    more = [(name.encode(), text.encode()) for name, text in said.items()]
+    letter_headers = {
+        REASON: reason,
+        TOPIC: replica.source_topic,
+        PARTITION: str(replica.partition),
+        OFFSET: str(record.offset),
+    }
+    more = [(name.encode(), text.encode()) for name, text in letter_headers.items()]
     return record._replace(body=body_of(key, value, [*headers, *more]))
 
 

@@ -290,5 +290,5 @@ def refusal(target: Target, error: ssl.SSLError) -> CertificateRefused | None:
     alert = (error.reason or "").partition("_ALERT_")[2]
     if "CERTIFICATE" not in alert and alert not in _NO_TRUST:
         return None
-    said = alert.lower().replace("_", " ")
-    return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({said})")
+    description = alert.lower().replace("_", " ")
+    return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({description})")

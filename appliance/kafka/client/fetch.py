@@ -172,7 +172,7 @@ class FetchExchange:
             _CONSUMER, wait, _AT_LEAST_ONE_BYTE, limits.response_bytes, limits.committed, *self.session
         )
         begins = head(API_KEY, version, correlation, client_id) + fixed
-        wanted = self._topics(self.wanted, _asked)
+        wanted = self._topics(self.wanted, _encode_partition)
         forgotten = self._topics(self.forgotten, lambda each: _FORGOTTEN.pack(each.partition.number))
         body = b"".join([begins, *wanted, *forgotten, text(""), NO_TAGS])  # of no rack
         return SIZE.pack(len(body)) + body
@@ -217,7 +217,7 @@ class FetchExchange:
             at = skip_tags(view, at)
 
 
-def _asked(wanted: WantedPartition) -> bytes:
+def _encode_partition(wanted: WantedPartition) -> bytes:
     number = wanted.partition.number
     return _ASKED.pack(number, wanted.leader_epoch, wanted.position, wanted.last_epoch, -1, wanted.size) + NO_TAGS
 

@@ -169,10 +169,10 @@ async def commit_offsets(
             coordinator, permitted_requests(requests, may, failures), OffsetCommitResponse
         ):
             for topic in answer.topics:
-                for found in topic.partitions:
-                    if found.error_code is not ErrorCode.none:
-                        doing = f"commit {topic.name}-{found.partition_index} for group {name}"
-                        failures.setdefault(name, failure(found.error_code, doing))
+                for partition in topic.partitions:
+                    if partition.error_code is not ErrorCode.none:
+                        doing = f"commit {topic.name}-{partition.partition_index} for group {name}"
+                        failures.setdefault(name, failure(partition.error_code, doing))
         return GroupOffsets({}, failures)
 
     return (await by_coordinator(cluster, commits, committed, COMMITTING)).failures

@@ -94,16 +94,16 @@ class Login:
 
     async def _conversation_until(self, ends: float, seconds: float) -> sasl.Tokens:
         """The conversation of a login for as many seconds; a token is asked for until the session ends."""
-        said = False
+        has_warned = False
         while True:
             try:
                 return await self._conversation(seconds)
             except ApplianceError as error:
                 if not error.retriable or loop_seconds() + _RETRY > ends:
                     raise
-                if not said:
+                if not has_warned:
                     log.warning("no token for the next login", extra={"fields": {"cause": str(error)}})
-                said = True
+                has_warned = True
             await asyncio.sleep(_RETRY)
 
     async def _conversation(self, seconds: float = 0.0) -> sasl.Tokens:

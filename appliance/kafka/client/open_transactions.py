@@ -49,15 +49,15 @@ async def open_transactions(
         if offers(leader.offered, DescribeProducersRequest):
             response = await leader.call(_describe(led), DescribeProducersResponse)
             every = _open_in_each(response)
-            oldest.update({partition: OpenTransaction(*min(found)) for partition, _, found in every if found})
+            oldest.update({partition: OpenTransaction(*min(each)) for partition, _, each in every if each})
 
     raise_first((await ask_leaders(cluster, metadata, partitions, ask)).values())
     names: dict[int, OpenTransaction] = {}
     for node in metadata.brokers if oldest else ():
         # Only its coordinator knows a transaction, and a broker that is down cannot list its own.
         with contextlib.suppress(ApplianceError):
-            names |= await _named(await cluster.broker(node), {found.producer_id for found in oldest.values()})
-    return {partition: _with_name(found, names) for partition, found in oldest.items()}
+            names |= await _named(await cluster.broker(node), {each.producer_id for each in oldest.values()})
+    return {partition: _with_name(each, names) for partition, each in oldest.items()}
 
 
 def _with_name(transaction: OpenTransaction, names: Mapping[int, OpenTransaction]) -> OpenTransaction:

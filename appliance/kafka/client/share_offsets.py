@@ -92,10 +92,10 @@ async def alter_starts(
             if answer.error_code is not ErrorCode.none:
                 failures[name] = failure(answer.error_code, doing, answer.error_message)
             for topic in answer.responses:
-                for found in topic.partitions:
-                    if found.error_code is not ErrorCode.none:
-                        text = f"{doing} to {topic.topic_name}-{found.partition_index}"
-                        failures.setdefault(name, failure(found.error_code, text, found.error_message))
+                for partition in topic.partitions:
+                    if partition.error_code is not ErrorCode.none:
+                        text = f"{doing} to {topic.topic_name}-{partition.partition_index}"
+                        failures.setdefault(name, failure(partition.error_code, text, partition.error_message))
         return GroupOffsets({}, failures)
 
     return (await by_coordinator(cluster, starts, altered, COMMITTING)).failures

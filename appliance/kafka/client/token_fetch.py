@@ -84,9 +84,9 @@ def _in_answer(cluster: ClusterSettings, where: str, status: int, body: bytes) -
     except (ValueError, AttributeError, RecursionError):
         answer, code = None, None
     if status in (400, 401, 403):
-        shown = f": {code}" if code in _ERROR_CODES else ""
+        code_text = f": {code}" if code in _ERROR_CODES else ""
         names = ", ".join(cluster.variable(name) for name in ("API_KEY", "API_SECRET", "OAUTH_SCOPE"))
-        raise CredentialsRefused(f"{where} refuses {cluster.login} (HTTP {status}{shown}): check {names}")
+        raise CredentialsRefused(f"{where} refuses {cluster.login} (HTTP {status}{code_text}): check {names}")
     if status != 200:
         raise TokenUnavailable(f"{where}: HTTP {status} in place of a token")
     try:

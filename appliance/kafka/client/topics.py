@@ -159,11 +159,11 @@ async def _until_gone(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> None
     deadline = loop_seconds() + _TIMEOUT
     while True:
         present = (await cluster.metadata(list(topics))).topics
-        shown = sorted(name for name, topic_id in topics.items() if name in present and present[name].id == topic_id)
-        if not shown:
+        existing = sorted(name for name, topic_id in topics.items() if name in present and present[name].id == topic_id)
+        if not existing:
             return
         if loop_seconds() > deadline:
-            raise BrokerBusy(f"{', '.join(shown)}: deleted, and still shown", "REQUEST_TIMED_OUT")
+            raise BrokerBusy(f"{', '.join(existing)}: deleted, and still shown", "REQUEST_TIMED_OUT")
         await asyncio.sleep(_GONE_PAUSE)
 
 

@@ -61,11 +61,11 @@ class Outgoing:
         return range(offsets[0], offsets[-1] + 1)
 
 
-def records_at(batch: Outgoing, wanted: Container[int]) -> list[Record]:
+def records_at(batch: Outgoing, selection: Container[int]) -> list[Record]:
     """The records of a batch with these source offsets."""
     (whole,) = split(batch.data)
     records = zip(batch.offsets, unpack(whole, 0), strict=True)
-    return [record._replace(offset=at) for at, record in records if at in wanted]
+    return [record._replace(offset=at) for at, record in records if at in selection]
 
 
 def codec_of(data: bytes | memoryview) -> int:
@@ -79,16 +79,16 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED, en
 
     ``limit`` is the destination topic's max.message.bytes.
     """
-    wanted = range(position, end)
+    selection = range(position, end)
     run: list[Batch] = []
     run_size = 0
     for batch in batches:
         header = batch.header
         if header.records == 0 or header.last_offset < position or header.base_offset >= end:
             continue
-        raw = header.records > TINY_RECORDS and _can_go_raw(batch, wanted, limit)
+        raw = header.records > TINY_RECORDS and _can_go_raw(batch, selection, limit)
         if run and (raw or not _joins(run[-1], batch) or run_size + len(batch.data) > COALESCED_BYTES):
-            yield from _written(run, wanted, limit)
+            yield from _written(run, selection, limit)
             run, run_size = [], 0
         verify(batch)
         if raw:
@@ -97,25 +97,25 @@ def outgoing(batches: Iterable[Batch], position: int, limit: int = UNLIMITED, en
             run.append(batch)
             run_size += len(batch.data)
     if run:
-        yield from _written(run, wanted, limit)
+        yield from _written(run, selection, limit)
 
 
 def _joins(before: Batch, after: Batch) -> bool:
     return not (before.header.attributes ^ after.header.attributes) & (CODEC_MASK | LOG_APPEND_TIME)
 
 
-def _written(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
+def _written(run: list[Batch], selection: range, limit: int) -> Iterator[Outgoing]:
     """The batches of a run: rebuilt as one if that takes little memory, else each by itself."""
-    if len(run) == 1 and _can_go_raw(run[0], wanted, limit):
+    if len(run) == 1 and _can_go_raw(run[0], selection, limit):
         yield _raw(run[0])
         return
     try:
-        yield from _rebuilt(run, wanted, limit)
+        yield from _rebuilt(run, selection, limit)
     except BatchCorrupt:
         if len(run) == 1:
             raise
         for batch in run:
-            yield from _written([batch], wanted, limit)
+            yield from _written([batch], selection, limit)
 
 
 def _raw(batch: Batch) -> Outgoing:
@@ -124,22 +124,22 @@ def _raw(batch: Batch) -> Outgoing:
     return Outgoing(batch.data, records, first, first + records, header.max_timestamp, raw=True)
 
 
-def _rebuilt(run: list[Batch], wanted: range, limit: int) -> Iterator[Outgoing]:
-    rebuilt = rebuild(run, wanted, LIMIT // 16 if len(run) > 1 else LIMIT)
+def _rebuilt(run: list[Batch], selection: range, limit: int) -> Iterator[Outgoing]:
+    rebuilt = rebuild(run, selection, LIMIT // 16 if len(run) > 1 else LIMIT)
     if rebuilt is None:
         return
-    parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, wanted, limit))
-    ends = [*(part.first_offset for part in parts[1:]), min(run[-1].header.last_offset + 1, wanted.stop)]
+    parts = [rebuilt] if len(rebuilt.data) <= limit else list(within(run, selection, limit))
+    ends = [*(part.first_offset for part in parts[1:]), min(run[-1].header.last_offset + 1, selection.stop)]
     append_time = bool(run[0].header.attributes & LOG_APPEND_TIME)
     for part, end in zip(parts, ends, strict=True):
         numbers = part.records, part.first_offset, end, part.max_timestamp
         yield Outgoing(part.data, *numbers, False, part.runs, append_time, part.memory)
 
 
-def _can_go_raw(batch: Batch, wanted: range, limit: int) -> bool:
+def _can_go_raw(batch: Batch, selection: range, limit: int) -> bool:
     header = batch.header
     return (
-        wanted.start <= header.base_offset <= header.last_offset < wanted.stop
+        selection.start <= header.base_offset <= header.last_offset < selection.stop
         and header.records == header.last_offset_delta + 1
         and len(batch.data) <= limit
         and not header.attributes & LOG_APPEND_TIME

@@ -46,11 +46,11 @@ class Rebuilt(NamedTuple):
     runs: Runs = ()
 
 
-def rebuild(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
-    """The records of the batches at the ``wanted`` offsets, with the codec of the first; None when there are none."""
+def rebuild(batches: Sequence[Batch], selection: range, limit: int = LIMIT) -> Rebuilt | None:
+    """The records of the batches at the offsets of ``selection``, with the codec of the first; None: none are."""
     with contextlib.suppress(Exception):  # the library has a dozen ways to say that it will not read something
-        return _compiled(batches, wanted, limit)
-    return _plain(batches, wanted, limit)
+        return _compiled(batches, selection, limit)
+    return _plain(batches, selection, limit)
 
 
 def batch_builder() -> tuple[DefaultRecordBatchBuilder, bytearray]:
@@ -75,14 +75,14 @@ def payload_of(builder: DefaultRecordBatchBuilder, data: bytearray) -> memoryvie
     return memoryview(data)[HEADER_SIZE:]
 
 
-def _compiled(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
+def _compiled(batches: Sequence[Batch], selection: range, limit: int = LIMIT) -> Rebuilt | None:
     builder, data = batch_builder()
     count, first_offset, base_timestamp, max_timestamp = 0, -1, -1, -1
     runs: list[tuple[int, int]] = []
-    for records in _read(batches, wanted, limit):
+    for records in _read(batches, selection, limit):
         timestamps = [*map(_TIMESTAMP, records)]
         if min(timestamps) < 0:
-            return _plain(batches, wanted, limit)  # the writer treats a first timestamp of -1 as none
+            return _plain(batches, selection, limit)  # the writer treats a first timestamp of -1 as none
         if not count:
             first_offset, base_timestamp = records[0].offset, timestamps[0]
         max_timestamp = max(max_timestamp, *timestamps)
@@ -112,20 +112,20 @@ def add_runs(runs: list[tuple[int, int]], offsets: Sequence[int]) -> None:
     runs.append((first, length))
 
 
-def _read(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[list[DefaultRecord]]:
+def _read(batches: Sequence[Batch], selection: range, limit: int) -> Iterator[list[DefaultRecord]]:
     """The wanted records, in chunks: loops stay long, and a large batch is never decoded as a whole."""
-    records = itertools.chain.from_iterable(_readers(batches, wanted, limit))
+    records = itertools.chain.from_iterable(_readers(batches, selection, limit))
     while some := [*itertools.islice(records, _AT_ONCE)]:
         yield some
 
 
-def _readers(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Iterable[DefaultRecord]]:
+def _readers(batches: Sequence[Batch], selection: range, limit: int) -> Iterator[Iterable[DefaultRecord]]:
     room = memoryview(bytearray(BLOCK_BYTES))
     for batch in batches:
         reader, size = compiled_reader(batch, room, limit)
         limit -= size
-        whole = wanted.start <= batch.header.base_offset and batch.header.last_offset < wanted.stop
-        yield reader if whole else _only(wanted, reader)
+        whole = selection.start <= batch.header.base_offset and batch.header.last_offset < selection.stop
+        yield reader if whole else _only(selection, reader)
 
 
 def compiled_reader(batch: Batch, room: memoryview, limit: int = LIMIT) -> tuple[DefaultRecordBatch, int]:
@@ -138,21 +138,21 @@ def compiled_reader(batch: Batch, room: memoryview, limit: int = LIMIT) -> tuple
     return DefaultRecordBatch(data), len(data) + RECORD_BYTES * batch.header.records
 
 
-def _only(wanted: range, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
-    return (record for record in records if record.offset in wanted)
+def _only(selection: range, records: Iterable[DefaultRecord]) -> Iterator[DefaultRecord]:
+    return (record for record in records if record.offset in selection)
 
 
-def _plain(batches: Sequence[Batch], wanted: range, limit: int = LIMIT) -> Rebuilt | None:
-    records = _records(batches, wanted, limit)
+def _plain(batches: Sequence[Batch], selection: range, limit: int = LIMIT) -> Rebuilt | None:
+    records = _records(batches, selection, limit)
     return _of(records, _codec(batches)) if records else None
 
 
-def within(batches: Sequence[Batch], wanted: range, limit: int) -> Iterator[Rebuilt]:
+def within(batches: Sequence[Batch], selection: range, limit: int) -> Iterator[Rebuilt]:
     """The same records as ``rebuild``, in batches of at most ``limit`` bytes.
 
     A record that is too large by itself is returned anyway: the broker decides.
     """
-    return _split(_records(batches, wanted, LIMIT), _codec(batches), limit)
+    return _split(_records(batches, selection, LIMIT), _codec(batches), limit)
 
 
 def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[Rebuilt]:
@@ -167,9 +167,9 @@ def _split(records: Sequence[Record], codec_bits: int, limit: int) -> Iterator[R
     yield from _split(records[middle:], codec_bits, limit)
 
 
-def _records(batches: Sequence[Batch], wanted: range, limit: int) -> list[Record]:
-    unpacked = (unpack(batch, wanted.start, limit // len(batches)) for batch in batches)
-    return [record for records in unpacked for record in records if record.offset < wanted.stop]
+def _records(batches: Sequence[Batch], selection: range, limit: int) -> list[Record]:
+    unpacked = (unpack(batch, selection.start, limit // len(batches)) for batch in batches)
+    return [record for records in unpacked for record in records if record.offset < selection.stop]
 
 
 def _of(records: Sequence[Record], codec_bits: int) -> Rebuilt:

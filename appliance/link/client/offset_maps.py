@@ -53,11 +53,11 @@ class OffsetMaps:
         self._copies: dict[Partition, Partition] | None = None
         self._present: Mapping[str, Topic] = {}
 
-    async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
+    async def refresh(self, partitions: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
         """Read the newly committed records; after a cancel at any await, the next call continues from there.
 
-        Reads only segments of the ``wanted`` source partitions, or all, and then looks at their copies: only offsets of
-        these translate. Returns the failures of unreadable lanes, each with a name for it.
+        Reads only segments of these source ``partitions``, or all, and then looks at their copies: only their offsets
+        translate. Returns the failures of unreadable lanes, each with a name for it.
         """
         names = self._naming.positions_topic, self._naming.offsets_topic
         metadata = await self._cluster.metadata(list(names))
@@ -71,17 +71,19 @@ class OffsetMaps:
             self._ids, self._checkpoints = ids, tuple(LaneCheckpoint() for _ in range(lanes))
             self._logs = tuple(SegmentLog() for _ in range(parts))
             self.failures, self._lanes, self._maps, self._copies = {}, {}, {}, None
-        await asyncio.gather(*(self._read_lane(metadata, lane, wanted) for lane in range(lanes)))
+        await asyncio.gather(*(self._read_lane(metadata, lane, partitions) for lane in range(lanes)))
         # The copies after their positions: one that was made in between would not be the one that it was written to.
-        asked = sorted({self._naming.destination(topic) for topic, _ in (self._lanes if wanted is None else wanted)})
+        asked = sorted(
+            {self._naming.destination(topic) for topic, _ in (self._lanes if partitions is None else partitions)}
+        )
         self._present = (await self._cluster.metadata(asked)).topics if asked else {}
         return {f"lane {lane} of the offset maps": error for lane, error in sorted(self.failures.items())}
 
-    async def read(self, wanted: Collection[Partition] | None = None) -> None:
+    async def read(self, partitions: Collection[Partition] | None = None) -> None:
         """Read all that is committed, as ``refresh``, where nothing may go on without it."""
 
         async def read() -> None:
-            raise_first((await self.refresh(wanted)).values())
+            raise_first((await self.refresh(partitions)).values())
 
         await retry_while_busy(read)
 
@@ -179,7 +181,7 @@ class OffsetMaps:
             cached = self._maps[partition] = OffsetMap(segments, position)
         return cached
 
-    async def _read_lane(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
+    async def _read_lane(self, metadata: Metadata, lane: int, partitions: Collection[Partition] | None) -> None:
         """Read a lane's positions, then its segments; its failure ends once it has been read."""
         checkpoint = self._checkpoints[lane]
         try:
@@ -190,7 +192,7 @@ class OffsetMaps:
             self._lanes, self._copies = others | dict.fromkeys(checkpoint.positions, lane), None
             if lane < len(self._logs):
                 log = self._logs[lane]
-                await _while_progressing(lambda: self._read_segments(metadata, lane, wanted), lambda: log.read_to)
+                await _while_progressing(lambda: self._read_segments(metadata, lane, partitions), lambda: log.read_to)
         except TimeoutError:
             text = f"lane {lane} of the offset maps: nothing more could be read of it within {_SILENCE:g} s"
             self.failures[lane] = Unreachable(text)
@@ -213,10 +215,10 @@ class OffsetMaps:
 
         return await retry_while_busy(read)
 
-    async def _read_segments(self, metadata: Metadata, lane: int, wanted: Collection[Partition] | None) -> None:
+    async def _read_segments(self, metadata: Metadata, lane: int, partitions: Collection[Partition] | None) -> None:
         """Read up to the log's end; an open transaction there has to end first, and a new leader needs new metadata."""
         log, partition = self._logs[lane], Partition(self._naming.offsets_topic, lane)
-        own = None if wanted is None else {each for each in wanted if self._lanes.get(each) == lane}
+        own = None if partitions is None else {each for each in partitions if self._lanes.get(each) == lane}
         self._changed(log.want(own))
         if own is not None and not own:
             return

@@ -95,20 +95,20 @@ class Writer:
         ends = {copy: self.ends[copy] for copy in copies if copy in self.ends}
         pending = [each for one in rounds for each in await self._send_round(one, ends)]
         ends = {copy: end + _MARKER for copy, end in ends.items()}
-        remembered: OwnRecords = {}
+        own_records: OwnRecords = {}
         if not self.shared:
-            remembered = remember(ends, {})
-            if remembered.keys() == {self.positions}:
-                pending += await self._send_remembered(coordinator, remembered)
-                remembered = {}  # unless a copy ends elsewhere: newer positions then replace these by key
+            own_records = remember(ends, {})
+            if own_records.keys() == {self.positions}:
+                pending += await self._send_own_records(coordinator, own_records)
+                own_records = {}  # unless a copy ends elsewhere: newer positions then replace these by key
         begins = await _all_written(pending)
         further = _further(pending, begins)
         if further:
             await self._require_ours({copy: shift.first_offset for copy, shift in further.items()}, first_of_the_epoch)
             ends = {copy: end + further[copy].distance if copy in further else end for copy, end in ends.items()}
         if further or self.shared:
-            remembered = remember(ends, begins)
-        await _all_written(await self._send_remembered(coordinator, remembered))
+            own_records = remember(ends, begins)
+        await _all_written(await self._send_own_records(coordinator, own_records))
         await end_transaction(coordinator, self.producer, self.timeout)
         self.in_transaction = False
         self.ends |= ends
@@ -167,11 +167,11 @@ class Writer:
         answers = await self._send([(copy, outgoing.data, outgoing.records) for copy, outgoing in one])
         return [_PendingProduce(answer, dict(one), bases, self.keeps_times) for answer in answers]
 
-    async def _send_remembered(self, coordinator: Connection, remembered: OwnRecords) -> list["_PendingProduce"]:
-        if further := remembered.keys() - {self.positions}:
+    async def _send_own_records(self, coordinator: Connection, own_records: OwnRecords) -> list["_PendingProduce"]:
+        if further := own_records.keys() - {self.positions}:
             await self._add(coordinator, further)
         pending = []
-        for partition, records in remembered.items():
+        for partition, records in own_records.items():
             for data, count in packed(records):
                 pending += [_PendingProduce(answer, {}, {}) for answer in await self._send([(partition, data, count)])]
         return pending

@@ -209,8 +209,8 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> CheckpointReco
         return _sql_change(key, value)
     if "state" in key:
         state, details = CopyState(value.pop("state")), value.pop("details", {})
-        shown = json.dumps({**details}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
-        return build(StateRecord, value, topic=text(key["state"]), state=state, details=json.loads(shown))
+        text_bytes = json.dumps({**details}, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+        return build(StateRecord, value, topic=text(key["state"]), state=state, details=json.loads(text_bytes))
     partition = partition_of(key)
     if "gap" in key:
         return build(Gap, value, partition=partition)

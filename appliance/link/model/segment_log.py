@@ -26,12 +26,12 @@ class SegmentLog:
         """The reason that a source partition's map cannot be read; None where it can."""
         return next(iter(self._damaged.get(partition, {}).values()), None)
 
-    def want(self, wanted: Collection[Partition] | None) -> Collection[Partition]:
+    def want(self, partitions: Collection[Partition] | None) -> Collection[Partition]:
         """Keep the segments of these source partitions, or of all; returns the dropped partitions.
 
         The segments of another partition become known only when everything is read again.
         """
-        before, self._wanted = self._wanted, None if wanted is None else frozenset(wanted)
+        before, self._wanted = self._wanted, None if partitions is None else frozenset(partitions)
         if before is not None and (self._wanted is None or self._wanted - before):
             return self.restart()
         return self._forget([of for of in self._known() if self._wanted is not None and of not in self._wanted])

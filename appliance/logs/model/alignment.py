@@ -55,12 +55,12 @@ def anchor(records: Sequence[Record]) -> Anchor:
 class Search:
     """The search for an anchor in a log that is fed piece by piece (Knuth, Morris and Pratt 1977)."""
 
-    def __init__(self, sought: Anchor) -> None:
-        self._sought = sought.prints
-        self._first = sought.complete
-        self._borders = _borders(sought.prints)
+    def __init__(self, anchor: Anchor) -> None:
+        self._sought = anchor.prints
+        self._first = anchor.complete
+        self._borders = _borders(anchor.prints)
         self._matched = 0
-        self._offsets: deque[int] = deque(maxlen=len(sought.prints))
+        self._offsets: deque[int] = deque(maxlen=len(anchor.prints))
         self.place: int | None = None
         """The offset at which the anchor begins in what was fed."""
 
@@ -85,13 +85,13 @@ class Search:
         return self._offsets[-self._matched] if self._matched else None
 
 
-def _borders(sought: Sequence[bytes]) -> list[int]:
+def _borders(anchor: Sequence[bytes]) -> list[int]:
     """The failure function: for each index, the length of the longest proper prefix that ends there."""
-    borders = [0] * len(sought)
+    borders = [0] * len(anchor)
     length = 0
-    for place in range(1, len(sought)):
-        while length and sought[place] != sought[length]:
+    for place in range(1, len(anchor)):
+        while length and anchor[place] != anchor[length]:
             length = borders[length - 1]
-        length += sought[place] == sought[length]
+        length += anchor[place] == anchor[length]
         borders[place] = length
     return borders

@@ -21,9 +21,9 @@ class Counted(Allowance):
         self.spent = self.asked = 0
         self.began = self._clock()
 
-    async def left(self, wanted: int) -> int:
+    async def remaining(self, wanted: int) -> int:
         before = self.spent
-        found = await super().left(wanted)
+        found = await super().remaining(wanted)
         if self._rate and before == self.spent:
             self.asked += 1
             assert self.spent <= self._rate * (1.002 + self._clock() - self.began)

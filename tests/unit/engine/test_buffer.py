@@ -127,7 +127,7 @@ def test_a_forgotten_partition_is_neither_taken_nor_told(one: Buffer) -> None:
 
 def test_reading_goes_on_behind_what_arrived_with_its_leader_epoch(one: Buffer) -> None:
     fill(one, 0, 1, 2)
-    assert one.wanted(77)[1:] == (one.replica.source_id, 3, 77, 4, -1)
+    assert one.fetch_entry(77)[1:] == (one.replica.source_id, 3, 77, 4, -1)
 
 
 def test_old_batches_and_a_batch_cut_short_bring_nothing(one: Buffer) -> None:
@@ -251,7 +251,7 @@ def test_when_nothing_is_left_an_empty_buffer_may_still_be_filled() -> None:
     ahead.bytes = 2 * ahead.limit
     assert ahead.room(holding(buffer(ReadyQueue()), 1)) == 0
     assert ahead.room(buffer(ReadyQueue())) == LEAST
-    assert ahead.left == LEAST
+    assert ahead.remaining == LEAST
 
 
 def test_far_away_there_is_room_for_the_next_answer_when_one_has_come() -> None:
@@ -260,7 +260,7 @@ def test_far_away_there_is_room_for_the_next_answer_when_one_has_come() -> None:
     ahead.bytes = 32 * MEBIBYTE
     assert ahead.room(holding(buffer(ReadyQueue()), 32 * MEBIBYTE)) >= 32 * MEBIBYTE
     ahead.make_room(8 * MEBIBYTE)
-    assert ahead.left == 4 * 32 * MEBIBYTE
+    assert ahead.remaining == 4 * 32 * MEBIBYTE
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_without_a_bound_nothing_is_waited_for() -> None:
     allowance = Allowance(Clock())
     allowance.spend(10**12)
     assert allowance.pause == 0
-    assert run(allowance.left(8_000_000)) == 8_000_000
+    assert run(allowance.remaining(8_000_000)) == 8_000_000
 
 
 def test_a_bound_begins_with_a_seconds_worth_and_lets_no_more_be_saved() -> None:
@@ -33,7 +33,7 @@ def test_a_bound_begins_with_a_seconds_worth_and_lets_no_more_be_saved() -> None
     allowance = Allowance(clock)
     allowance.bound(1000 * KIB)
     for _ in range(2):
-        assert run(allowance.left(8_000_000)) == 1000 * KIB
+        assert run(allowance.remaining(8_000_000)) == 1000 * KIB
         clock.now += 3600
 
 
@@ -44,7 +44,7 @@ def test_the_remaining_bytes_are_asked_for_as_soon_as_it_is_worth_it() -> None:
     allowance.spend(100 * KIB)
     assert allowance.pause == pytest.approx(0.64)
     clock.now = 0.64
-    assert run(allowance.left(8_000_000)) == pytest.approx(64 * KIB, abs=1)
+    assert run(allowance.remaining(8_000_000)) == pytest.approx(64 * KIB, abs=1)
 
 
 @pytest.mark.parametrize("rate", [1, 7, 1000])
@@ -68,7 +68,7 @@ def test_a_waiting_fetcher_goes_on_at_once_when_the_bound_rises_or_falls_away() 
         allowance = Allowance(loop.time)
         allowance.bound(1000)
         allowance.spend(1_001_000)
-        waiting = asyncio.create_task(allowance.left(8_000_000))
+        waiting = asyncio.create_task(allowance.remaining(8_000_000))
         await asyncio.sleep(10.0)
         allowance.bound(bytes_per_second)
         await waiting
@@ -90,7 +90,7 @@ def test_never_more_than_the_bucket_and_the_newest_answer_has_come(rate: int, an
         spent = 0
         for size, idle in answers:
             await asyncio.sleep(idle)
-            await allowance.left(10**8)
+            await allowance.remaining(10**8)
             assert spent <= rate * (1.002 + loop.time())
             allowance.spend(size)
             spent += size

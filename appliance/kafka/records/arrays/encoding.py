@@ -108,7 +108,7 @@ def _written(columns: Columns, deltas: Integers, numbers: Integers) -> tuple[mem
     for each in leading:
         sizes += varints.sizes(each)
     size, delta, number, key_size, value_size = map(varints.written, (sizes, *leading))
-    records = joined(size, _ATTRIBUTES, delta, number, key_size, given(keys), value_size, given(values), headers)
+    records = joined(size, _ATTRIBUTES, delta, number, key_size, or_empty(keys), value_size, or_empty(values), headers)
     return memoryview(records.buffers()[2] or b""), bounds(records)
 
 
@@ -123,7 +123,7 @@ def written_sizes(values: pa.BinaryArray) -> Integers:
     return integers(lengths.fill_null(-1) if lengths.null_count else lengths)
 
 
-def given(values: pa.BinaryArray) -> pa.BinaryArray:
+def or_empty(values: pa.BinaryArray) -> pa.BinaryArray:
     """The values, empty where they are null."""
     return values.fill_null(b"") if values.null_count else values
 

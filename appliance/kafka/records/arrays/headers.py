@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays import varints
 from appliance.kafka.records.arrays.decoding import Fields, Places, RecordMisfit, binary, nullable, read, require
-from appliance.kafka.records.arrays.encoding import bounds, given, integers, joined, written_sizes
+from appliance.kafka.records.arrays.encoding import bounds, integers, joined, or_empty, written_sizes
 from appliance.kafka.records.arrays.varints import Booleans, Bytes, Integers
 from appliance.kafka.records.varint import read_varint
 
@@ -111,7 +111,7 @@ def header_bytes(lists: pa.ListArray) -> pa.BinaryArray:
     flat = lists.flatten()
     names, values = flat.field(0).cast(pa.binary()), flat.field(1)
     headers = joined(
-        varints.written(written_sizes(names)), given(names), varints.written(written_sizes(values)), given(values)
+        varints.written(written_sizes(names)), or_empty(names), varints.written(written_sizes(values)), or_empty(values)
     )
     begins = np.array(bounds(headers) if len(headers) else [0], np.int32)
     ends = begins[np.concatenate([[0], np.cumsum(counts)])]
