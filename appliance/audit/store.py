@@ -29,23 +29,18 @@ class Store(Protocol):
 
     def sizes(self) -> Mapping[str, int]:
         """The sizes of all files by name; none if there is no folder yet."""
-        ...
 
     def read(self, name: str) -> bytes:
         """The content of a file."""
-        ...
 
     def create(self, name: str, content: bytes) -> bool:
         """Make a file with this content; False if it exists already, with any content."""
-        ...
 
     def replace(self, name: str, content: bytes) -> None:
         """Make a file with this content, or replace its content whole."""
-        ...
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
-        ...
 
 
 class Folder:

@@ -48,11 +48,9 @@ class Translator(Protocol):
 
     async def refresh(self, wanted: Collection[Partition] | None = None, /) -> Mapping[str, ApplianceError]:
         """Read the newest maps; the failures of unknown ones, each with a name for it."""
-        ...
 
     def translate(self, partition: Partition, offset: int, source_id: UUID, start: int, /) -> Translation:
         """The lowest offset in the copy, whose log begins at ``start``, of a record that a group has not read."""
-        ...
 
 
 Follows = Callable[[str], bool]

@@ -22,11 +22,9 @@ class TopicNames(Protocol):
 
     def copies(self, topic: str, internal: bool, others: Container[str], /) -> bool:
         """True when a topic is copied, beside ``others`` in its cluster."""
-        ...
 
     def destination(self, topic: str) -> str:
         """The name of a topic's copy."""
-        ...
 
 
 @dataclass(slots=True)
