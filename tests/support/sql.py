@@ -108,7 +108,7 @@ async def running_sql(
             made.problems.append(str(error))
 
     service = TransformService(stops, tell)
-    service.silence = silence
+    service.progress.silence = silence
     made = RunningSql(service, directory / "events")
     way = _between_hosts(service) if between_hosts else _on_this_host(service, directory / "transform-0")
     engine = replace(ENGINE, monitoring=replace(ENGINE.monitoring, event_log=str(made.events)))

@@ -27,7 +27,7 @@ SUBJECT = "SQL in flight"
 """The subject under which its problems are logged."""
 
 
-_SILENCE_SECONDS = 60.0
+SILENCE_SECONDS = 60.0
 """Time in which Spark neither takes nor returns rows, after which a job is taken for one that hangs."""
 
 _CHECK_SECONDS = 1.0
@@ -42,10 +42,14 @@ _ENDED = OSError, asyncio.IncompleteReadError, PeerError
 
 @dataclass(slots=True)
 class JobProgress:
-    """The progress of the job that has ranges: the time of the newest, by ``clock``; None while no job has any."""
+    """The progress of the job that has ranges: the time of the ``newest``, by ``clock``; None while no job has any.
+
+    It may be without progress for ``silence`` seconds.
+    """
 
     clock: Callable[[], float]
     newest: float | None = None
+    silence: float = field(default_factory=lambda: SILENCE_SECONDS)
     _checked: float = 0.0
 
     def begin(self) -> None:
@@ -69,11 +73,11 @@ class JobProgress:
             return
         if late > _LATE_SECONDS:
             self.newest = min(now, self.newest + late)
-        if now - self.newest < _SILENCE_SECONDS:
+        if now - self.newest < self.silence:
             return
         if not unconfirmed or any(each in pending for _, each in unconfirmed):
             where = some([each for each, _ in unconfirmed]) or "a job that has confirmed all"
-            raise ProcessFailed(f"{SUBJECT}: no progress for {_SILENCE_SECONDS:g} s in {where}")
+            raise ProcessFailed(f"{SUBJECT}: no progress for {self.silence:g} s in {where}")
 
 
 @dataclass(slots=True, eq=False)
