@@ -87,26 +87,11 @@ async def three(tmp_path_factory) -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def test_records_go_through_one_broker_with_tls_and_sasl(tmp_path):
-    async with Cluster(orange(1), tmp_path) as cluster:
-        make_topic(cluster, NewTopic("fruit", 1, cluster.plan.replicas))
-        produce(cluster, "fruit", [b"apple", b"pear"])
-        assert consume(cluster, "fruit", 2) == [b"apple", b"pear"]
-
-
 async def test_records_go_through_three_brokers_with_tls_and_sasl(three):
     make_topic(three, NewTopic("numbers", 6, three.plan.replicas))
     values = [b"%d" % number for number in range(1000)]
     produce(three, "numbers", values)
     assert sorted(consume(three, "numbers", 1000)) == sorted(values)
-
-
-async def test_records_go_through_a_plain_cluster(tmp_path):
-    async with Cluster(ClusterPlan.plain("bench", address="127.0.3.1"), tmp_path) as cluster:
-        assert cluster.ca_file is None
-        make_topic(cluster, NewTopic("fruit", 1, cluster.plan.replicas))
-        produce(cluster, "fruit", [b"apple"])
-        assert consume(cluster, "fruit", 1) == [b"apple"]
 
 
 async def test_the_home_network_calls_brokers_by_address(three):
@@ -185,25 +170,6 @@ async def test_secrets_and_keys_are_for_their_owner_only(three):
     assert {path.stat().st_mode & 0o777 for path in private} == {0o600}
 
 
-async def test_a_killed_broker_comes_back_with_its_log(tmp_path):
-    async with Cluster(orange(1), tmp_path) as cluster:
-        make_topic(cluster, NewTopic("fruit", 1, cluster.plan.replicas))
-        produce(cluster, "fruit", [b"apple", b"pear"])
-        await cluster.kill(0)
-        assert not cluster.broker(0).process.running
-        await cluster.restart(0)
-        assert consume(cluster, "fruit", 2) == [b"apple", b"pear"]
-
-
-async def test_three_brokers_carry_on_with_two(tmp_path):
-    async with Cluster(orange(3), tmp_path) as cluster:
-        make_topic(cluster, NewTopic("fruit", 6, cluster.plan.replicas))
-        await cluster.kill(1)
-        produce(cluster, "fruit", [b"apple"] * 100)
-        await cluster.restart(1)
-        assert consume(cluster, "fruit", 100) == [b"apple"] * 100
-
-
 async def test_nothing_is_left_when_a_cluster_has_stopped(tmp_path):
     cluster = Cluster(orange(3), tmp_path)
     await cluster.start()
@@ -228,13 +194,6 @@ async def test_nothing_is_left_when_a_start_is_cancelled(tmp_path, caplog):
     (launched,) = launches
     assert not psutil.pid_exists(launched["pid"])
     assert list(tmp_path.iterdir()) == []
-
-
-async def test_two_clusters_of_one_plan_run_side_by_side(tmp_path):
-    async with Cluster(orange(1), tmp_path / "one") as one, Cluster(orange(1), tmp_path / "two") as two:
-        make_topic(one, NewTopic("only-in-one", 1, one.plan.replicas))
-        assert "only-in-one" in AdminClient(one.client_configuration()).list_topics(timeout=PATIENCE).topics
-        assert "only-in-one" not in AdminClient(two.client_configuration()).list_topics(timeout=PATIENCE).topics
 
 
 async def test_a_vpc_port_that_is_taken_is_named_before_any_broker_starts(tmp_path):
