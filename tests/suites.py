@@ -66,7 +66,7 @@ DEFAULT = Suite(
     ("tests/real", "tests/unit"),
     SIX_FILES_AT_ONCE,
 )
-_REAL = Suite("", "tests/real, in CI", 7, 6, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.6)
+_REAL = Suite("", "tests/real, in CI", 8, 8, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.6)
 _UNIT = Suite("", "tests/unit, in CI", 2, 2, ("tests/unit",), TWO_FILES_AT_ONCE, fills=True)
 PARTS = {"tests/real": _REAL, "tests/unit": _UNIT}
 """The default suite's two directories, which CI runs apart: one waits for brokers, and the other computes."""
