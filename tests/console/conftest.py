@@ -69,7 +69,7 @@ class Center:
                 await asyncio.sleep(0.2)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
     async with link(tmp_path_factory.mktemp("link")) as made:
         yield made
@@ -83,14 +83,14 @@ async def control_center(on: Link, **changed: str) -> AsyncIterator[tuple[OwnedP
         yield console, await console.wait_for_address("console: listening", PATIENCE)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def center(shared: Link) -> AsyncIterator[Center]:
     """A new link that has copied 100 records of ``orders``, with everything running."""
     async with running(shared) as made:
         yield made
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def lasting(shared: Link) -> AsyncIterator[Center]:
     """Such a link for all tests of a module that change nothing of it."""
     async with running(shared) as made:

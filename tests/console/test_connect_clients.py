@@ -17,7 +17,7 @@ from tests.console.conftest import TOKEN, Center, outrun_by_retention
 from tests.support.java_programs import compiled
 from tests.support.patience import PATIENCE
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.release]  # its JSON: tests/real/console
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]  # its JSON: tests/real/console
 
 NAME = "replicator-orange"
 

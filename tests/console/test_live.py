@@ -18,7 +18,7 @@ from tests.console.firing import firing
 from tests.simulation.scrapes import UP, Series
 from tests.support.patience import PATIENCE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_pause_and_a_resume_by_the_page_are_seen_live(lasting: Center, seen: Browser) -> None:

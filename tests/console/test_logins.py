@@ -11,10 +11,10 @@ from tests.console.browser import Browser, browser
 from tests.console.conftest import Center, control_center
 from tests.console.keycloak import CLIENT, CLIENT_SECRET, PASSWORD, keycloak
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def issuer(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     async with keycloak(tmp_path_factory.mktemp("keycloak")) as address:
         yield address

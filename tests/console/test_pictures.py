@@ -13,7 +13,7 @@ import pytest
 from tests.console.browser import Browser
 from tests.console.conftest import TOKEN, Center
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.release]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.release]
 
 
 async def test_every_view_can_be_taken_as_a_picture_in_light_and_in_dark(

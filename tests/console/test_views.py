@@ -10,7 +10,7 @@ from tests.console.browser import Browser, browser
 from tests.console.conftest import Center
 from tests.support.groups import commit
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 VIEWS = ("", "topics", "topics/orders", "groups", "tunnel", "events", "actions")
 
