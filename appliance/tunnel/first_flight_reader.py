@@ -49,7 +49,7 @@ class FirstFlights:
             self._pending.refused(host)
             if not self._replaced(self._of_one.get(host) if room is Room.ONE_FULL else self._under_way):
                 return False
-        if self._pending.in_time(host):
+        if self._pending.within_rate(host):
             return True
         self._pending.refused(host)
         return False

@@ -1,4 +1,4 @@
-"""Pages of a link that is not there, in a real browser: a large one, its readers, and a hostile neighbour."""
+"""Pages of a link that is not there, in a real browser: a large one, its readers, and a hostile control center."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from tests.console.browser import Browser
 from tests.console.conftest import TOKEN
 from tests.support.console import of_size, shown
 from tests.support.facts import NOW
-from tests.support.neighbour import CARD, Neighbour, answer, neighbour
+from tests.support.peer_center import CARD, PeerCenter, answer, peer_center
 
 BYTES_MAX = 500_000
 TOPICS = {"one-of-ten-thousand": 5_000} | {f"topic-{number:03}": 50 for number in range(100)}
@@ -71,19 +71,19 @@ async def test_case_992_a_browser_reads_as_a_viewer_and_commands_as_an_operator(
         await asyncio.to_thread(seen.wait, "the commands", lambda: seen.find("form[action$='/actions/pause']"))
 
 
-async def test_case_980_script_of_a_neighbour_runs_nowhere_and_gets_no_cookie_and_no_token(
+async def test_case_980_script_of_another_center_runs_nowhere_and_gets_no_cookie_and_no_token(
     seen: Browser, tmp_path: Path
 ) -> None:
     # It was served as a page of this origin: it promoted other links, and the cookie and typed tokens went to it.
     async with (
-        neighbour(tmp_path, ANSWER) as other,
+        peer_center(tmp_path, ANSWER) as other,
         shown(of_size({"orders": 2}, now=NOW), links=tmp_path, CONSOLE_TOKEN=TOKEN) as address,
     ):
         await asyncio.to_thread(_viewed, seen, f"http://{address}/", other)
     assert set(other.heard) == {b"GET /card.json HTTP/1.1\r\nHost: link\r\nConnection: close\r\n\r\n"}
 
 
-def _viewed(seen: Browser, page: str, other: Neighbour) -> None:
+def _viewed(seen: Browser, page: str, other: PeerCenter) -> None:
     seen.open(f"{page}links/orange-grape/actions")
     seen.fill("#token", TOKEN)
     seen.click("Give the token")

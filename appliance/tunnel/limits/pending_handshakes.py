@@ -117,7 +117,7 @@ class PendingHandshakes:
             return Room.ONE_FULL
         return Room.FREE if self.expects(address) or self._others() < self._limit else Room.ALL_FULL
 
-    def in_time(self, address: str) -> bool:
+    def within_rate(self, address: str) -> bool:
         """True if a connection from ``address`` is within its rate, which then counts it."""
         return self._rates.get(address, self._others_rate).admits()
 

@@ -20,8 +20,8 @@ from appliance.console.peer_centers import PeerCenters, socket_of
 from appliance.console.serving import serving
 from appliance.settings.target import Target
 from tests.support.console import of_size, shown
-from tests.support.neighbour import CARD, answer, neighbour
 from tests.support.patience import PATIENCE
+from tests.support.peer_center import CARD, answer, peer_center
 
 
 async def asked(directory: Path) -> dict[str, Any]:
@@ -42,7 +42,7 @@ async def test_the_card_of_another_link_is_shown_with_the_address_of_its_own_con
 
 
 async def test_a_card_of_an_older_release_has_no_address(tmp_path: Path) -> None:
-    async with neighbour(tmp_path, answer(CARD)):
+    async with peer_center(tmp_path, answer(CARD)):
         found = await asked(tmp_path)
     assert (found["state"], found["url"]) == ("copied", "")
 
@@ -62,7 +62,7 @@ async def test_a_card_of_an_older_release_has_no_address(tmp_path: Path) -> None
     ],
 )
 async def test_case_271_what_is_no_card_of_that_link_is_shown_as_unknown(sent: bytes, tmp_path: Path) -> None:
-    async with neighbour(tmp_path, sent):
+    async with peer_center(tmp_path, sent):
         found = await asked(tmp_path)
     assert (found["state"], found["stale"]) == ("unknown", True)
     assert "does not answer" in found["reason"]
@@ -70,7 +70,7 @@ async def test_case_271_what_is_no_card_of_that_link_is_shown_as_unknown(sent: b
 
 @pytest.mark.parametrize("wrong", ["text", [], {}, float("nan"), float("inf"), -1, 10**40, True])
 async def test_case_271_a_number_of_a_card_that_is_none_is_unknown(wrong: Any, tmp_path: Path) -> None:
-    async with neighbour(tmp_path, answer(CARD | {"since": wrong, "lag_seconds": wrong, "state": ["copied"]})):
+    async with peer_center(tmp_path, answer(CARD | {"since": wrong, "lag_seconds": wrong, "state": ["copied"]})):
         found = await asked(tmp_path)
     assert (found["since"], found["lag_seconds"], found["topics"], found["state"]) == (None, None, None, "unknown")
 
@@ -80,26 +80,26 @@ async def test_case_271_a_number_of_a_card_that_is_none_is_unknown(wrong: Any, t
     ["javascript:alert(1)", "//evil.example/", "http://a@evil.example/", "http://a/b", "http://a:0/", "http://a/\n", 1],
 )
 async def test_case_980_a_card_leads_to_nothing_but_an_address_of_http(wrong: Any, tmp_path: Path) -> None:
-    async with neighbour(tmp_path, answer(CARD | {"url": wrong, "replicator": "\x1b[2J" * 9, "source": "x" * 999})):
+    async with peer_center(tmp_path, answer(CARD | {"url": wrong, "replicator": "\x1b[2J" * 9, "source": "x" * 999})):
         found = await asked(tmp_path)
     assert (found["url"], found["replicator"], found["source"]) == ("", "unknown", "unknown")
 
 
-async def test_case_980_a_neighbour_that_sends_without_end_is_cut_off(tmp_path: Path) -> None:
-    async with neighbour(tmp_path, b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as other:
+async def test_case_980_another_center_that_sends_without_end_is_cut_off(tmp_path: Path) -> None:
+    async with peer_center(tmp_path, b"HTTP/1.1 200 OK\r\n\r\n", endless=True) as other:
         found = await asked(tmp_path)
         await other.until_cut()
     assert found["state"] == "unknown"
 
 
-async def test_case_980_a_neighbour_that_says_nothing_keeps_nobody_waiting(
+async def test_case_980_another_center_that_says_nothing_keeps_nobody_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer_centers, "CARD_SECONDS", 100 * PATIENCE)
     silent, well = CARD | {"link": "silent"}, answer(CARD | {"replicator": "replicator-well"})
     async with (
-        neighbour(tmp_path, None, silent["link"]),
-        neighbour(tmp_path, well),
+        peer_center(tmp_path, None, silent["link"]),
+        peer_center(tmp_path, well),
         shown(of_size({"orders": 2}), links=tmp_path) as address,
     ):
         async with asyncio.timeout(PATIENCE):
@@ -152,7 +152,7 @@ def of_another_user(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cal
 async def test_case_980_a_file_that_another_user_put_there_is_no_card(tmp_path: Path) -> None:
     socket_of(tmp_path, "a file").touch()
     socket_of(tmp_path, "a link").symlink_to(tmp_path / "elsewhere.sock")
-    async with neighbour(tmp_path, answer(CARD)):
+    async with peer_center(tmp_path, answer(CARD)):
         socket_of(tmp_path, "another link").symlink_to(socket_of(tmp_path, "other"))
         assert (await asked(tmp_path))["state"] == "copied"
 
@@ -175,7 +175,7 @@ async def test_case_980_a_socket_that_another_user_has_taken_keeps_no_control_ce
     def refused(path: Path) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
 
-    async with neighbour(tmp_path, answer(CARD), "orange-grape"), contextlib.AsyncExitStack() as stack:
+    async with peer_center(tmp_path, answer(CARD), "orange-grape"), contextlib.AsyncExitStack() as stack:
         with monkeypatch.context() as patch:
             patch.setattr(Path, "unlink", refused)  # as in a directory with the sticky bit
             address = await stack.enter_async_context(shown(of_size({"orders": 2}), links=tmp_path))

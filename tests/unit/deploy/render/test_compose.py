@@ -248,7 +248,7 @@ def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt:
 
 
 @pytest.mark.parametrize(
-    ("changes", "made_anew"),
+    ("changes", "recreated"),
     [
         ({"REPLICA_TOPICS_SOURCE_REGEX": "other"}, {"replicator", "control-center"}),
         ({"DESTINATION_API_SECRET": "other"}, {"replicator", "control-center"}),
@@ -259,9 +259,9 @@ def test_no_secret_gets_into_what_others_may_read(role: Role, secret: str, salt:
         ({}, set()),
     ],
 )
-def test_a_changed_setting_makes_the_containers_that_read_it_anew(changes: dict[str, str], made_anew: set[str]) -> None:
+def test_a_changed_setting_recreates_the_containers_that_read_it(changes: dict[str, str], recreated: set[str]) -> None:
     before, after = services(DESTINATION_VM), services(DESTINATION_VM, **changes)
-    assert {name for name in before if before[name].get("labels") != after[name].get("labels")} == made_anew
+    assert {name for name in before if before[name].get("labels") != after[name].get("labels")} == recreated
 
 
 def test_the_published_digest_of_the_settings_is_salted() -> None:
@@ -343,16 +343,16 @@ def test_a_secret_in_a_file_is_mounted_where_it_is_needed_and_written_nowhere(se
     assert "SHARED_SECRET" not in files(DESTINATION_VM, **in_a_file)["prepared/replicator.sh"] + str(replicator)
 
 
-def test_another_secret_in_its_file_makes_the_containers_that_read_it_anew(secret_file: Path) -> None:
+def test_another_secret_in_its_file_recreates_the_containers_that_read_it(secret_file: Path) -> None:
     in_a_file = {"SHARED_SECRET": "", "SHARED_SECRET_FILE": str(secret_file)}
     before = services(DESTINATION_VM, **in_a_file)
     secret_file.write_text(SECRET[::-1])
     after = services(DESTINATION_VM, **in_a_file)
-    anew = {name for name in before if before[name].get("labels") != after[name].get("labels")}
-    assert anew == {"gateway"}
+    recreated = {name for name in before if before[name].get("labels") != after[name].get("labels")}
+    assert recreated == {"gateway"}
 
 
-def test_sql_and_its_salt_are_mounted_for_the_replicator_which_is_made_anew_with_other_sql(secret_file: Path) -> None:
+def test_sql_and_its_salt_are_mounted_for_the_replicator_which_is_recreated_with_other_sql(secret_file: Path) -> None:
     sql = secret_file.with_name("mask.sql")
     sql.write_text("SELECT key FROM records")
     own = {"REPLICA_TRANSFORM_SQL_FILE": str(sql), "REPLICA_TRANSFORM_SALT_FILE": str(secret_file)}

@@ -20,7 +20,7 @@ def answer(card: object) -> bytes:
 
 
 @dataclass(slots=True)
-class Neighbour:
+class PeerCenter:
     """``heard`` has the bytes of each connection."""
 
     heard: list[bytes] = field(default_factory=list)
@@ -33,11 +33,11 @@ class Neighbour:
 
 
 @contextlib.asynccontextmanager
-async def neighbour(
+async def peer_center(
     directory: Path, sent: bytes | None, link: str = "other", *, endless: bool = False
-) -> AsyncIterator[Neighbour]:
+) -> AsyncIterator[PeerCenter]:
     """Answer every request on a link's socket with ``sent``, and then without end; with None, say nothing."""
-    made = Neighbour()
+    made = PeerCenter()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
