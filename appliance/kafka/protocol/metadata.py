@@ -14,6 +14,7 @@ from kio.schema.types import TopicName
 
 from appliance.kafka.protocol.wire import SIZE, TypedExchange, check_correlation
 from appliance.settings.target import Target, normal_host
+from appliance.settings.topics import TOPIC_NAME_MAX
 
 
 class Partition(NamedTuple):
@@ -97,8 +98,12 @@ def is_another(one: uuid.UUID, other: uuid.UUID) -> bool:
 
 
 def request(topics: Sequence[str] | None) -> MetadataRequest:
-    """A request for the named topics, for none when empty, for all when None."""
-    named = None if topics is None else tuple(MetadataRequestTopic(topic_id=None, name=TopicName(t)) for t in topics)
+    """A request for the named topics, for none when empty, for all when None.
+
+    Names that are longer than a topic's are left out: a broker closes the connection at one of 32,768 bytes.
+    """
+    names = None if topics is None else [TopicName(topic) for topic in topics if len(topic) <= TOPIC_NAME_MAX]
+    named = None if names is None else tuple(MetadataRequestTopic(topic_id=None, name=name) for name in names)
     return MetadataRequest(topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
 
 

@@ -11,6 +11,7 @@ from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.model.copy_states import CopyState, States, effective
 from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
+from appliance.settings.topics import TOPIC_NAME_MAX
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -129,7 +130,9 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
         return None if topic.error is ErrorCode.none else f"topic {topic.name} is not ready: {topic.error.name.upper()}"
     if copy is None:
         variable = naming.policy.variable
-        return f"{name} is longer than a topic's name may be: shorten {variable}" if len(name) > 249 else None
+        return (
+            f"{name} is longer than a topic's name may be: shorten {variable}" if len(name) > TOPIC_NAME_MAX else None
+        )
     if copy.error is ErrorCode.topic_authorization_failed:
         return f"DESTINATION_API_KEY may not write topic {name}: grant it Describe and Write there"
     return None

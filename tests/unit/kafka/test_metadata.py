@@ -61,6 +61,14 @@ def test_case_1106_a_topic_whose_name_none_can_have_does_not_exist(error: ErrorC
     assert heard(Everything(), response(5, error=error), 5).topics == {}
 
 
+@pytest.mark.parametrize(("length", "is_asked"), [(249, True), (250, False), (40_000, False)])
+def test_case_1106_a_name_that_is_too_long_for_a_topic_is_not_asked_for(length: int, is_asked: bool) -> None:
+    # At one of more than 32,767 bytes a broker closes the connection, and answers nothing about the other topics.
+    asked = request(["orders", "x" * length]).topics
+    assert asked is not None
+    assert [len(topic.name or "") for topic in asked] == [6, *[length] * is_asked]
+
+
 def test_an_answer_that_says_something_else_is_read_anew() -> None:
     everything = Everything()
     first = heard(everything, response(5, 1, 1), 5)
