@@ -3,101 +3,26 @@
 import itertools
 import random
 import uuid
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from appliance.audit.model import taking
-from appliance.audit.model.entries import ANY_DAY, DAY_MS, Entry, LogRange
+from appliance.audit.model.entries import DAY_MS
 from appliance.audit.model.rows import AuditRow, Kind
-from appliance.audit.model.state import AuditState, LaneProgress, decode_state, encode_state
+from appliance.audit.model.state import AuditState, decode_state, encode_state
 from appliance.audit.model.taking import take
 from appliance.errors import PeerError
-from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, key_and_value
-from appliance.link.model.checkpoint import Gap, Mark, Owner
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.checkpoint_records import (
     encode_gap,
     encode_layout,
-    encode_mark,
-    encode_owner,
     encode_position,
     encode_tombstone,
 )
 from appliance.link.model.layout import LayoutRecord
-from appliance.link.model.position import CopyEnd, Position
-
-SOURCE, COPY, TOPIC = (uuid.UUID(int=number) for number in (1, 2, 3))
-PARTITION = Partition("orders", 0)
-START = Position(SOURCE, COPY, 100, 0, copy_end=CopyEnd(0, 0, 7, 0))
-AT = 20_000 * DAY_MS
-
-
-class Log:
-    """A lane's log: positions and other records, each as a committed entry."""
-
-    def __init__(self, lane: int = 0) -> None:
-        self.lane = lane
-        self.entries: list[Entry] = []
-        self.at = AT
-        self.epoch = 0
-
-    def add(self, *records: Record) -> None:
-        """A transaction with these records, and its marker."""
-        base = self.entries[-1].record.offset + 2 if self.entries else 0
-        for number, record in enumerate(records):
-            self.entries.append(Entry(record._replace(offset=base + number), self.at, 7, self.epoch))
-        self.at += 1000
-
-    def position(self, position: Position) -> Position:
-        self.add(encode_position(PARTITION, position, self.at))
-        return position
-
-    def start(self) -> None:
-        """A start of the lane: its mark, by a new epoch."""
-        self.epoch += 1
-        self.add(encode_mark(Mark(self.lane, 7, self.epoch), self.at))
-
-    def owner(self, run: str) -> None:
-        self.epoch += 1
-        self.add(encode_owner(self.lane, Owner(run, "worker", "host", self.at), self.at))
-
-    def range(self, first: int = 0, without: Sequence[int] = ()) -> LogRange:
-        """The log from an offset on, as it is after compaction has removed these entries."""
-        kept = [entry for number, entry in enumerate(self.entries) if number not in without]
-        removed = [entry.record.offset for number, entry in enumerate(self.entries) if number in without]
-        entries = [entry for entry in kept if entry.record.offset >= first]
-        return LogRange(entries, self.entries[-1].record.offset + 2, max(removed, default=-2) + 1)
-
-
-def rows(state: AuditState, log_range: LogRange, row_ms: int = 0, lane: int = 0) -> list[AuditRow]:
-    return take(state, lane, log_range, ANY_DAY, row_ms, lambda topic: f"{topic}.copy")
-
-
-def rows_of_lanes(state: AuditState, logs: Sequence[Log], order: Sequence[int]) -> list[AuditRow]:
-    """The rows of all lanes' logs, each read in this order until all are read."""
-    found: list[AuditRow] = []
-    for lane in order:
-        state.lanes.setdefault(lane, LaneProgress())
-    for lane in [*order, *order]:
-        read_to = state.lanes[lane].read_to
-        found += rows(state, logs[lane].range(max(0, read_to)), lane=lane)
-    assert all(state.lanes[lane].read_to == logs[lane].range().following for lane in order)
-    return found
-
-
-def copied(before: Position, records: int, offsets: int = 0, rebuilt: int = 0) -> Position:
-    """The position after a transaction with this many records, in so many source offsets."""
-    assert before.copy_end is not None
-    return replace(
-        before,
-        next_offset=before.next_offset + (offsets or records),
-        records=before.records + records,
-        bytes=before.bytes + 10 * records,
-        rebuilt=(before.rebuilt or 0) + rebuilt,
-        copy_end=replace(before.copy_end, offset=before.copy_end.offset + records + 1),
-    )
+from tests.unit.audit.logs import AT, PARTITION, SOURCE, START, TOPIC, Log, change_lanes, copied, rows, rows_of_lanes
 
 
 def test_a_row_is_the_difference_of_two_positions() -> None:
@@ -346,18 +271,6 @@ def test_case_560_a_topic_that_is_taken_again_in_another_lane_has_its_rows_thoug
     new.position(copied(new.position(START), 2))
     found = rows_of_lanes(AuditState(TOPIC), (old, new), order)
     assert [(row.lane, row.records) for row in found] == [(0, 5), (1, 2)]
-
-
-def change_lanes(old: Log, new: Log, held: Position | None = None) -> None:
-    """A change of lanes as the command writes it: announced, then decided, each in one transaction of both lanes."""
-    changed, lane_id = LayoutRecord(1, 2, AT, "me@host"), old.epoch
-    for log in (old, new):
-        log.epoch = 99
-        log.add(encode_layout(log.lane, replace(changed, changing=True), AT))
-    moved = () if held is None else (encode_position(PARTITION, held, AT),)
-    old.add(*(encode_tombstone(PARTITION, AT) for _ in moved), encode_layout(0, changed, AT))
-    new.add(*moved, encode_layout(1, changed, AT))
-    old.epoch, new.epoch = lane_id, 0
 
 
 def test_positions_of_older_releases_leave_open_how_many_records_were_rebuilt() -> None:

@@ -3,48 +3,36 @@
 import base64
 import json
 import zlib
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from appliance.audit.model.entries import Entry
 from appliance.audit.model.rows import AuditRow, Kind
 from appliance.audit.model.state import AuditState, LaneProgress, decode_state, encode_state
-from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.checkpoint import LaneCheckpoint
-from appliance.link.model.checkpoint_records import decode, encode_layout, encode_tombstone
+from appliance.link.model.checkpoint_records import encode_layout, encode_tombstone
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import CopyEnd, Position
-from tests.unit.audit.test_rows import AT, PARTITION, START, TOPIC, Log, copied, rows, rows_of_lanes
+from tests.unit.audit.logs import (
+    AT,
+    LOST,
+    PARTITION,
+    START,
+    TOPIC,
+    Log,
+    copied,
+    present,
+    rows,
+    rows_of_lanes,
+    ten_copied,
+)
 
-LOST = "the positions topic lost records: what was copied up to here has no rows, or not all"
-PARTITIONS = (Partition("orders", 0), Partition("orders", 1))
 NOTICED = AT + 3_600_000
-
-
-def present(entries: Iterable[Entry], end: int) -> LaneCheckpoint:
-    """What a lane's log holds now."""
-    checkpoint = LaneCheckpoint(read_to=end)
-    for entry in entries:
-        checkpoint.add(decode(entry.record))
-    return checkpoint
 
 
 def truncated(state: AuditState, log: Log) -> list[AuditRow]:
     """The rows of a lane whose log is found truncated."""
     end = log.range().following if log.entries else 0
     return state.after_truncation(log.lane, present(log.entries, end), 5, NOTICED, lambda topic: f"{topic}.copy")
-
-
-def ten_copied() -> Log:
-    """A log of a mark, a first position, and ten positions with five records each; without records of its producer."""
-    log = Log()
-    log.start()
-    held = log.position(START)
-    for _ in range(10):
-        held = log.position(copied(held, 5))
-    return log
 
 
 def read(log: Log) -> AuditState:

@@ -20,8 +20,7 @@ from appliance.link.model.checkpoint_records import (
 )
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position
-from tests.unit.audit.test_rows import AT, START, TOPIC, copied, rows
-from tests.unit.audit.test_truncated import LOST, PARTITIONS, present
+from tests.unit.audit.logs import AT, LOST, PARTITIONS, START, TOPIC, copied, present, rows
 
 OPERATOR_ID = 99
 LANES = (0, 1)

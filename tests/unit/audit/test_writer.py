@@ -27,8 +27,7 @@ from appliance.link.model.naming_policies import Suffix
 from appliance.link.model.position import Position
 from appliance.settings.values import AuditSettings
 from tests.support.audit import KilledAt, KilledError
-from tests.unit.audit.test_rows import AT, PARTITION, START, TOPIC, Log, copied
-from tests.unit.audit.test_truncated import LOST, ten_copied
+from tests.unit.audit.logs import AT, LOST, PARTITION, START, TOPIC, Log, copied, ten_copied
 
 NAMING = Naming("replicator-orange", Suffix(after=".copy"), re.compile(".*"), re.compile(""))
 
