@@ -91,7 +91,7 @@ log = logging.getLogger("appliance.audit")
 
 _ROWS_MAX = 50_000
 """Number of rows in a file, about: so many are written at once, however young they are."""
-_STEPS_WAITED = 60
+STEPS_WAITED = 60
 """Number of steps without progress after which a change of lanes is taken though a lane has no record of it: its log
 was truncated."""
 
@@ -181,7 +181,7 @@ class LaneReading:
             return
         began = monotonic()
         day = self.day if self.rows else read.first_day
-        rows = await self._rows(lane, read, day, waits=self.waited < _STEPS_WAITED)
+        rows = await self._rows(lane, read, day, waits=self.waited < STEPS_WAITED)
         if rows and not self.rows:
             self._since, self.day = began, day
         self.rows += rows

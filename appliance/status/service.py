@@ -48,13 +48,14 @@ async def status_server(
         async with in_background(
             log,
             "the status server failed to {}; copying goes on",
-            watch=lambda: _watch(watcher),
+            watch=lambda: watch(watcher),
             serve=lambda: server.serve("CONSOLE_LISTEN", settings.console.listen, log, "listening"),
         ):
             yield
 
 
-async def _watch(watcher: Watcher) -> None:
+async def watch(watcher: Watcher) -> None:
+    """Collect again and again, more rarely if there are many partitions."""
     while True:
         snapshot = await watcher.collect()
         count = sum(len(topic.partitions) for topic in snapshot.topics)

@@ -15,7 +15,7 @@ from appliance.link.handle import Link
 from appliance.settings.engine import Bound
 from appliance.settings.values import Settings, Side
 from appliance.status.model.running import Running
-from appliance.status.service import Pages, _watch
+from appliance.status.service import Pages, watch
 from appliance.status.watcher import Watcher
 from deploy.monitoring.alerts import REPLICATOR_ALERTS, REPLICATOR_JOB
 from deploy.monitoring.promql import metrics
@@ -136,4 +136,4 @@ class Console:
         link = Link.of(self._settings, at_source, at_destination)
         watcher = Watcher(link, self._settings, bound, *known)
         self.pages = Pages(watcher)
-        await _watch(watcher)
+        await watch(watcher)

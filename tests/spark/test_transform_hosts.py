@@ -85,6 +85,14 @@ def asked_for_ranges(lanes: LanesOnHosts, attempt: Attempt) -> list[tuple[int, i
         return [(each["start"], each["end"]) for each in fields["ranges"]]
 
 
+async def waiting_end(of: Serves) -> asyncio.Task[list[tuple[int, int]]]:
+    """The end of a job that waits for ranges."""
+    waiting = asyncio.create_task(asyncio.to_thread(asked_for_ranges, of.lanes, of_job(1)))
+    while not of.service.connections:
+        await asyncio.sleep(0.01)
+    return waiting
+
+
 async def test_the_ends_of_job_after_job_find_the_lanes_by_the_driver() -> None:
     async with serving() as made:
         asking = asyncio.create_task(made.service.transform([range_of([b"1", b"2"])]))
@@ -97,9 +105,7 @@ async def test_an_end_is_let_go_when_its_task_is_gone() -> None:
     async with server(ON_A_PORT) as control:
         control.assign([A])
         async with trying(control, 1) as made:
-            waiting = asyncio.create_task(asyncio.to_thread(asked_for_ranges, made.lanes, of_job(1)))
-            while not made.service._connections:
-                await asyncio.sleep(0.01)
+            waiting = await waiting_end(made)
         with pytest.raises(EOFError):
             await waiting
         with pytest.raises(EOFError):
@@ -112,9 +118,7 @@ async def test_case_510_an_end_that_waits_for_a_silent_process_is_let_go_once_an
     # Otherwise its job would keep a slot that the other one's jobs need.
     monkeypatch.setattr(connection, "_ASK_SECONDS", 0.05)
     async with serving() as silent:
-        waiting = asyncio.create_task(asyncio.to_thread(asked_for_ranges, silent.lanes, of_job(1)))
-        while not silent.service._connections:
-            await asyncio.sleep(0.01)
+        waiting = await waiting_end(silent)
         async with trying(silent.control, 2) as made:
             with pytest.raises(EOFError):
                 await waiting
@@ -129,9 +133,7 @@ async def test_case_511_an_end_that_waits_for_a_silent_process_is_let_go_once_it
     # Before, it kept its slot as long as the process was silent, and with fewer tasks nobody took that one's place.
     monkeypatch.setattr(connection, "_ASK_SECONDS", 0.05)
     async with serving() as silent:
-        waiting = asyncio.create_task(asyncio.to_thread(asked_for_ranges, silent.lanes, of_job(1)))
-        while not silent.service._connections:
-            await asyncio.sleep(0.01)
+        waiting = await waiting_end(silent)
         silent.control.stop()
         with pytest.raises(EOFError):
             await waiting

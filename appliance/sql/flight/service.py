@@ -91,7 +91,7 @@ class _Question:
 class TransformService:
     """The ranges of one task's lanes; with ``stops``, the first record that fails ends its range.
 
-    With ``explains``, each outcome says why records failed.
+    With ``explains``, each outcome says why records failed. ``connections`` are those that it serves.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class TransformService:
         self._bounds: dict[int, asyncio.Future[bytes]] = {}
         self._newest = -1
         self._driver: asyncio.StreamWriter | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self.connections: set[asyncio.Task[None]] = set()
         self._questions: list[_Question] = []
 
     async def transform(self, ranges: Sequence[Range]) -> list[Outcome]:
@@ -163,7 +163,7 @@ class TransformService:
             yield
         finally:
             server.close()
-            ending = list(self._connections)
+            ending = list(self.connections)
             for connection in ending:
                 connection.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
@@ -171,8 +171,8 @@ class TransformService:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection of a job or of the driver, until it ends."""
         serving = asyncio.create_task(self._serve(reader, writer), name="transform-connection")
-        self._connections.add(serving)
-        serving.add_done_callback(self._connections.discard)
+        self.connections.add(serving)
+        serving.add_done_callback(self.connections.discard)
         try:
             await asyncio.wait([serving])  # an error that is raised here would keep the job's records, by its frames
         finally:

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from appliance.audit.model.entries import LogRange
 from appliance.audit.model.progress import AuditProgress
 from appliance.audit.model.state import LaneProgress
-from appliance.audit.reading import _STEPS_WAITED, PositionsLog
+from appliance.audit.reading import STEPS_WAITED, PositionsLog
 from appliance.audit.store import Folder
 from appliance.audit.writer import AuditWriter
 from appliance.kafka.client.cluster import KafkaCluster
@@ -213,6 +213,6 @@ async def test_case_561_a_change_of_lanes_is_read_though_a_lane_has_lost_its_rec
     for _ in range(3):
         await writer.step(flush=True)
     assert sum(rows_in(tmp_path, "records")) == 2
-    for _ in range(_STEPS_WAITED):
+    for _ in range(STEPS_WAITED):
         await writer.step(flush=True)
     assert sum(rows_in(tmp_path, "records")) == 2 + 3
