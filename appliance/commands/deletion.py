@@ -40,11 +40,7 @@ _PAUSE = 0.2
 
 
 async def delete_link(operation: Operation, *, delete_copies: bool = False) -> Plan[DeletionReport]:
-    """Delete the link.
-
-    Raises:
-        LinkRefused: there is none, or a topic is between two states.
-    """
+    """Delete the link; LinkRefused if there is none, or a topic is between two states."""
     registry, there = operation.link.registry, await operation.destination.metadata(None)
     await registry.refresh()
     if operation.naming.positions_topic in there.topics or not registry.ledger.deletion:

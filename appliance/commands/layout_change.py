@@ -40,11 +40,7 @@ Wanted = Callable[[Sequence[LaneCheckpoint], LinkRecord], Layout]
 
 
 async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> Plan[LanesReport]:
-    """Give a link another layout; ``loads`` are shown.
-
-    Raises:
-        LinkRefused: there is no such link, or it may not be changed as it is.
-    """
+    """Give a link another layout, unless it may not be changed as it is; ``loads`` are shown."""
     change, topic = _Change(operation, wanted), await find_positions(operation)
     unsettled = _unsettled(topic.checkpoints[0].states)
     if unsettled and not layout_fault(topic):  # a change that has begun comes first: all other commands wait for it
@@ -107,12 +103,7 @@ class _Change:
             await self._drop_segments(await self._change(checkpoints))
 
     async def _change(self, checkpoints: Sequence[LaneCheckpoint]) -> Layout:
-        """Change the layout; the one that holds then.
-
-        Raises:
-            LinkRefused: another command had begun just before the lanes were fenced; the layout is as before.
-            BrokerRefused: the topics could not be grown; the layout is as before.
-        """
+        """Change the layout; the one that holds then. After a refusal the layout is as before."""
         self._began = self._began or monotonic()
         layout = self.layout(checkpoints)
         record = self._record(layout, is_changing=True)

@@ -1,8 +1,8 @@
 """Maps of offsets for records copied without one, made by reading both logs once.
 
-The n-th record of a stretch of the source is the n-th of its copy. Where one side lacks its beginning, both are aligned
-as in a verification. Every record is compared, and both sides must reach the end of the stretch, whose offsets are
-known, at once. If they do not, nothing of the stretch is remembered.
+The n-th record of a range of the source is the n-th of its copy. Where one side lacks its beginning, both are aligned
+as in a verification. Every record is compared, and both sides must reach the end of the range, whose offsets are
+known, at once. If they do not, nothing of the range is remembered.
 
 Nothing is fenced while the logs are read. The lane writes the segments, like an operator's change of a position: they
 only fill the holes that other segments leave, so the replicator's writes in the meantime do not matter. A kill in
@@ -38,11 +38,7 @@ Tell = Callable[[str], None]
 async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
     """Build the maps of the chosen source partitions; the number of those that stay incomplete.
 
-    Each is shown when it is done; with ``only_plan`` nothing is read or changed.
-
-    Raises:
-        LinkRefused: the link must not continue as it is, or has no topic for its maps yet.
-        Fenced: the next run continues where this one ended.
+    Each is shown when it is done; with ``only_plan`` nothing is read or changed. After Fenced the next run continues.
     """
     async with operation(settings, Choice(dry_run=only_plan), tell) as running:
         building = _Building(running)
@@ -77,7 +73,7 @@ class _Building:
     async def end_unknown_tails(
         self, lanes: Sequence[Mapping[Partition, Position]], chosen: Callable[[Partition], bool]
     ) -> None:
-        """Begin the tails of maps without one: then both offsets at the end of the missing stretch are known."""
+        """Begin the tails of maps without one: then both offsets at the end of the missing range are known."""
         for lane, positions in enumerate(lanes):
             if not any(chosen(partition) and has_no_tail(position) for partition, position in positions.items()):
                 continue
@@ -105,16 +101,16 @@ class _Building:
         return state.follows
 
     async def build(self, lane: int, missing: Sequence[Missing]) -> int:
-        """Read the missing stretches of a lane's partitions, and write their segments; the number of failures."""
+        """Read the missing ranges of a lane's partitions, and write their segments; the number of failures."""
         read: list[tuple[Missing, list[Segment]]] = []
         for each in missing:
             try:
-                stretches = await self._read(each)
+                ranges = await self._read(each)
             except ApplianceError as error:
                 self._tell(f"{each.partition}: not built: {error}")
                 continue
             ids = each.position.source_id, each.position.destination_id
-            read.append((each, [Segment(*ids, stretch, fills=True) for stretch in stretches]))
+            read.append((each, [Segment(*ids, each_range, fills=True) for each_range in ranges]))
         if not read:
             return len(missing)
         taken = await self._lanes.take(lane)
@@ -137,7 +133,7 @@ class _Building:
         return {each.partition for each in missing} - changed
 
     async def _read(self, missing: Missing) -> list[OffsetTail]:
-        """The map of a stretch."""
+        """The map of a missing range."""
         partition, hole = missing.partition, missing.hole
         copy_of = Partition(self.naming.destination(partition.topic), partition.number)
         reader = LogReader(self._link.source, partition, "build", missing.source.start, self._written.at_source)

@@ -16,12 +16,7 @@ from appliance.settings.values import Settings
 
 
 async def adopt_positions(settings: Settings, tell: Callable[[str], None], *, only_plan: bool = False) -> int:
-    """Let the link continue with its positions topic as it is now; the number of changes. A repeated call continues.
-
-    Raises:
-        LinkRefused: something else prevents the link from continuing.
-        Fenced: a replicator of this link has started.
-    """
+    """Let the link continue with its positions topic as it is now; the number of changes. A repeated call continues."""
     async with Link.open(settings) as link:
         establishing = Establishing(settings, link, OPERATOR)
         topic = await establishing.check.positions()

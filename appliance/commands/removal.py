@@ -30,12 +30,7 @@ from appliance.runtime.command import Command
 
 
 async def remove_topics(operation: Operation, *, delete_copies: bool = False) -> Plan[RemovalReport]:
-    """Remove the command's topics.
-
-    Raises:
-        LinkRefused: a topic is between two states, or its copy is promoted and would be deleted.
-        SettingsError: nothing matches ``--topic``.
-    """
+    """Remove the command's topics; LinkRefused if one is between two states, or is promoted and would be deleted."""
     lanes, registry = operation.lanes, operation.link.registry
     if not operation.choice.topic:
         raise SettingsError(["--topic is needed: '.*' is every topic, and `appliance link delete` gives the link up"])

@@ -43,12 +43,7 @@ _TO, _PARTITION, _BEFORE, _OFFSETS, _EPOCHS = "to", "partition", "before", "offs
 
 
 async def reset(operation: Operation, place: Place, number: int | None) -> Plan[ResetReport]:
-    """Set the offsets where the chosen topics, or one partition of each, continue.
-
-    Raises:
-        LinkRefused: a topic cannot be reset as it is.
-        SettingsError: nothing matches ``--topic``, or a partition lacks the offset.
-    """
+    """Set the offsets where the chosen topics, or one partition of each, continue."""
     lanes, run = operation.lanes, _Run(operation, place, number)
     await lanes.read()
     await run.find()

@@ -53,13 +53,8 @@ Tell = Callable[[str], None]
 async def resume(settings: Settings, choice: Choice, tell: Tell, *, only_plan: bool = False) -> int:
     """Change the positions of the stopped partitions, or of the chosen one, stopped or not.
 
-    Each change is shown before it is made; with ``only_plan`` none is made. Returns their number.
-
-    Raises:
-        SettingsError: there is no such partition, or the choice is invalid; or of all topics some need a place, and
-            the others have gone on.
-        LinkRefused: the link must not continue as it is, or the copy is another link's.
-        Fenced: the lane where that happened is unchanged.
+    Each change is shown before it is made; with ``only_plan`` none is made. Returns their number. If of all topics some
+    need a place, the others go on, and a SettingsError names them. After Fenced the lane is as before.
     """
     place = None if choice.start == RETRY else Place.parse("--from", choice.start)
     async with operation.operation(settings, operation.Choice(dry_run=only_plan), tell) as running:

@@ -68,10 +68,7 @@ class BrokerPath:
 class BrokerChecks:
     """Checks all brokers of a cluster at once, one step after the other.
 
-    Args:
-        cluster: lists its brokers.
-        path: reaches them.
-        relays_only: this VM only relays connections, so checks that it cannot make are not failures here.
+    If this VM ``relays_only`` connections, checks that it cannot make are not failures here.
     """
 
     def __init__(self, cluster: KafkaCluster, path: BrokerPath, client_id: str, relays_only: bool = False) -> None:

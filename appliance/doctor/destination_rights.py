@@ -45,12 +45,7 @@ _NO_SUCH_ID = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
 
 class Destination:
-    """The destination cluster, as the replicator writes to it.
-
-    Args:
-        cluster: the cluster.
-        sources: the topics to copy; while they are unknown, only the positions topic is checked.
-    """
+    """The destination cluster, as the replicator writes to it; while ``sources`` are unknown, no copies are checked."""
 
     def __init__(self, settings: Settings, cluster: KafkaCluster, sources: SourceTopics) -> None:
         self._settings = settings

@@ -41,10 +41,7 @@ async def spark_verification(
     """Spark as the settings say, while the block runs. Its ports are any: the replicator's own may run beside it.
 
     ``sql`` is that of the partitions whose records have passed any, which is evaluated on this host, for so many
-    ``offsets``. If the work is not ``shared``, Spark does nothing else.
-
-    Raises:
-        ProcessFailed: Spark does not start, or has no core for us.
+    ``offsets``. If the work is not ``shared``, Spark does nothing else. ProcessFailed: it has no core for us.
     """
     name, engine = f"verify-{settings.replicator}", dataclasses.replace(settings.engine, spark_driver_port=0)
     sized, tasks = engine, engine.task_count if shared else 0

@@ -1,11 +1,15 @@
 """Commands of ``bin/appliance`` as processes, on a link between two clusters without a tunnel."""
 
 import asyncio
+import contextlib
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+from appliance import cli
+from appliance.errors import ApplianceError
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
 from tests.support.settings import write_settings
@@ -38,3 +42,19 @@ async def command(name: str, env_file: Path, *arguments: str) -> "subprocess.Com
     return await asyncio.to_thread(
         subprocess.run, line, capture_output=True, text=True, timeout=PATIENCE, env=dict(os.environ), check=False
     )
+
+
+async def answer(name: str, env_file: Path, *arguments: str) -> tuple[int, str]:
+    """The exit code of a command, and what it prints or its error; in the test's own process, without its signals."""
+    chosen, printed = cli.command(name), io.StringIO()
+    parsed = cli._parser(name, chosen).parse_args([name, "--env-file", str(env_file), *arguments])
+
+    def run() -> int:
+        with contextlib.redirect_stdout(printed):
+            try:
+                return asyncio.run(chosen.run(parsed, asyncio.Event())) or 0
+            except ApplianceError as error:
+                print(error)
+                return error.exit_code
+
+    return await asyncio.to_thread(run), printed.getvalue()

@@ -40,12 +40,7 @@ _NAMED = 10
 
 
 async def adopt(operation: Operation, choice: Choice) -> Plan[AdoptionReport]:
-    """Adopt the chosen topics.
-
-    Raises:
-        LinkRefused: MirrorMaker 2 still runs, or the link must not continue.
-        SettingsError: nothing matches.
-    """
+    """Adopt the chosen topics; LinkRefused while MirrorMaker 2 runs, SettingsError if nothing matches."""
     run = Adoption(operation, choice)
     await run.find()
     report = run.report()

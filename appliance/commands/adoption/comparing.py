@@ -72,11 +72,7 @@ class Comparing:
     terms: Terms
 
     async def beginning(self) -> Beginning:
-        """The offset at which copying goes on, or the reason that it must not.
-
-        Raises:
-            PartitionStopped: the source has an open transaction, or the logs cannot be compared.
-        """
+        """The offset at which copying goes on, or the reason against it; PartitionStopped if that cannot be told."""
         if decided := without_reading(self.logs, self.terms.allowed):
             return decided
         if self.terms.compacted:

@@ -83,11 +83,7 @@ class Return:
 
 
 async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica, Return]:
-    """The partitions once the link in reverse is fenced.
-
-    Raises:
-        LinkRefused: foreign records lie between those copied back; unless losses are allowed.
-    """
+    """The partitions once the link in reverse is fenced; LinkRefused if others wrote among what was copied back."""
     outcomes, foreign, maps = {}, [], await link.maps(replicas)
     for replica in replicas:
         begun = link.begun(replica)

@@ -155,10 +155,9 @@ class ReverseLink:
             lane.checkpoint.add(stamp)  # the lane's markers may not be seen yet
 
     async def in_lanes(self, replicas: Iterable[Replica], write: InLane) -> None:
-        """Fence the lanes of these partitions, and write there. An older run may fence us once more.
+        """Fence the lanes of these partitions, and write there; LinkRefused if this run was taken over.
 
-        Raises:
-            LinkRefused: this run was taken over; checked once the lane is fenced.
+        An older run may fence us once more.
         """
         lanes = self.operation.lanes
         for index, owned in self._lanes(replicas).items():

@@ -98,13 +98,10 @@ class LinkLanes:
         await peek_checkpoint(link.destination, link.naming.positions_topic, lane, self.checkpoints[lane])
 
     async def change(self, subjects: Subjects, event: CopyEvent, details: Details = no_details) -> StateChange:
-        """Apply an event in every lane.
+        """Apply an event in every lane; LinkRefused if another command has changed the states meanwhile.
 
         When it returns, no lane fenced by it, or by an earlier run of the same command, writes to copies whose states
         forbid it; and the positions are those of the stop.
-
-        Raises:
-            LinkRefused: another command has changed the states meanwhile.
         """
         stamp = replace(self.stamp, since=now_ms())
         outcome = change(self.states, subjects, event, stamp, details)

@@ -43,11 +43,7 @@ class PasswordLogin:
 
 
 def password_login(config: str) -> PasswordLogin:
-    """The login of a SASL client with a name and a secret.
-
-    Raises:
-        ValueError: it is another kind of login, or none; with nothing of the secret.
-    """
+    """The login of a SASL client with a name and a secret; ValueError, without the secret, if it is none."""
     entry = _ENTRY.fullmatch(config)
     if entry is None:
         raise ValueError("expected one login module with its options, and a semicolon at the end")
