@@ -135,8 +135,8 @@ COMMANDS: Mapping[str, tuple[str, str | Command]] = {
 def command(name: str) -> Command:
     """Import a command, and with it no more than it needs: the tunnel's ends import no Spark."""
     where = COMMANDS[name][1]
-    found: Command = pkgutil.resolve_name(where) if isinstance(where, str) else where
-    return found
+    command: Command = pkgutil.resolve_name(where) if isinstance(where, str) else where
+    return command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -41,15 +41,15 @@ _PAUSE = 0.2
 
 async def delete_link(operation: Operation, *, delete_copies: bool = False) -> Plan[DeletionReport]:
     """Delete the link; LinkRefused if there is none, or a topic is between two states."""
-    registry, there = operation.link.registry, await operation.destination.metadata(None)
+    registry, destination = operation.link.registry, await operation.destination.metadata(None)
     await registry.refresh()
-    if operation.naming.positions_topic in there.topics or not registry.ledger.deletion:
+    if operation.naming.positions_topic in destination.topics or not registry.ledger.deletion:
         await operation.lanes.read()
         _require_settled(operation)
-    disposal = CopyDisposal(operation, there, delete_copies)
+    disposal = CopyDisposal(operation, destination, delete_copies)
     claimed = _copies(operation)
     copies = _kept_if_promoted(disposal.copies(claimed))
-    topics = {name: there.topics[name].id for name in _own_topics(operation.naming) if name in there.topics}
+    topics = {name: destination.topics[name].id for name in _own_topics(operation.naming) if name in destination.topics}
     source_topics = await _source_topics(operation)
     at_source = None if source_topics is None else tuple(source_topics)
     foreseen = DeletionReport(registry.link, True, tuple(topics), at_source, copies)

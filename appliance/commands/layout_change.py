@@ -124,9 +124,9 @@ class _Change:
         """Write the segments of moving partitions in their new lanes, where nothing older may be left of them."""
         segments = await self._writer.segments()
         await self._writer.write_segments(misplaced_segments(segments, before, now_ms()))
-        moved = moved_segments(segments_in(segments, before), after)
-        self.segments = sum(map(len, moved.values()))
-        await self._writer.write_segments(moved)
+        segments_after = moved_segments(segments_in(segments, before), after)
+        self.segments = sum(map(len, segments_after.values()))
+        await self._writer.write_segments(segments_after)
 
     async def _drop_segments(self, layout: Layout) -> None:
         """Delete the segments that are left in lanes which have their partitions no more."""

@@ -62,10 +62,10 @@ async def _translate(settings: Settings, parsed: argparse.Namespace) -> int:
     async with Link.open(settings) as link:
         maps = link.maps()
         await maps.refresh(())
-        asked = await _asked(link, maps, parsed)
+        questions = await _asked(link, maps, parsed)
         sources = maps.copies()
-        await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in asked})
-        lines = [_translated(maps, each, parsed.reverse) for each in asked]
+        await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in questions})
+        lines = [_translated(maps, each, parsed.reverse) for each in questions]
     if parsed.json:
         say_json(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
     else:
@@ -87,9 +87,9 @@ async def _asked(link: Link, maps: OffsetMaps, parsed: argparse.Namespace) -> Se
         return [_Asked(partition, parsed.offset)]
     if parsed.reverse:
         return await _committed(link.destination, parsed.group, ours)
-    asked = await _committed(link.source, parsed.group, ours)
-    ids = await topic_ids(link.source, {each.partition[0] for each in asked})
-    return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in asked]
+    questions = await _committed(link.source, parsed.group, ours)
+    ids = await topic_ids(link.source, {each.partition[0] for each in questions})
+    return [each._replace(source_id=ids.get(each.partition[0], NOWHERE)) for each in questions]
 
 
 async def _committed(cluster: KafkaCluster, group: str, ours: Collection[Partition]) -> list[_Asked]:

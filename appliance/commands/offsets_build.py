@@ -176,9 +176,9 @@ async def _pair(source: Side, copy: Side, hole: Hole, filling: MapFilling) -> No
             _require_end(Run(difference.source_offset, difference.destination_offset, 1), hole)
             ended = True
     if not ended:
-        left = source.stream.position < hole.source_to and bool(source.stream)
-        if left or (await copy.more() and copy.stream.position < hole.copy_to):
-            side = "source" if left else "copy"
+        source_has_more = source.stream.position < hole.source_to and bool(source.stream)
+        if source_has_more or (await copy.more() and copy.stream.position < hole.copy_to):
+            side = "source" if source_has_more else "copy"
             raise PartitionStopped(f"the {side} has more records than the other side before they meet again")
 
 

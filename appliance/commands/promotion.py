@@ -154,8 +154,8 @@ def _given_up(operation: Operation) -> list[str]:
 def _require_no_failover(operation: Operation, subjects: Subjects) -> None:
     """Refuse the subjects of a failover: a promotion that has to be given up would undo it."""
     states = operation.lanes.states
-    begun = [states.get(subject) or states[LINK] for subject in _failing_over(operation, subjects)]
-    names = sorted({record.subject for record in begun if not _PLANNED.items() <= record.details.items()})
+    records = [states.get(subject) or states[LINK] for subject in _failing_over(operation, subjects)]
+    names = sorted({record.subject for record in records if not _PLANNED.items() <= record.details.items()})
     if names:
         text = "a failover has begun, and has not ended: run `appliance failover` again"
         raise LinkRefused(f"{some(names, _NAMED)}: {text}")
@@ -198,8 +198,8 @@ async def _report(
 
 def _foreseen(operation: Operation, subjects: Subjects, planned: StateChange) -> StateChange:
     """The states in which a run ends, also where an earlier one was killed."""
-    begun = [replace(operation.lanes.stamp, topic=subject) for subject in _failing_over(operation, subjects)]
-    records = tuple(replace(record, state=CopyState.PROMOTED) for record in (*planned.records, *begun))
+    failing = [replace(operation.lanes.stamp, topic=subject) for subject in _failing_over(operation, subjects)]
+    records = tuple(replace(record, state=CopyState.PROMOTED) for record in (*planned.records, *failing))
     return replace(planned, records=records)
 
 

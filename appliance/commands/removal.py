@@ -61,9 +61,9 @@ async def _remove(operation: Operation, disposal: "CopyDisposal", copies: Mappin
     await lanes.change(copies, CopyEvent.REMOVE)
     lanes.require = _still_removed(copies)
     lanes.require(lanes.states)
-    removed = await disposal.copies_now(copies.items())
-    disposal.require_not_promoted(removed)
-    await disposal.delete(removed)
+    outcome = await disposal.copies_now(copies.items())
+    disposal.require_not_promoted(outcome)
+    await disposal.delete(outcome)
     await registry.give_up(copies.values())
     for index, checkpoint in enumerate(lanes.checkpoints):
         if any(topic in copies for topic, _ in checkpoint.positions):
@@ -71,7 +71,7 @@ async def _remove(operation: Operation, disposal: "CopyDisposal", copies: Mappin
     await registry.give_up(copies.values())
     if operation.naming.sharing.others_write:  # the other links' groups are held back no longer
         await withdraw_places(operation.link, copies.values())
-    return removed
+    return outcome
 
 
 def _still_removed(topics: Collection[str]) -> Callable[[States], None]:

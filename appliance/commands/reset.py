@@ -157,8 +157,8 @@ class _Run:
         record = self.operation.lanes.states.get(replica.source_topic)
         if record is None or record.state is not CopyState.RESETTING:
             return None
-        known = [dict(record.details.get(name, ())).get(replica.partition, UNKNOWN) for name in (_OFFSETS, _EPOCHS)]
-        return None if known[0] == UNKNOWN else SourcePlace(*known)
+        recorded = [dict(record.details.get(name, ())).get(replica.partition, UNKNOWN) for name in (_OFFSETS, _EPOCHS)]
+        return None if recorded[0] == UNKNOWN else SourcePlace(*recorded)
 
     def details(self, topic: str, before: CopyState) -> Mapping[str, Any]:
         """The details of a topic's record, from which another run continues."""
@@ -168,17 +168,17 @@ class _Run:
 
     async def changes(self) -> list[Change]:
         """The changes still to make."""
-        operation, held = self.operation, self.operation.lanes.positions
-        held = await with_losses(operation.destination, operation.naming, held, self.places)
-        changes = [self._change(replica, to, held) for replica, to in self.places.items()]
+        operation, positions = self.operation, self.operation.lanes.positions
+        positions = await with_losses(operation.destination, operation.naming, positions, self.places)
+        changes = [self._change(replica, to, positions) for replica, to in self.places.items()]
         return await with_divergence(operation.source, [each for each in changes if each])
 
     def _change(self, replica: Replica, to: SourcePlace, positions: Mapping[Partition, Position]) -> Change | None:
         """The change of one partition; None where it continues from that offset anyway."""
         position = positions.get(replica.source)
         new = moved(replica, position, to, from_first=self.place.kind is Kind.EARLIEST)
-        there = position is not None and position.next_offset == to.offset and not position.stopped
-        return None if there and not identity_fault(replica, new.position) else new
+        is_there = position is not None and position.next_offset == to.offset and not position.stopped
+        return None if is_there and not identity_fault(replica, new.position) else new
 
     async def move(self, topics: Sequence[str]) -> list[Change]:
         """Move the positions of the topics in every lane; the changes made by this run."""
@@ -208,8 +208,8 @@ class _Run:
             for topic, change_id in began.items():
                 record = states.get(topic)
                 ours = record is not None and record.change == self.operation.lanes.stamp.change
-                begun = record is not None and record.change == change_id and record.state is CopyState.RESETTING
-                if not (ours or begun):
+                is_begun = record is not None and record.change == change_id and record.state is CopyState.RESETTING
+                if not (ours or is_begun):
                     raise LinkRefused(f"another command has ended the reset of {topic}: see `appliance status`")
 
         return require

@@ -149,8 +149,8 @@ def _chosen(
         r for r in discovered if choice.topic in ("", r.source_topic) and choice.partition in (None, r.partition)
     ]
     first = {replica.source_topic: replica for replica in discovered if replica.partition == 0}
-    there = {replica.source for replica in discovered}
-    former = [key for key in sorted(positions.keys() - there) if key[0] == choice.topic and key[0] in first]
+    existing = {replica.source for replica in discovered}
+    former = [key for key in sorted(positions.keys() - existing) if key[0] == choice.topic and key[0] in first]
     gone = [replace(first[key[0]], partition=key[1]) for key in former if choice.partition in (None, key[1])]
     gone = [each for each in gone if is_another(positions[each.source].source_id, each.source_id)]
     if choice.topic and not (replicas or gone):

@@ -124,13 +124,13 @@ class BrokerChecks:
     def _own_certificate(self) -> Finding | None:
         """A warning when our certificate ends soon."""
         certificate = own_certificate(self._settings)
-        left = days_left(certificate, utc_now()) if certificate else DAYS_WARNING
-        if left >= DAYS_WARNING:
+        days = days_left(certificate, utc_now()) if certificate else DAYS_WARNING
+        if days >= DAYS_WARNING:
             return None
         remedy = (
             f"renew the files of {self._settings.variable('SSL_CERTIFICATE_FILE')} and its key: no restart is needed"
         )
-        return warning(f"our certificate ends in {left:.0f} days", remedy)
+        return warning(f"our certificate ends in {days:.0f} days", remedy)
 
     async def sasl(self) -> Finding:
         """Log in to every broker by SASL."""

@@ -27,15 +27,15 @@ def examine_clock(settings_file: Path) -> Finding:
     It fails when the settings were written in its future: a VM that has lost its time starts in the past.
     """
     now = epoch_seconds()
-    said = f"{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
-    written = _written(settings_file)
-    if written - now > AHEAD_MAX:
-        ahead = datetime.datetime.fromtimestamp(written, datetime.UTC)
-        detail = f"{said}, but {settings_file.name} was written at {ahead:%Y-%m-%d %H:%M:%S}"
+    time = f"{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    settings_time = _written(settings_file)
+    if settings_time - now > AHEAD_MAX:
+        ahead = datetime.datetime.fromtimestamp(settings_time, datetime.UTC)
+        detail = f"{time}, but {settings_file.name} was written at {ahead:%Y-%m-%d %H:%M:%S}"
         return failed(detail, f"the clock of this VM is behind: {NTP}")
     if synchronised() is False:
-        return warning(f"{said}, and the kernel says it is not synchronised", f"is the clock of this VM right? {NTP}")
-    return passed(said)
+        return warning(f"{time}, and the kernel says it is not synchronised", f"is the clock of this VM right? {NTP}")
+    return passed(time)
 
 
 def judge_skew(seconds: float | None) -> Finding:

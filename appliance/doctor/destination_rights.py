@@ -58,10 +58,10 @@ class Destination:
 
     async def create(self) -> Finding:
         """Check that missing topics can be made, and that existing ones can be described."""
-        there = (await self._cluster.metadata(None)).topics
-        existing = [copy for copy in self._copies() if copy in there]
-        known = await self._filter.known()
-        missing = [topic for topic in self._wanted(known) if topic.name not in there]
+        topics = (await self._cluster.metadata(None)).topics
+        existing = [copy for copy in self._copies() if copy in topics]
+        names = await self._filter.known()
+        missing = [topic for topic in self._wanted(names) if topic.name not in topics]
         fitted = await self._filter.fit(missing)
         for name, error in fitted.failures.items():
             return failed(str(error), self._create_remedy(name, error))
@@ -69,16 +69,16 @@ class Destination:
             return failed(f"{self._key} may not see {some(sorted(hidden))}", f"permit {self._key} DESCRIBE on them")
         can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
         return passed(
-            f"{len(existing)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(fitted, known)}"
+            f"{len(existing)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(fitted, names)}"
         )
 
     async def write(self) -> Finding:
         """Check that every copy, and every topic of the link's own, may be written."""
         names = self._with(AclOperation.WRITE)
-        asked = [Partition(name, 0) for name in (*names, self._naming.doctors_id)]
+        places = [Partition(name, 0) for name in (*names, self._naming.doctors_id)]
         try:
             producer = await self._trial.producer()
-            codes = await self._trial.at_coordinator(lambda connection: try_partitions(connection, producer, asked))
+            codes = await self._trial.at_coordinator(lambda connection: try_partitions(connection, producer, places))
         except BrokerRefused as error:
             if error.code == _NO_SUCH_ID:
                 return skipped("cannot be asked without a transactional id: see the step transactions")
@@ -110,11 +110,11 @@ class Destination:
             await self._trial.at_coordinator(lambda _: self._cluster.coordinator(REGISTRY))
         except BrokerRefused as error:
             return failed(str(error), self._transaction_remedy(error))
-        wanted = self._wanted(await self._filter.known())
-        there = (await self._cluster.metadata([topic.name for topic in wanted])).topics
-        limits, _ = await write_limits(self._cluster, there)
-        replicas = {name: topic.replicas[0] for name, topic in there.items() if topic.replicas}
-        missing = [topic.name for topic in wanted if topic.name not in limits]
+        new_topics = self._wanted(await self._filter.known())
+        topics = (await self._cluster.metadata([topic.name for topic in new_topics])).topics
+        limits, _ = await write_limits(self._cluster, topics)
+        replicas = {name: topic.replicas[0] for name, topic in topics.items() if topic.replicas}
+        missing = [topic.name for topic in new_topics if topic.name not in limits]
         finding = await self._trial.examine(self._settings.topics.replication_factor, "", missing)
         kinds = {(replicas[name], limits[name].in_sync): name for name in limits.keys() & replicas.keys()}
         for (count, least), name in kinds.items():
@@ -148,8 +148,8 @@ class Destination:
 
     def _with(self, operation: AclOperation) -> list[str]:
         """The link's topics, existing or not, to which it needs a right."""
-        wanted, topics = operation.name.title().replace("_", ""), self.topics()
-        needing = (right.of for right in RIGHTS if wanted in right.operations.split(", "))
+        right_name, topics = operation.name.title().replace("_", ""), self.topics()
+        needing = (right.of for right in RIGHTS if right_name in right.operations.split(", "))
         return [name for kind in needing for name in topics.get(kind, ())]
 
     def topics(self) -> Mapping[str, Collection[str]]:
@@ -186,10 +186,10 @@ class Destination:
     def _without(self, fitted: FittedTopics, known: Collection[str] | None) -> str:
         """A remark about settings left out."""
         left_out = {topic.name: missed(fitted.left_out.get(topic.name, {}), topic.configs) for topic in fitted.topics}
-        wanted = self._configs_to_follow()
+        configs = self._configs_to_follow()
         for topic in self._sources.matching:
             left_out.setdefault(self._naming.destination(topic.name), {}).update(
-                unknown(wanted.get(topic.name, {}), known)
+                unknown(configs.get(topic.name, {}), known)
             )
         whys = log_fields({name: causes for name, causes in left_out.items() if causes})["cause"]
         return f"; left out is what the destination does not take: {whys}" if whys else ""

@@ -136,18 +136,18 @@ class FailbackRights:
         names = [topic.name for topic in topics]
         missing = await self._forbidden(topics)
         lacks = [f"CREATE and READ on topics {some(missing)}"] if missing else []
-        asked = [Partition(name, 0) for name in (*names, self._naming.doctors_id)]
+        partitions = [Partition(name, 0) for name in (*names, self._naming.doctors_id)]
         lane = self._naming.transactional_id(0)
-        codes = await try_partitions(await self._source.any_broker(), Producer(lane, 0, 0), asked)
-        if codes[asked[0]] is ErrorCode.transactional_id_authorization_failed:
+        codes = await try_partitions(await self._source.any_broker(), Producer(lane, 0, 0), partitions)
+        if codes[partitions[0]] is ErrorCode.transactional_id_authorization_failed:
             return [*lacks, f"WRITE on transactional ids that begin with {self._naming.replicator}."]
         refused = [name for name in names if codes[Partition(name, 0)] is ErrorCode.topic_authorization_failed]
         return [*lacks, f"WRITE on topics {some(refused)}"] if refused else lacks
 
     async def _forbidden(self, topics: Sequence[NewTopic]) -> list[str]:
         """Those of the topics that are missing, or invisible, and must not be made."""
-        known = (await self._source.metadata([topic.name for topic in topics])).topics
-        absent = [topic for topic in topics if topic.name not in known or known[topic.name].error is not ErrorCode.none]
+        there = (await self._source.metadata([topic.name for topic in topics])).topics
+        absent = [topic for topic in topics if topic.name not in there or there[topic.name].error is not ErrorCode.none]
         failures = (await ConfigFilter(self._source).fit(absent)).failures
         denied = [name for name, error in failures.items() if getattr(error, "code", "").endswith(_DENIED)]
         raise_first(error for name, error in failures.items() if name not in denied)

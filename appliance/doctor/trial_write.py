@@ -53,13 +53,13 @@ class TrialWrite:
             finally:
                 await self._remove()
         except (BrokerRefused, PartitionsUnavailable) as error:
-            there = isinstance(error, BrokerRefused) and error.code == _THERE
-            if isinstance(error, BrokerBusy) and not there:
+            is_there = isinstance(error, BrokerRefused) and error.code == _THERE
+            if isinstance(error, BrokerBusy) and not is_there:
                 raise
             rights = f"CREATE, DESCRIBE, READ, WRITE, DESCRIBE_CONFIGS and DELETE on {self._topic}"
             remedy = f"permit {self._key} {rights}, and topics to be deleted"
             delete = f"if no other doctor runs: kafka-topics.sh --delete --topic {self._topic}"
-            return warning(f"whether records are acknowledged is not known: {error}", delete if there else remedy)
+            return warning(f"whether records are acknowledged is not known: {error}", delete if is_there else remedy)
 
     async def _remove(self) -> None:
         topic = (await self._cluster.metadata([self._topic])).topics.get(self._topic)
@@ -67,9 +67,9 @@ class TrialWrite:
 
     async def _make(self, new: NewTopic) -> None:
         """Make it, once its predecessor, or that of another doctor, is gone: only what we made is ours to delete."""
-        made = await ConfigFilter(self._cluster).make([new])
-        raise_first(made.failures.values())
-        if made.there:
+        creation = await ConfigFilter(self._cluster).make([new])
+        raise_first(creation.failures.values())
+        if creation.there:
             raise BrokerBusy(f"topic {new.name} is there, of a doctor that runs or was killed", _THERE)
 
     async def _write(self, like: Sequence[str]) -> Finding:
@@ -91,10 +91,10 @@ class TrialWrite:
         writer = Writer(self._cluster, producer, partition, metadata, _REQUEST_SECONDS)
         await writer.write([], lambda *_: {partition: records})
         await self.producer(anew=True)  # once the marker is written
-        kept = await retry_while_busy(partial(self._read_back, metadata, len(records)))
-        if kept == producer.id or not self._naming.sharing.others_write:
+        producer_id = await retry_while_busy(partial(self._read_back, metadata, len(records)))
+        if producer_id == producer.id or not self._naming.sharing.others_write:
             return passed(f"a record was committed as {producer.transactional_id}, acknowledged, and read back")
-        what = f"a batch with producer id {producer.id} was stored with {kept}"
+        what = f"a batch with producer id {producer.id} was stored with {producer_id}"
         return failed(what, f"share no copies in this cluster: {self._naming.policy.variable}, REPLICA_FAN_IN")
 
     async def _read_back(self, metadata: Metadata, offset: int) -> int:

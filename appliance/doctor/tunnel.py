@@ -72,8 +72,8 @@ class TunnelChecks:
                 return passed(f"somebody at {self.settings.server} hangs up without an answer, as our server may")
             return passed(f"a tunnel server answers at {self.settings.server}")
         except ApplianceError as error:
-            lost = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
-            return self._somebody_else(f"{error}{_IN_A_CROWD if lost else ''}")
+            is_lost = isinstance(error, Unreachable) and not isinstance(error, TimedOut)
+            return self._somebody_else(f"{error}{_IN_A_CROWD if is_lost else ''}")
         return passed(f"the tunnel server answers at {self.settings.server}")
 
     async def identity(self) -> Finding:
@@ -81,12 +81,12 @@ class TunnelChecks:
         if self._refused:
             return await self._unauthenticated(self._refused)
         try:
-            asked = await self.probe.ask(self.settings.allowed.exact[0])
+            answer = await self.probe.ask(self.settings.allowed.exact[0])
         except IdentityRefused as error:
             return await self._unauthenticated(error)
-        if isinstance(asked.failure, PeerError):
-            return failed(str(asked.failure), "run the same version of the appliance on both VMs")
-        finding = judge_skew(asked.skew)
+        if isinstance(answer.failure, PeerError):
+            return failed(str(answer.failure), "run the same version of the appliance on both VMs")
+        finding = judge_skew(answer.skew)
         return (self._soon() or finding) if finding.verdict is Verdict.PASSED else finding
 
     def _soon(self) -> Finding | None:
@@ -103,9 +103,9 @@ class TunnelChecks:
 
     async def remote_dial(self, target: Target) -> None:
         """Have the source VM dial ``target``."""
-        asked = await self.probe.ask(target)
-        if asked.failure:
-            raise asked.failure
+        answer = await self.probe.ask(target)
+        if answer.failure:
+            raise answer.failure
 
     def _unreached(self, error: ApplianceError) -> str:
         port = self.settings.server.port
@@ -203,9 +203,9 @@ async def examine_through(settings: TunnelSettings, remote_dial: RemoteDial) -> 
     """Let the source VM dial made-up names; for the destination VM. A name that it may not dial counts as unknown."""
     if not settings.allowed.patterns:
         return NO_PATTERN
-    asked = labels(_random_label(), [settings.server.host])
+    made_up = labels(_random_label(), [settings.server.host])
     for pattern in settings.allowed.patterns:
-        for target in (Target(f"{label}.{pattern.domain}", pattern.port) for label in asked):
+        for target in (Target(f"{label}.{pattern.domain}", pattern.port) for label in made_up):
             if target not in settings.allowed.exact and await _is_dialled(target, remote_dial):
                 return warning(f"{target} was made up just now, and the source VM dials it", remedy(pattern))
     return passed("no name that was made up is dialled by the source VM")

@@ -110,8 +110,8 @@ def _missing(faults: Iterable[str]) -> set[str]:
 def _links(out: Path, links: Sequence[ImportedLink], faults: dict[str, tuple[str, ...]]) -> Iterable[str]:
     for link in links:
         yield f"{out / link.folder / SETTINGS}: the link from {link.source} to {link.destination}"
-        wanted = faults[link.folder]
-        yield from (["  to fill in or to change:", *(f"    {fault}" for fault in wanted)] if wanted else [])
+        its_faults = faults[link.folder]
+        yield from (["  to fill in or to change:", *(f"    {fault}" for fault in its_faults)] if its_faults else [])
 
 
 def _outcomes(properties: Properties, outcomes: Sequence[Outcome]) -> Iterable[str]:
@@ -136,10 +136,10 @@ SETTINGS = "setenv.sh"
 
 def write_folders(out: Path, folders: Mapping[str, str]) -> None:
     """Write the text of each folder's setenv.sh, readable for its owner alone."""
-    there = [out / folder for folder in folders if os.path.lexists(out / folder)]
-    if there:
+    existing = [out / folder for folder in folders if os.path.lexists(out / folder)]
+    if existing:
         cure = "exists, and is not overwritten: remove it, or choose another --out"
-        raise SettingsError([f"{path}: {cure}" for path in there])
+        raise SettingsError([f"{path}: {cure}" for path in existing])
     for folder, text in folders.items():
         try:
             out.mkdir(parents=True, exist_ok=True)

@@ -96,14 +96,14 @@ class ResumeFile:
             text = path.read_text(encoding="utf-8")
             complete = text.rpartition("\n")[0]
             first, *lines = (json.loads(line) for line in complete.splitlines()) if complete else (header,)
-            begun = complete or text.startswith(_BEGINNING) or _BEGINNING.startswith(text)
-            if not begun or {**first, "began": ""} != {**header, "began": ""}:
+            is_ours = complete or text.startswith(_BEGINNING) or _BEGINNING.startswith(text)
+            if not is_ours or {**first, "began": ""} != {**header, "began": ""}:
                 raise ValueError("of another verification")
             self.began = first["began"]
             for line in lines:
                 self._take(line)
-            if text != (kept := f"{complete}\n" if complete else ""):  # a kill has cut the last line off
-                os.truncate(path, len(kept.encode()))
+            if text != (rest := f"{complete}\n" if complete else ""):  # a kill has cut the last line off
+                os.truncate(path, len(rest.encode()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SettingsError([f"--resume {path}: {error}: name another file, or remove this one"]) from error
 

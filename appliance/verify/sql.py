@@ -53,9 +53,9 @@ class CopiedBySql:
 
         async def transformed(batches: list[Batch]) -> list[Batch]:
             chosen = await choose(batches) if choose else batches
-            passed = [each for each in chosen if sql.has_passed(each.header)]
+            batches_of_sql = [each for each in chosen if sql.has_passed(each.header)]
             as_they_are = [each for each in chosen if not sql.has_passed(each.header)]
-            some = await self._made(partition, sql, passed, by_key=by_key) if passed else []
+            some = await self._made(partition, sql, batches_of_sql, by_key=by_key) if batches_of_sql else []
             return sorted([*some, *as_they_are], key=lambda each: each.header.base_offset)
 
         return transformed
@@ -66,11 +66,11 @@ class CopiedBySql:
         """The batches without what is left out; each keeps its records' offsets."""
         start, end = batches[0].header.base_offset, batches[-1].header.last_offset + 1
         whole = Range(partition, start, end, tuple(outgoing(batches, 0)), UNLIMITED, keeps_codec=False)
-        kept = joined([await self._kept(each, statement) for each, statement in _by_statement(whole, sql)])
+        records = joined([await self._kept(each, statement) for each, statement in _by_statement(whole, sql)])
         is_new = by_key and partition not in self._lacking
-        if is_new and (len(kept) < whole.records or not _keys_of(whole).equals(kept.keys)):
+        if is_new and (len(records) < whole.records or not _keys_of(whole).equals(records.keys)):
             self._lacking.add(partition)
-        return [placed(records) for records in _by_batch(kept, batches)]
+        return [placed(each) for each in _by_batch(records, batches)]
 
     async def _kept(self, each: Range, statement: LinkSql) -> Columns:
         """The records that a statement keeps of a range."""

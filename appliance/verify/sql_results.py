@@ -47,8 +47,8 @@ async def with_letters(
     checked = []
     for each in results:
         position = _position(each, lanes)
-        written = position.dead_letters if position and each.state.well else 0
-        checked.append(await _with_letters(each, written, destination, choose) if written else each)
+        count = position.dead_letters if position and each.state.well else 0
+        checked.append(await _with_letters(each, count, destination, choose) if count else each)
     return checked
 
 
@@ -56,12 +56,12 @@ async def _with_letters(
     result: PartitionResult, written: int, destination: KafkaCluster, choose: Choose | None
 ) -> PartitionResult:
     try:
-        lost = written - await _letters(destination, choose, result)
+        missing = written - await _letters(destination, choose, result)
     except ApplianceError as error:
         detail = f"its {counted(written, 'dead letter')} cannot be read: {error}"
         return replace(result, state=CopyState.NOT_COMPARED, detail=detail)
-    detail = f"the destination lacks {counted(lost, 'dead letter')} of {written}"
-    return replace(result, state=CopyState.DIFFERS, detail=detail) if lost > 0 else result
+    detail = f"the destination lacks {counted(missing, 'dead letter')} of {written}"
+    return replace(result, state=CopyState.DIFFERS, detail=detail) if missing > 0 else result
 
 
 async def _letters(destination: KafkaCluster, choose: Choose | None, result: PartitionResult) -> int:

@@ -56,15 +56,15 @@ class Verification:
         Until the deadline, by ``monotonic``, the link may pass the records on which its SQL fails.
         """
         late = False
-        while (judged := [with_failure(each, self._lanes) for each in results]) != results and not late:
+        while (results_now := [with_failure(each, self._lanes) for each in results]) != results and not late:
             late = monotonic() > deadline  # the lanes may have been read hours ago: one more look
             await asyncio.sleep(0 if late else _PAUSE)
             if not await self._refresh_again():
                 break
-        if any(map(is_doubtful, judged)) and await self._refresh_again():
-            judged = without_doubtful(judged, self._sql_changes, sql_changes(self._lanes))
+        if any(map(is_doubtful, results_now)) and await self._refresh_again():
+            results_now = without_doubtful(results_now, self._sql_changes, sql_changes(self._lanes))
         written = WriterFilter(self.link.source, self.link.destination, self.link.naming)
-        results = await with_letters(judged, self._lanes, self.link.destination, written.in_copy)
+        results = await with_letters(results_now, self._lanes, self.link.destination, written.in_copy)
         return sorted([*plan.verdicts, *results], key=lambda result: (result.topic, result.partition or 0))
 
     async def plan(self, topics: Collection[str]) -> Plan:
@@ -73,13 +73,13 @@ class Verification:
         source, destination, pairs = copies.source, copies.destination, copies.matched
         await self._refresh()
         self._sql_changes = sql_changes(self._lanes)
-        wanted = self._wanted(source, topics)
-        verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in pairs.missing if topic.name in wanted]
-        unfit = {topic: why for topic, why in pairs.unfit.items() if topic in wanted}
+        names = self._wanted(source, topics)
+        verdicts = [self._without(topic.name, CopyState.NO_COPY) for topic in pairs.missing if topic.name in names]
+        unfit = {topic: why for topic, why in pairs.unfit.items() if topic in names}
         verdicts += [self._without(topic, CopyState.NOT_COMPARED, why) for topic, why in unfit.items()]
-        replicas = [replica for replica in pairs.replicas if replica.source_topic in wanted]
+        replicas = [replica for replica in pairs.replicas if replica.source_topic in names]
         for topic, copy in pairs.smaller:
-            if topic.name in wanted:
+            if topic.name in names:
                 replicas += [Replica(topic.name, n, copy.name, topic.id, copy.id) for n in range(len(copy.leaders))]
                 verdicts += [_no_partition(topic, copy, n) for n in range(len(copy.leaders), len(topic.leaders))]
         led = [replica for replica in replicas if _led(source, destination, replica)]

@@ -69,11 +69,11 @@ async def _write(run: Adoption) -> None:
         await lanes.change(sorted(topics), CopyEvent.PAUSE, lambda _, __: {ADOPTS: "mm2"})
         await run.establishing.establish()
         await _claim(run)
-        there = await _unchanged(run)
+        metadata = await _unchanged(run)
         for index, owned in lanes_of(planned, lanes.layout).items():
 
             def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
-                return _moves(run, owned, there, positions)
+                return _moves(run, owned, metadata, positions)
 
             await lanes.move(index, moves)
     ended = sorted(topic for topic in topics if is_adopting(lanes.states.get(topic)))
@@ -100,16 +100,18 @@ async def _unchanged(run: Adoption) -> Metadata:
     """The metadata of the copies, to which nobody has written since they were compared."""
     await run.require_stopped()
     copies, destination = [each.copy for each in run.beginnings], run.operation.destination
-    there = await destination.metadata(sorted({topic for topic, _ in copies}))
-    ends = await list_offsets(destination, there, copies, Bound.END)
+    metadata = await destination.metadata(sorted({topic for topic, _ in copies}))
+    ends = await list_offsets(destination, metadata, copies, Bound.END)
     for replica, each in run.beginnings.items():
         if ends[replica.copy] != each.logs.copy.end:
             name = str(replica.copy)
             raise LinkRefused(f"somebody has written to {name} meanwhile: is MirrorMaker 2 running? Run this again")
-    return there
+    return metadata
 
 
-def _moves(run: Adoption, owned: Sequence[Replica], there: Metadata, positions: Mapping[Partition, Position]) -> Moves:
+def _moves(
+    run: Adoption, owned: Sequence[Replica], metadata: Metadata, positions: Mapping[Partition, Position]
+) -> Moves:
     """The positions of a lane, without those of an earlier try."""
     now = now_ms()
     unmoved = [
@@ -120,13 +122,13 @@ def _moves(run: Adoption, owned: Sequence[Replica], there: Metadata, positions: 
         for replica in unmoved
         for span in run.beginnings[replica].missing
     ]
-    return Moves({each: _position(run.beginnings[each], run.epochs[each.source], there) for each in unmoved}, gaps)
+    return Moves({each: _position(run.beginnings[each], run.epochs[each.source], metadata) for each in unmoved}, gaps)
 
 
-def _position(beginning: Beginning, epoch: int, there: Metadata) -> Position:
+def _position(beginning: Beginning, epoch: int, metadata: Metadata) -> Position:
     """The first position of a partition: its map of offsets begins at the end of the copy."""
     replica, place = beginning.logs.replica, SourcePlace(beginning.offset, epoch)
-    end = as_found(beginning.logs.copy.end, there, replica.copy)
+    end = as_found(beginning.logs.copy.end, metadata, replica.copy)
     tail = OffsetTail.begin(place.offset, end.offset)
     return Position(replica.source_id, replica.destination_id, *place, copy_end=end, tail=tail)
 

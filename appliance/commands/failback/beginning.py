@@ -129,8 +129,8 @@ async def _promoted_logs(link: ReverseLink, replicas: Sequence[Replica]) -> dict
     ends = await list_offsets(source, at_source, [replica.source for replica in replicas], Bound.END)
     starts = await list_offsets(destination, at_destination, [replica.copy for replica in replicas], Bound.START)
     begins = await places(destination, at_destination, starts)
-    written = {r.copy: end for r in replicas if (position := positions.get(r.source)) and (end := position.copy_end)}
-    lost = await copy_losses(destination, at_destination, written)
+    copy_ends = {r.copy: end for r in replicas if (position := positions.get(r.source)) and (end := position.copy_end)}
+    losses = await copy_losses(destination, at_destination, copy_ends)
     epochs = {r.source: position.leader_epoch for r in replicas if (position := positions.get(r.source))}
     epochs_end, failures = await EpochEnds(source).read(at_source, epochs, epochs)
     raise_first(failures.values())
@@ -140,7 +140,7 @@ async def _promoted_logs(link: ReverseLink, replicas: Sequence[Replica]) -> dict
             begins[replica.copy].leader_epoch,
             epochs_end.get(replica.source),
             starts[replica.copy],
-            lost.get(replica.copy),
+            losses.get(replica.copy),
         )
         for replica in replicas
     }

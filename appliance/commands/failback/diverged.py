@@ -69,8 +69,8 @@ async def _make_topics(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     existing = (await source.metadata([*topics, *map(naming.diverged, topics)])).topics
     new = [existing[topic] for topic in topics if naming.diverged(topic) not in existing]
     settings = await configs(source, [topic.name for topic in new])
-    wanted = [_new(naming.diverged(topic.name), topic, settings.get(topic.name, {})) for topic in new]
-    raise_first((await ConfigFilter(source).make(wanted)).failures.values())
+    new_topics = [_new(naming.diverged(topic.name), topic, settings.get(topic.name, {})) for topic in new]
+    raise_first((await ConfigFilter(source).make(new_topics)).failures.values())
     return await retry_while_busy(lambda: _led(link, topics))
 
 
@@ -81,10 +81,10 @@ def _new(name: str, topic: Topic, settings: Mapping[str, str]) -> NewTopic:
 
 async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
     names = {topic: link.operation.naming.diverged(topic) for topic in topics}
-    there = (await require_led(link.operation.source, dict.fromkeys(names.values(), 1))).topics
+    existing = (await require_led(link.operation.source, dict.fromkeys(names.values(), 1))).topics
     metadata = await link.operation.source.metadata([*topics, *names.values()])
     for topic, name in names.items():
-        if len(there[name].leaders) < len(metadata.topics[topic].leaders):
+        if len(existing[name].leaders) < len(metadata.topics[topic].leaders):
             raise LinkRefused(
                 f"{name} has fewer partitions than {topic}: give it {len(metadata.topics[topic].leaders)}"
             )
@@ -103,17 +103,17 @@ class _DivergedCopier:
     async def copy(self) -> None:
         """Copy up to where the failback began, one transaction after the other."""
         source, replica = self.link.operation.source, self.replica
-        held = self.lane.checkpoint.positions.get(replica.source)
-        if held and not _is_of(held, replica):
-            held = None
+        position = self.lane.checkpoint.positions.get(replica.source)
+        if position and not _is_of(position, replica):
+            position = None
         metadata = await self.lane.learn({replica.source_topic, replica.destination_topic})
         examiner = CopyExaminer(source, metadata, self.lane.producer.id, {})
-        ends = await examiner.examine({replica.copy: held.copy_end if held else None})
+        ends = await examiner.examine({replica.copy: position.copy_end if position else None})
         raise_first(ends.refused.values())
         self.lane.expect_ends(ends.ends, metadata)
         limits, failures = await write_limits(source, {replica.destination_topic})
         raise_first(failures.values())
-        base, at = await self._beginning(metadata, held)
+        base, at = await self._beginning(metadata, position)
         while at < self.begun.next:
             chunk = await self._chunk(metadata, at, limits[replica.destination_topic].batch_bytes)
             await self.lane.commit([chunk], base)

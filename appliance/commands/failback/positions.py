@@ -149,7 +149,7 @@ async def move(link: ReverseLink, outcomes: Mapping[Replica, Return]) -> None:
     """Move the link's positions past the records copied back, in every lane; the states still forbid copying."""
     forward = link.operation.lanes
     ends = await CopyEnds.of(link.operation.destination, list(outcomes))
-    there = await _ends(link, outcomes)
+    places_there = await _ends(link, outcomes)
     for index, owned in lanes_of(outcomes, forward.layout).items():
 
         def moves(positions: Mapping[Partition, Position], owned: Sequence[Replica] = owned) -> Moves:
@@ -157,7 +157,7 @@ async def move(link: ReverseLink, outcomes: Mapping[Replica, Return]) -> None:
             for replica in owned:
                 copy_end, stable = as_found(ends.ends[replica.copy], ends.metadata, replica.copy), ends.stable
                 forward_position, reverse = positions.get(replica.source), outcomes[replica].reverse
-                epoch = there.get(replica.source, NO_PLACE).leader_epoch
+                epoch = places_there.get(replica.source, NO_PLACE).leader_epoch
                 position = returned(replica, forward_position, reverse, epoch, copy_end, stable[replica.copy])
                 if isinstance(position, Refusal):
                     raise LinkRefused(f"cannot be failed back: {position}")
@@ -172,8 +172,8 @@ async def move(link: ReverseLink, outcomes: Mapping[Replica, Return]) -> None:
 async def _ends(link: ReverseLink, outcomes: Mapping[Replica, Return]) -> dict[Partition, SourcePlace]:
     """The ends of what was copied back; a source that has lost some of that is refused."""
     source = link.operation.source
-    written = {r.source: end for r, each in outcomes.items() if each.reverse and (end := each.reverse.copy_end)}
-    metadata = await source.metadata(sorted({topic for topic, _ in written}))
-    for partition in await copy_losses(source, metadata, written):
+    copy_ends = {r.source: end for r, each in outcomes.items() if each.reverse and (end := each.reverse.copy_end)}
+    metadata = await source.metadata(sorted({topic for topic, _ in copy_ends}))
+    for partition in await copy_losses(source, metadata, copy_ends):
         raise LinkRefused(f"{partition}: {LOST_AGAIN}")
-    return await places(source, metadata, {key: end.offset for key, end in written.items()})
+    return await places(source, metadata, {key: end.offset for key, end in copy_ends.items()})

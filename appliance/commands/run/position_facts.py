@@ -104,9 +104,9 @@ async def with_ends(destination: KafkaCluster, changes: Sequence[Change]) -> lis
     lacking = {copy for copy in unknown if (topic := metadata.topics.get(copy[0])) and copy[1] >= len(topic.leaders)}
     unknown = {copy: end for copy, end in unknown.items() if copy not in lacking}
     ends = await list_offsets(destination, metadata, unknown, Bound.END)
-    lost = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
+    losses = await copy_losses(destination, metadata, {copy: end for copy, end in unknown.items() if end is not None})
     new_ends = {copy: as_found(end, metadata, copy) for copy, end in ends.items()}
-    return [_with_end(change, new_ends.get(change.replica.copy), lost.get(change.replica.copy)) for change in changes]
+    return [_with_end(change, new_ends.get(change.replica.copy), losses.get(change.replica.copy)) for change in changes]
 
 
 def _with_end(change: Change, end: CopyEnd | None, loss: Loss | None) -> Change:

@@ -33,11 +33,11 @@ class Originals:
         place = len(self.offsets)
         self.offsets.append(offset)
         self.prints.append(fingerprint)
-        known = self._places.setdefault(fingerprint, place)
-        if isinstance(known, list):
-            known.append(place)
-        elif known != place:
-            self._places[fingerprint] = [known, place]
+        places = self._places.setdefault(fingerprint, place)
+        if isinstance(places, list):
+            places.append(place)
+        elif places != place:
+            self._places[fingerprint] = [places, place]
 
     def places(self, fingerprint: bytes) -> Sequence[int]:
         """The indexes of the committed records with this fingerprint."""
@@ -101,50 +101,50 @@ class Alignment:
 
     def finish(self) -> Aligned:
         """The result, once the whole copy was fed."""
-        epochs_end = self._next
+        end_of_held = self._next
         doubles: list[tuple[int, int]] = []
         ahead: dict[bytes, list[int]] = {}
         for offset, fingerprint in self._extras:
-            place = self._double(fingerprint, epochs_end, doubles)
+            place = self._double(fingerprint, end_of_held, doubles)
             if place is None and fingerprint in self._originals.aborted:
                 self._aborted += 1  # an application has sent it once more
             elif place is None:
                 ahead.setdefault(fingerprint, []).append(offset)
             else:
                 doubles.append((place, offset))
-        found, more = self._places_ahead(ahead, epochs_end)
-        missing = [place for place in range(epochs_end, max(found, default=epochs_end - 1) + 1) if place not in found]
+        later, more = self._places_ahead(ahead, end_of_held)
+        missing = [place for place in range(end_of_held, max(later, default=end_of_held - 1) + 1) if place not in later]
         offsets = self._originals.offsets
         return Aligned(
             self._begin,
-            epochs_end - self._begin,
+            end_of_held - self._begin,
             tuple(_runs(sorted([*doubles, *more], key=lambda each: each[1]), offsets)),
             self._aborted,
             tuple(self._unknown),
             tuple(offsets[place] for place in missing),
-            offsets[max(found)] + 1 if found else 0,
-            len(found) if not missing else 0,
+            offsets[max(later)] + 1 if later else 0,
+            len(later) if not missing else 0,
         )
 
-    def _double(self, fingerprint: bytes, epochs_end: int, before: Sequence[tuple[int, int]]) -> int | None:
+    def _double(self, fingerprint: bytes, end_of_held: int, before: Sequence[tuple[int, int]]) -> int | None:
         """The index of a held record with this fingerprint: that after the double before, else the last one."""
         places = self._originals.places(fingerprint)
-        end = bisect_left(places, epochs_end)
+        end = bisect_left(places, end_of_held)
         if end == 0 or places[end - 1] < self._begin:
             return None
-        following = before[-1][0] + 1 if before else epochs_end
+        following = before[-1][0] + 1 if before else end_of_held
         at = bisect_left(places, following, hi=end)
         return following if at < end and places[at] == following else places[end - 1]
 
-    def _places_ahead(self, ahead: dict[bytes, list[int]], epochs_end: int) -> tuple[set[int], list[tuple[int, int]]]:
+    def _places_ahead(self, ahead: dict[bytes, list[int]], end_of_held: int) -> tuple[set[int], list[tuple[int, int]]]:
         """The indexes of records that are ahead, each once; and those that are ahead more than once."""
-        found: set[int] = set()
+        first_places: set[int] = set()
         more: list[tuple[int, int]] = []
         for fingerprint, offsets in ahead.items():
-            places = [place for place in self._originals.places(fingerprint) if place >= epochs_end]
-            found |= {*places[: len(offsets)]}
+            places = [place for place in self._originals.places(fingerprint) if place >= end_of_held]
+            first_places |= {*places[: len(offsets)]}
             more += [(places[-1], offset) for offset in offsets[len(places) :]] if places else []
-        return found, more
+        return first_places, more
 
 
 def _runs(pairs: Sequence[tuple[int, int]], offsets: Sequence[int]) -> list[Run]:

@@ -47,14 +47,14 @@ class NewestHeld:
 
 def newest_held(originals: list[KeyedRecord], copies: NewestCopies) -> NewestHeld:
     """Find where copying goes on."""
-    there = [place for place, each in enumerate(originals) if each.fingerprint in copies.prints]
-    end = there[-1] + 1 if there else 0
+    present = [place for place, each in enumerate(originals) if each.fingerprint in copies.prints]
+    end = present[-1] + 1 if present else 0
     newest: Mapping[bytes, int] = {each.key: place for place, each in enumerate(originals[:end])}
     following = min(
         (place for key, place in newest.items() if not _is_newest(originals[place], copies.newest.get(key))),
         default=end,
     )
-    return NewestHeld(following, sum(place >= following for place in there), len(there))
+    return NewestHeld(following, sum(place >= following for place in present), len(present))
 
 
 def _is_newest(record: KeyedRecord, copied: bytes | None) -> bool:
