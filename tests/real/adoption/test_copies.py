@@ -22,7 +22,7 @@ from appliance.logs.model.span import CopyState, Span
 from appliance.settings.values import TopicNaming
 from appliance.verify.verification import Verification
 from testbed.cluster import Cluster
-from tests.support.commands import command, settings_file
+from tests.support.commands import answer, command, settings_file
 from tests.support.engine import Engine, OtherLink, Pair
 from tests.support.failing_back import delete_records
 from tests.support.mirror_maker import BEGAN, Sent, adopted, commit_as_it_does, copies, numbered, send
@@ -296,7 +296,9 @@ async def test_a_copy_of_another_link_and_one_of_something_else_are_refused(pair
         await adopted(pair)
 
 
-async def test_without_committed_offsets_both_logs_are_compared_whole_if_the_operator_says_so(pair: Pair) -> None:
+async def test_without_committed_offsets_both_logs_are_compared_whole_if_the_operator_says_so(
+    pair: Pair, tmp_path: Path
+) -> None:
     source = numbered(0, 3000)
     topic = pair.topic("uncommitted")
     pair.make_copy(topic, 1)
@@ -304,6 +306,10 @@ async def test_without_committed_offsets_both_logs_are_compared_whole_if_the_ope
     send(copies(pair), pair.naming.destination(topic), source[:2500])
     with pytest.raises(SettingsError, match=f"there is no mm2-offsets.{pair.naming.source}.internal"):
         await adopted(pair, DRY)
+    file = settings_file(pair, tmp_path, REPLICA_TOPICS_NAMING="prefix")
+    for name in ("nowhere", "no where", "x" * 250):  # case 1115: of the last two the brokers' error was shown
+        code, text = await answer("adopt", file, "mm2", "--dry-run", "--offsets-topic", name)
+        assert (code, text.startswith(f"there is no {name} at the destination")) == (2, True)
     assert (await planned(pair, whole=True)).offset == 2500
 
 

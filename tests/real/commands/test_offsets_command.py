@@ -57,7 +57,6 @@ async def test_programs_translate_with_asyncio_and_without(pair: Pair, tmp_path:
         ("promote", ["--dry-run", "--topic-name"]),
         ("failback", ["--dry-run", "--topic-name"]),
         ("rm-topic", ["--dry-run", "--topic-name"]),
-        ("adopt", ["mm2", "--dry-run", "--offsets-topic"]),
     ],
 )
 async def test_case_1115_a_name_that_no_topic_can_have_is_answered_as_that_of_a_missing_topic(
