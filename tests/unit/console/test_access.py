@@ -5,16 +5,9 @@ import pytest
 
 from appliance.console.access import SESSION_SECONDS, Access, Right, from_elsewhere, known_host
 from appliance.settings.secret import Secret
+from tests.support.clock import Clock
 
 TOKEN = "a-token-of-the-operator"
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def basic(password: str) -> str:
@@ -22,7 +15,7 @@ def basic(password: str) -> str:
 
 
 def test_a_session_begins_with_the_token_and_ends_by_itself() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     access = Access({Right.OPERATOR: Secret(TOKEN)}, clock)
     session = access.begin(Right.OPERATOR)
     assert access.in_session(session)
@@ -31,7 +24,7 @@ def test_a_session_begins_with_the_token_and_ends_by_itself() -> None:
 
 
 def test_an_ended_session_is_over() -> None:
-    access = Access({Right.OPERATOR: Secret(TOKEN)}, Clock())
+    access = Access({Right.OPERATOR: Secret(TOKEN)}, Clock(1000.0))
     session = access.begin(Right.OPERATOR)
     access.end(session)
     assert not access.in_session(session)
@@ -39,17 +32,17 @@ def test_an_ended_session_is_over() -> None:
 
 @pytest.mark.parametrize("given", [f"Bearer {TOKEN}", f"bearer  {TOKEN}", basic(TOKEN)])
 def test_a_program_gives_the_token_as_a_bearers_or_as_a_password(given: str) -> None:
-    assert Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).right_by(given)
+    assert Access({Right.OPERATOR: Secret(TOKEN)}, Clock(1000.0)).right_by(given)
 
 
 @pytest.mark.parametrize("given", ["", "Bearer", "Bearer no", basic("no"), "Basic !!", TOKEN, "Basic " + "é" * 3])
 def test_nothing_else_is_the_token(given: str) -> None:
-    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).right_by(given)
+    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock(1000.0)).right_by(given)
 
 
 @pytest.mark.parametrize("given", ["", "anything"])
 def test_without_a_token_in_the_settings_nobody_has_it(given: str) -> None:
-    access = Access({Right.OPERATOR: Secret("")}, Clock())
+    access = Access({Right.OPERATOR: Secret("")}, Clock(1000.0))
     assert access.right_of_token(given) is Right.NONE
     assert not access.right_by(f"Bearer {given}")
     assert not access.in_session("")
@@ -63,7 +56,7 @@ async def test_case_990_the_right_token_is_accepted_at_once_whatever_wrong_ones_
         held.append(asyncio.get_running_loop().create_future())
         await held[-1]
 
-    access = Access({Right.OPERATOR: Secret(TOKEN)}, Clock(), sleep)
+    access = Access({Right.OPERATOR: Secret(TOKEN)}, Clock(1000.0), sleep)
     wrong = [asyncio.create_task(access.delay()) for _ in range(1000)]
     while len(held) < 64 or sum(task.done() for task in wrong) < 936:
         await asyncio.sleep(0)
@@ -128,10 +121,10 @@ def test_case_984_a_name_of_another_site_is_none_of_its_own(host: str) -> None:
 
 
 def test_case_284_a_header_that_is_no_text_is_a_wrong_token() -> None:
-    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock()).right_by(
+    assert not Access({Right.OPERATOR: Secret(TOKEN)}, Clock(1000.0)).right_by(
         b"Bearer \xff".decode(errors="surrogateescape")
     )
 
 
 def test_case_284_a_token_beyond_ascii_is_compared_as_text() -> None:
-    assert Access({Right.OPERATOR: Secret("schlüssel")}, Clock()).right_of_token("schlüssel")
+    assert Access({Right.OPERATOR: Secret("schlüssel")}, Clock(1000.0)).right_of_token("schlüssel")

@@ -6,15 +6,8 @@ from appliance.console.watch import LinkWatch
 from appliance.status.model.document import STALE_SECONDS
 from appliance.status.model.running import Running
 from appliance.status.model.snapshot import Snapshot
+from tests.support.clock import Clock
 from tests.support.facts import NOW, snapshot
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def watched(clock: Clock) -> LinkWatch:
@@ -31,7 +24,7 @@ def watched(clock: Clock) -> LinkWatch:
 
 
 def test_case_281_an_old_snapshot_is_old_although_the_time_was_set_back() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     watch = watched(clock)
     assert not watch.fresh
     watch.add(snapshot(now=NOW))
@@ -43,7 +36,7 @@ def test_case_281_an_old_snapshot_is_old_although_the_time_was_set_back() -> Non
 
 
 async def test_case_280_who_looks_seldom_waits_for_the_next_look_at_the_clusters() -> None:
-    clock = Clock()
+    clock = Clock(1000.0)
     watch = watched(clock)
     watch.add(snapshot(now=NOW))
     clock.now += 60

@@ -19,6 +19,7 @@ from appliance.engine.problem_log import ProblemLog
 from appliance.link.model.layout import Layout
 from appliance.settings.engine import Bound
 from appliance.settings.values import EngineSettings
+from tests.support.clock import Clock
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
 
@@ -28,15 +29,6 @@ LANES = 4
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
-
-
-class Clock:
-    """A clock that the test sets."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Jvm:

@@ -13,9 +13,10 @@ from appliance.errors import Fenced, ProcessFailed
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import LinkSql
+from tests.support.clock import Clock
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
-from tests.unit.driver.parts import LANES, Clock, Spark, jobs, lines, replicator, run_job
+from tests.unit.driver.parts import LANES, Spark, jobs, lines, replicator, run_job
 
 OWN, BY_OPERATOR = Owner("run", "worker", "host", 0, 1), Owner(OPERATOR, "c", "host", 0, 1)
 

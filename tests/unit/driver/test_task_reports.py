@@ -7,7 +7,8 @@ from appliance.engine.control.assignment import CopySums, Notice
 from appliance.engine.model.chunk import Ledger
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, Fenced
-from tests.unit.driver.parts import Clock, lines
+from tests.support.clock import Clock
+from tests.unit.driver.parts import lines
 
 
 def made(clock: Clock | None = None) -> TaskReports:

@@ -8,17 +8,10 @@ from hypothesis import strategies as st
 
 from appliance.engine.read.buffer_budget import Allowance, FetchSizer, share
 from appliance.kafka.client.interface import Transfer
+from tests.support.clock import Clock
 from tests.support.virtual_time import run
 
 KIB = 1024
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_without_a_bound_nothing_is_waited_for() -> None:

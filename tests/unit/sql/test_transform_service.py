@@ -17,6 +17,7 @@ from appliance.sql.flight import ends
 from appliance.sql.flight.connection import Connection, read_message
 from appliance.sql.flight.messages import LEAD, Fields, decode, encode, encode_ranges
 from appliance.sql.flight.service import JobProgress, TransformService
+from tests.support.clock import Clock
 from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
 
@@ -84,15 +85,6 @@ async def driver(socket: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWrit
     writer.write(encode({"role": "driver"}) + encode({"ended": "", "of_record": False}))
     assert (await read_message(reader))[0] == {}
     return reader, writer
-
-
-class Clock:
-    """A clock that the test sets."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @contextlib.asynccontextmanager
