@@ -88,9 +88,13 @@ def topics(cluster: Cluster) -> set[str]:
 
 
 def delete_topics(cluster: Cluster, names: Collection[str]) -> None:
-    """Delete topics; brokers may name them for a moment longer."""
+    """Delete topics that are there; brokers may name them for a moment longer, also those that are gone already."""
     for deletion in administrator(cluster).delete_topics(sorted(names)).values() if names else ():
-        deletion.result(PATIENCE)
+        try:
+            deletion.result(PATIENCE)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
 
 
 def delete_topic(cluster: Cluster, topic: str) -> None:
