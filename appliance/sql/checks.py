@@ -1,7 +1,6 @@
 """The checks of a statement: of what the parser has read, and of what Spark's analysis has made of it. Nothing runs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from appliance.sql.catalyst import HASHES, SPARK_ERRORS, TIMES, Catalyst, class_of, spark_place, spark_reason
@@ -31,16 +30,11 @@ _KEYS = {"AesEncrypt": 1, "AesDecrypt": 1, "Hmac": 0}
 _TEXTS = ("StringType$", "StringType", "BinaryType$")
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A statement that may be used: Catalyst's analysed plan, and the plan of the records below it."""
+def checked(catalyst: Catalyst, statement: Statement, records: Any) -> tuple[Any, Any]:
+    """The analysed plan of a statement over a DataFrame of records, and the plan of the records below it.
 
-    plan: Any
-    base: Any
-
-
-def checked(catalyst: Catalyst, statement: Statement, records: Any) -> Checked:
-    """Check a statement over a DataFrame of records; StatementRefused with the reason, and its place in the text."""
+    StatementRefused with the reason, and its place in the text, if it may not be used.
+    """
     parsed = _by_spark(statement, lambda: catalyst.parsed(statement.text))
     seen = [name for name in records.columns if name not in INTERNAL]
     base = records.selectExpr(*(f"{TIMESTAMP} AS timestamp" if name == "timestamp" else name for name in seen))
@@ -49,7 +43,7 @@ def checked(catalyst: Catalyst, statement: Statement, records: Any) -> Checked:
     over = check.over(parsed, base)
     plan = _by_spark(statement, lambda: catalyst.analysed(over))
     AnalysedCheck(catalyst, statement, check.places, base).check(plan)
-    return Checked(plan, base)
+    return plan, base
 
 
 def _by_spark(statement: Statement, step: Callable[[], Any]) -> Any:

@@ -54,8 +54,7 @@ class Layers:
         for name, value in SESSION.items():
             session.conf.set(name, value)
         self._catalyst = Catalyst(session)
-        checked_plan = checked(self._catalyst, statement, records)
-        self._plan, self._base = checked_plan.plan, checked_plan.base
+        self._plan, self._base = checked(self._catalyst, statement, records)
         self._records = records
         self._rows = records._jdf
         self._count = 0
