@@ -27,6 +27,9 @@ from pathlib import Path
 from tests.__main__ import CHECKOUT, CHECKS, environment, run
 from tests.suites import DEFAULT, EACH_SUBMISSION, PARTS, PROCESSORS, SUITES
 
+AT_ONCE = 1.1 * PROCESSORS
+"""Number of processors that the steps which run at once keep busy at most: what each needs is an average."""
+
 TRIED_AGAIN_MAX = 20
 """Number of failures in a suite above which the machine's load is not the cause."""
 
@@ -58,7 +61,7 @@ class Step:
         """True if it may start beside these."""
         if self.fills:
             return not any(step.fills for step in running)
-        return self.busy + sum(step.busy for step in running if not step.fills) <= PROCESSORS
+        return self.busy + sum(step.busy for step in running if not step.fills) <= AT_ONCE
 
     def failed(self) -> tuple[str, ...]:
         """The failed tests of this step."""

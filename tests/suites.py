@@ -26,7 +26,8 @@ class Suite:
     ``minutes`` were measured on two cores. ``ci_minutes`` are without the tests that are marked ``release``, and were
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
     than Python and Java, and some also root: see tests/support/requirements.py. In CI a suite runs beside others if it
-    keeps only a part of the processors ``busy``. One that ``fills`` only computes: it takes the time that others leave.
+    keeps only a part of the processors ``busy``, on average. One that ``fills`` only computes: it takes the time that
+    others leave.
     """
 
     name: str
@@ -66,7 +67,7 @@ DEFAULT = Suite(
     ("tests/real", "tests/unit"),
     SIX_FILES_AT_ONCE,
 )
-_REAL = Suite("", "tests/real, in CI", 8, 8, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.6)
+_REAL = Suite("", "tests/real, in CI", 8, 8, ("tests/real",), FIVE_FILES_AT_ONCE, busy=1.5)
 _UNIT = Suite("", "tests/unit, in CI", 2, 2, ("tests/unit",), TWO_FILES_AT_ONCE, fills=True)
 PARTS = {"tests/real": _REAL, "tests/unit": _UNIT}
 """The default suite's two directories, which CI runs apart: one waits for brokers, and the other computes."""
@@ -86,7 +87,7 @@ SUITES = (
         7,
         "the replicator with its Spark, Spark clusters, Kubernetes",
         *FIVE_FILES_AT_ONCE,
-        busy=1.5,
+        busy=1.2,
     ),
     _suite(
         "outages",
@@ -94,7 +95,7 @@ SUITES = (
         3,
         "brokers that die, move, fall silent or throttle",
         *THREE_FILES_AT_ONCE,
-        busy=0.9,
+        busy=0.8,
     ),
     _suite(
         "console",
@@ -103,7 +104,7 @@ SUITES = (
         "the control center in a browser, clients of Kafka Connect, Prometheus",
         *TWO_FILES_AT_ONCE,
         programs=True,
-        busy=0.9,
+        busy=0.6,
     ),
     _suite(
         "start",
@@ -111,9 +112,9 @@ SUITES = (
         7,
         "bin/demo, the prepare scripts, Python environments, first starts",
         *TWO_FILES_AT_ONCE,
-        busy=1.0,
+        busy=0.7,
     ),
-    _suite("bench", 12, 2, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, busy=0.8),
+    _suite("bench", 12, 2, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, busy=0.6),
     _suite(
         "faults",
         20,
@@ -126,16 +127,16 @@ SUITES = (
         1,
         "MirrorMaker 2 itself: its copies adopted, its settings imported, its Java client",
         *TWO_FILES_AT_ONCE,
-        busy=0.6,
+        busy=0.4,
     ),
-    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", busy=0.8),
+    _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", busy=0.6),
     _suite(
         "networks",
         8,
         7,
         "both VPCs as network namespaces, firewalls, other clients; needs root",
         programs=True,
-        busy=0.6,
+        busy=0.4,
     ),
     _suite("containers", 14, 11, "both VMs with Docker; needs root", programs=True, busy=0.4),
 )
