@@ -129,10 +129,8 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
     if not topic.leaders:
         return None if topic.error is ErrorCode.none else f"topic {topic.name} is not ready: {topic.error.name.upper()}"
     if copy is None:
-        variable = naming.policy.variable
-        return (
-            f"{name} is longer than a topic's name may be: shorten {variable}" if len(name) > TOPIC_NAME_MAX else None
-        )
+        too_long = f"{name} is longer than a topic's name may be: shorten {naming.policy.variable}"
+        return too_long if len(name) > TOPIC_NAME_MAX else None
     if copy.error is ErrorCode.topic_authorization_failed:
         return f"DESTINATION_API_KEY may not write topic {name}: grant it Describe and Write there"
     return None
