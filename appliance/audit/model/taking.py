@@ -12,9 +12,9 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
 from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.checkpoint_records import decode
+from appliance.link.model.json_records import fields, partition_of, reading
 from appliance.link.model.layout import LayoutRecord
 from appliance.link.model.position import Position
-from appliance.link.model.remembered import fields, partition_of, reading
 
 _NO_PARTITION = Partition("", 0)
 

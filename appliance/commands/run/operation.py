@@ -16,8 +16,8 @@ from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.handle import Link
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
+from appliance.link.model.json_records import words
 from appliance.link.model.naming import Naming
-from appliance.link.model.remembered import words
 from appliance.output import say
 from appliance.program import OPERATOR_VARIABLE
 from appliance.settings.values import Settings

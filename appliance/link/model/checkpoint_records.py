@@ -32,11 +32,11 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value, pack
 from appliance.link.model.checkpoint import CheckpointRecord, Gap, LinkRecord, Mark, Owner, StartOffsets, Tombstone
 from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.json_records import build, count, fields, partition_of, reading, text, versioned, whole
 from appliance.link.model.layout import LANES_MAX, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position, SourcePlace, Trial
-from appliance.link.model.remembered import build, count, fields, partition_of, reading, text, versioned, whole
 
 _VERSION = 1
 _OBEYED_VERSION = 2

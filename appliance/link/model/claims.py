@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from appliance.kafka.client.acls import AccessControlEntry, AclOperation, AclPermission
 from appliance.kafka.protocol.metadata import NOWHERE
 from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.json_records import fields, reading, text, versioned, whole, words
 from appliance.link.model.link_topics import ALL_TOPICS, LinkTopics
 from appliance.link.model.naming import REGISTRY, Naming
-from appliance.link.model.remembered import fields, reading, text, versioned, whole, words
 from appliance.link.model.topic_configs import Configs
 
 _VERSION = 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body, headers, key_and_value
-from appliance.link.model.remembered import count
+from appliance.link.model.json_records import count
 
 _VERSION = 0
 _LENGTH, _PARTITION = struct.Struct(">h"), struct.Struct(">i")

@@ -25,9 +25,9 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.decompression import inflate
 from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.json_records import fields, partition_of, reading, text, versioned, whole
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail, unpack_tail
-from appliance.link.model.remembered import fields, partition_of, reading, text, versioned, whole
 
 _VERSION = 1
 _HEADER = "offsets"

@@ -24,8 +24,8 @@ from appliance.errors import NewerRelease, PeerError, ProducersLost
 from appliance.kafka.client.transactions import Producer
 from appliance.kafka.records.batch import TRANSACTIONAL, Header
 from appliance.kafka.records.records import Record, body, key_and_value
+from appliance.link.model.json_records import fields, reading, text, versioned, whole
 from appliance.link.model.naming import PRODUCERS, Naming
-from appliance.link.model.remembered import fields, reading, text, versioned, whole
 
 _VERSION = 1
 _ALONE = "/alone"

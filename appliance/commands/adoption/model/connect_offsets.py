@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from appliance.errors import PeerError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, key_and_value
-from appliance.link.model.remembered import fields, partition_of, reading, text, whole
+from appliance.link.model.json_records import fields, partition_of, reading, text, whole
 
 
 @dataclass(slots=True)
