@@ -63,7 +63,7 @@ async def change_layout(operation: Operation, wanted: Wanted, loads: Loads) -> P
 
 async def find_positions(operation: Operation) -> PositionsTopic:
     """The positions topic of a link whose layout may be shown, and changed where no other command has work left."""
-    return await operation.link.checked(unfit_for_a_change)
+    return await operation.link.checked_positions(unfit_for_a_change)
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ async def _adopt(establishing: Establishing, topic: PositionsTopic, fault: str) 
 
 
 async def _forget_misplaced(establishing: Establishing, topic: PositionsTopic) -> list[str]:
-    misplaced = grouped(topic.misplaced(topic.layout))
+    misplaced = grouped(topic.misplaced_positions(topic.layout))
     for index, keys in misplaced.items():
         await _remember(establishing, topic, index, [encode_tombstone(key, now_ms()) for key in keys])
     return [

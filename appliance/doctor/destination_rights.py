@@ -18,7 +18,7 @@ from appliance.doctor.source_topics import TOPICS_MAX, SourceTopics, unreadable
 from appliance.doctor.step import Finding, Verdict, failed, passed, skipped, warning
 from appliance.doctor.trial_write import TrialWrite
 from appliance.errors import ApplianceError, BrokerRefused
-from appliance.kafka.client.acls import AclOperation, permitted
+from appliance.kafka.client.acls import AclOperation, permitted_operations
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.config_filter import ConfigFilter, FittedTopics
 from appliance.kafka.client.configs import configs, write_limits
@@ -60,7 +60,7 @@ class Destination:
         """Check that missing topics can be made, and that existing ones can be described."""
         topics = (await self._cluster.metadata(None)).topics
         existing = [copy for copy in self._copies() if copy in topics]
-        names = await self._filter.known()
+        names = await self._filter.known_settings()
         missing = [topic for topic in self._wanted(names) if topic.name not in topics]
         fitted = await self._filter.fit(missing)
         for name, error in fitted.failures.items():
@@ -92,7 +92,7 @@ class Destination:
 
     async def others(self) -> Finding:
         """Check that all topics may be read; and of those that exist, the rights to changes that are needed later."""
-        rights = await permitted(self._cluster, self._with(AclOperation.DESCRIBE))
+        rights = await permitted_operations(self._cluster, self._with(AclOperation.DESCRIBE))
         lacks = {AclOperation.READ: await unreadable(self._cluster, self._with(AclOperation.READ))} | {
             operation: [name for name in self._with(operation) if operation not in rights.get(name, {operation})]
             for operation in (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS, AclOperation.ALTER)
@@ -110,7 +110,7 @@ class Destination:
             await self._trial.at_coordinator(lambda _: self._cluster.coordinator(REGISTRY))
         except BrokerRefused as error:
             return failed(str(error), self._transaction_remedy(error))
-        new_topics = self._wanted(await self._filter.known())
+        new_topics = self._wanted(await self._filter.known_settings())
         topics = (await self._cluster.metadata([topic.name for topic in new_topics])).topics
         limits, _ = await write_limits(self._cluster, topics)
         replicas = {name: topic.replicas[0] for name, topic in topics.items() if topic.replicas}

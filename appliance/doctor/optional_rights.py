@@ -22,7 +22,7 @@ from appliance.kafka.client.acls import (
     AclPermission,
     PatternType,
     delete_acls,
-    permitted,
+    permitted_operations,
     topic_acls,
 )
 from appliance.kafka.client.cluster import KafkaCluster
@@ -119,7 +119,7 @@ class FailbackRights:
     async def examine(self) -> Finding:
         """Name the rights that are missing; they may be granted later."""
         names = [topic.name for topic in self._topics.matching[:TOPICS_MAX]]
-        rights = await permitted(self._source, names)
+        rights = await permitted_operations(self._source, names)
         refused = [name for name in names if AclOperation.WRITE not in rights.get(name, {AclOperation.WRITE})]
         lacks = [f"WRITE on {some(refused)}"] if refused else []
         lacks += await self._lacks_for_positions()

@@ -64,7 +64,7 @@ class CopyTopics:
         if described and not any(described.values()) and not self._has_warned:
             self._has_warned = True
             log.warning("the source does not tell the settings of topics: copies get those of the destination")
-        at_destination = await self.configs.filter.known()
+        at_destination = await self.configs.filter.known_settings()
         new = new_copies(
             [topic for topic in missing if topic.name in described],
             set_at_source,

@@ -76,7 +76,7 @@ class ProblemLog:
             self.tell(subject, error)
 
 
-def unexpected(error: Exception) -> ApplianceError:
+def log_defect(error: Exception) -> ApplianceError:
     """Log a defect of ours with its traceback; return the error to report."""
     text = f"unexpected {type(error).__name__}: {error}"
     log.error(text, exc_info=error)

@@ -98,7 +98,7 @@ class Link:
         lanes = len(topic.leaders) if topic else 0
         return PositionsTopic(name, "", await peek_checkpoints(self.destination, name, lanes))
 
-    async def checked(self, fault_of: Fault = continuing) -> PositionsTopic:
+    async def checked_positions(self, fault_of: Fault = continuing) -> PositionsTopic:
         """The positions topic of a link that may be used, as far as the destination knows.
 
         Raises:

@@ -90,9 +90,9 @@ def _by_statement(whole: Range, sql: PartitionSql) -> Iterator[tuple[Range, Link
     for first, end, statement in sql.spans():
         part = whole
         if first > part.start:
-            _, part = part.divided(min(first, part.end))
+            _, part = part.divide(min(first, part.end))
         if end < part.end:
-            part, _ = part.divided(max(end, part.start))
+            part, _ = part.divide(max(end, part.start))
         if part.records:
             yield part, statement
 

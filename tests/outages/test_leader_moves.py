@@ -105,7 +105,7 @@ async def test_a_topic_that_gets_its_id_while_it_is_read_is_read_on(moving: Pair
         engine.reader.read(replace(replica, source_id=NOWHERE), 0, -1, ready, Limits())
         async with asyncio.timeout(PATIENCE):
             await ready.wait()
-        assert engine.reader.stopped(ready) == []
+        assert engine.reader.take_stops(ready) == []
         assert sum(chunk.records for chunk in engine.reader.take(ready, 2**30)) == 10
 
 

@@ -184,7 +184,7 @@ def test_a_job_belongs_to_the_process_that_its_first_question_has_found() -> Non
     assert addresses.find(second) is None
     assert addresses.find(third) == Target("10.0.0.3", 4000)
     assert addresses.find(second) is None
-    addresses.gone(TASK)
+    addresses.end_task(TASK)
     assert addresses.find(third) is None
 
 
@@ -192,6 +192,6 @@ def test_another_process_at_the_same_address_is_another_one() -> None:
     addresses = TransformAddresses()
     addresses.serves(TASK, ONE)
     assert addresses.find(Question(TASK, 1))
-    addresses.gone(TASK)
+    addresses.end_task(TASK)
     addresses.serves(TASK, Target(ONE.host, ONE.port))
     assert addresses.find(Question(TASK, 1)) is None

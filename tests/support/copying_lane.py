@@ -85,8 +85,8 @@ class CopyingLane:
 
     def remember(self, after: Position, cut: bool = False) -> None:
         """Commit a position, with its effects on the map."""
-        grown = self.growth.grown({REPLICA.source: self.held}, {REPLICA: after}, True, [REPLICA] if cut else ())
-        self.growth.committed(grown)
+        grown = self.growth.grow({REPLICA.source: self.held}, {REPLICA: after}, True, [REPLICA] if cut else ())
+        self.growth.note_commit(grown)
         for partition, segment in grown.segments:
             record = encode_segment(partition, segment, 1)
             self.offsets.append(((partition, segment.range.copy_from), record))

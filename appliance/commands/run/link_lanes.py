@@ -83,7 +83,7 @@ class LinkLanes:
     async def read(self, topic: PositionsTopic | None = None) -> None:
         """Read the checkpoints of all lanes, at first those of a checked positions ``topic``."""
         if not self.checkpoints:
-            topic = topic or await self.link.checked()
+            topic = topic or await self.link.checked_positions()
             self.layout = topic.layout
             self.checkpoints = list(topic.checkpoints[: topic.lanes])
         for lane in range(len(self.checkpoints)):

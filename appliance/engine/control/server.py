@@ -82,10 +82,10 @@ class TransformAddresses:
 
     def serves(self, task: int, serving: Target) -> None:
         """A task serves jobs there from now on."""
-        self.gone(task)
+        self.end_task(task)
         self._serving[task] = serving
 
-    def gone(self, task: int) -> None:
+    def end_task(self, task: int) -> None:
         """The task's process is gone, or given up: if it is silent, our connection to it would not end by itself."""
         self._serving.pop(task, None)
         if writer := self._dialled.pop(task, None):
@@ -94,7 +94,7 @@ class TransformAddresses:
     def clear(self) -> None:
         """No task serves jobs any more: those that run have ended, or may be silent for ever."""
         for task in list(self._serving):
-            self.gone(task)
+            self.end_task(task)
 
     def find(self, question: Question) -> Target | None:
         """The address for a job; None if the job has to end."""
@@ -202,7 +202,7 @@ class ControlServer(ControlListener):
             sending.cancel()
             if self._tasks.get(hello.task) is task:
                 del self._tasks[hello.task]
-                self.addresses.gone(hello.task)
+                self.addresses.end_task(hello.task)
 
     def _hear(self, task: int, report: Report | Target) -> None:
         if isinstance(report, Target):
@@ -219,5 +219,5 @@ class ControlServer(ControlListener):
                 raise PeerError(f"task {hello.task} was started anew meanwhile")
             log.warning(f"task {hello.task} was started again by Spark: an earlier try of it is cut off")
             before.writer.transport.abort()
-            self.addresses.gone(hello.task)
+            self.addresses.end_task(hello.task)
         return _Task(hello.attempt, writer)

@@ -221,7 +221,7 @@ class HeldBack:
         """Those that may be tried now."""
         return [replica for replica, at in self._due.items() if at <= now]
 
-    def tried(self, replica: Replica) -> None:
+    def note_try(self, replica: Replica) -> None:
         """Count a new try; if it fails, the partition is added again and waits longer."""
         self._due.pop(replica, None)
 

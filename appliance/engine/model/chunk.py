@@ -160,12 +160,12 @@ class TransactionSize:
     def __post_init__(self) -> None:
         self.bytes = self.most
 
-    def committed(self, size: int, seconds: float) -> None:
+    def note_commit(self, size: int, seconds: float) -> None:
         """Take in a transaction's duration; that of a small one says nothing about the limit's size."""
         if seconds < _QUICK * self.timeout and size >= self.bytes // 2:
             self.bytes = min(2 * self.bytes, self.most)
 
-    def failed(self, size: int, seconds: float) -> TransactionTimedOut | None:
+    def note_failure(self, size: int, seconds: float) -> TransactionTimedOut | None:
         """Take in a failed transaction; the problem, if its timeout was over."""
         if seconds < _OVER * self.timeout:
             return None

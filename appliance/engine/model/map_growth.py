@@ -87,7 +87,7 @@ class MapGrowth:
     def __init__(self) -> None:
         self._newest: dict[Partition, Segment] = {}
 
-    def grown(
+    def grow(
         self,
         before: Mapping[Partition, Position],
         after: Mapping[Replica, Position],
@@ -112,7 +112,7 @@ class MapGrowth:
                 continue  # the usual case: this runs thousands of times a second
             may_settle = keeps_segments and len(segments) < _SEGMENTS_A_COMMIT
             try:
-                own, positions[replica] = self._grown(replica.source, previous, position, may_settle)
+                own, positions[replica] = self._grow_one(replica.source, previous, position, may_settle)
             except (ValueError, LookupError, ArithmeticError, BatchCorrupt) as error:
                 damaged[replica.source] = repr(error)
                 own, positions[replica] = self._restarted(replica.source, previous, position)
@@ -130,7 +130,7 @@ class MapGrowth:
         cut = OffsetTail.begin(position.next_offset, min(begins))
         return [(partition, Segment(*ids, cut))], replace(position, tail=restarted)
 
-    def _grown(
+    def _grow_one(
         self, partition: Partition, before: Position | None, position: Position, may_settle: bool
     ) -> tuple[list[tuple[Partition, Segment]], Position]:
         """The segments of one partition, and its position."""
@@ -149,7 +149,7 @@ class MapGrowth:
         """The segments that may be rewritten, grown."""
         return {(partition, segment.range.copy_from) for partition, segment in self._newest.items()}
 
-    def committed(self, grown: MapUpdate) -> None:
+    def note_commit(self, grown: MapUpdate) -> None:
         """The transaction is committed."""
         self._newest.update(grown.segments)
 

@@ -72,11 +72,11 @@ class Range:
             return (self,)
         for first, length in self._runs():
             if before < length:
-                return self.divided(first + before)
+                return self.divide(first + before)
             before -= length
         raise AssertionError("the runs have fewer records than counted")
 
-    def divided(self, at: int) -> "tuple[Range, Range]":
+    def divide(self, at: int) -> "tuple[Range, Range]":
         """The ranges before and from an offset on."""
         left = tuple(batch for batch in self.batches if batch.first_offset < at)
         right = tuple(batch for batch in self.batches if batch.next_offset > at)

@@ -54,7 +54,7 @@ class ReadyQueue(asyncio.Event):
         self._stopped: dict[Buffer, PartitionStopped] = {}
 
     @property
-    def filled(self) -> Collection["Buffer"]:
+    def buffers_with_chunks(self) -> Collection["Buffer"]:
         """The buffers with chunks to take now."""
         return self._filled.keys()
 
@@ -71,7 +71,7 @@ class ReadyQueue(asyncio.Event):
                 self._filled[buffer] = None
         return chunks
 
-    def stopped(self) -> list[tuple[Replica, PartitionStopped]]:
+    def take_stops(self) -> list[tuple[Replica, PartitionStopped]]:
         """The partitions that can be read no further and whose chunks are all taken; each is returned once."""
         stops = [buffer for buffer in self._stopped if buffer not in self._filled]
         return [(buffer.replica, self._stopped.pop(buffer)) for buffer in stops]

@@ -134,7 +134,7 @@ class FetchSizer:
     _active: int = 1
     _answers: int = 0
 
-    def answered(self, sent: float, transfer: Transfer, active: int) -> None:
+    def note_answer(self, sent: float, transfer: Transfer, active: int) -> None:
         """A Fetch that was sent at that time was answered with records of ``active`` partitions."""
         latency = transfer.began - sent
         self._latency = min(self._latency, latency) if self._answers else latency

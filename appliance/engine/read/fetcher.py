@@ -12,7 +12,7 @@ from typing import Protocol
 from kio.schema.errors import ErrorCode
 
 from appliance.clock import loop_seconds
-from appliance.engine.problem_log import ProblemLog, unexpected
+from appliance.engine.problem_log import ProblemLog, log_defect
 from appliance.engine.read.buffer import Buffer, unreadable
 from appliance.engine.read.buffer_budget import BufferBudget, FetchSizer
 from appliance.engine.read.leaders import at_divergence
@@ -154,8 +154,8 @@ class Fetcher:
         sent = loop_seconds()
         answer = await connection.ask(self.session.ask(limits, offers_ids(connection)))
         self.budget.allowance.spend(sum(len(fetched.records) for fetched in answer.partitions))
-        self.session.answered(answer.session_id)
-        self._sizer.answered(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
+        self.session.note_answer(answer.session_id)
+        self._sizer.note_answer(sent, connection.newest, sum(bool(fetched.records) for fetched in answer.partitions))
         if self._sizer.far:
             self.budget.make_room(self._sizer.response_bytes)
         if self.origins is not None:
@@ -204,7 +204,7 @@ class Fetcher:
         except MemoryError:
             raise
         except Exception as error:  # any fault in one partition's bytes: the others are still read
-            self._stop(buffer, unreadable(buffer, unexpected(error)))
+            self._stop(buffer, unreadable(buffer, log_defect(error)))
         if buffer.stopped:
             self.drop(buffer)
         else:

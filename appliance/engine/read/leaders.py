@@ -27,7 +27,7 @@ class Leaders:
     def __init__(self) -> None:
         self._epochs: dict[tuple[uuid.UUID, Partition], int] = {}
 
-    def seen(self, buffer: Buffer, epoch: int) -> None:
+    def note_epoch(self, buffer: Buffer, epoch: int) -> None:
         """Note a leader epoch, current or past.
 
         Without topic ids, a recreated topic restarts its epochs, and nothing else distinguishes it.
@@ -42,7 +42,7 @@ class Leaders:
         if UNKNOWN_EPOCH < epoch < newest:
             text = f"metadata of the source name the leader of {buffer} in epoch {epoch}, and epoch {newest} has begun"
             raise BrokerBusy(text, FENCED)
-        self.seen(buffer, epoch)
+        self.note_epoch(buffer, epoch)
         return epoch
 
     def _known(self, buffer: Buffer) -> int:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Coroutine, Iterable
 
 from appliance.clock import loop_seconds
-from appliance.engine.problem_log import ProblemLog, unexpected
+from appliance.engine.problem_log import ProblemLog, log_defect
 from appliance.engine.read.buffer import Buffer
 from appliance.engine.read.buffer_budget import BufferBudget
 from appliance.engine.read.fetcher import Fetcher
@@ -88,7 +88,7 @@ class Router:
             self._begin(self._judge(buffer), f"reader-{buffer}")
             return
         if error.code == FENCED:
-            self._leaders.seen(buffer, buffer.leader_epoch + 1)
+            self._leaders.note_epoch(buffer, buffer.leader_epoch + 1)
         self._look_for_leader(buffer, error)
 
     def _begin(self, work: Coroutine[object, object, None], name: str) -> None:
@@ -125,7 +125,7 @@ class Router:
         except ApplianceError as failure:
             error = failure
         except Exception as failure:
-            error = unexpected(failure)
+            error = log_defect(failure)
         if self._buffers.get(buffer.key) is not buffer:
             return
         if reason is not None:
@@ -143,7 +143,7 @@ class Router:
             try:
                 await self._look_up(list((self._buffers if everything else self._unplaced).values()))
             except Exception as error:
-                self._problems.tell("source", error if isinstance(error, ApplianceError) else unexpected(error))
+                self._problems.tell("source", error if isinstance(error, ApplianceError) else log_defect(error))
                 await asyncio.sleep(_BACKOFF)
                 continue
             self._problems.over("source")
@@ -218,4 +218,4 @@ class Router:
             try:
                 await fetcher.run()
             except Exception as error:
-                fetcher.restart(unexpected(error))
+                fetcher.restart(log_defect(error))

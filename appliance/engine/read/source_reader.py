@@ -64,10 +64,10 @@ class SourceReader:
 
     def full(self, ready: ReadyQueue) -> bool:
         """True when a buffer of the lane is so full that its partition is not fetched until some is taken."""
-        return not all(map(self.budget.room, ready.filled))
+        return not all(map(self.budget.room, ready.buffers_with_chunks))
 
-    def stopped(self, ready: ReadyQueue) -> list[tuple[Replica, PartitionStopped]]:
+    def take_stops(self, ready: ReadyQueue) -> list[tuple[Replica, PartitionStopped]]:
         """A lane's partitions that can be read no further and whose chunks are all taken; each once."""
-        stops = ready.stopped()
+        stops = ready.take_stops()
         self.forget(replica for replica, _ in stops)
         return stops

@@ -10,7 +10,7 @@ from typing import Any
 from appliance.clock import now_ms
 from appliance.engine.control.assignment import Hello, Notice
 from appliance.engine.control.client import ControlClient, DriverEndpoint, control_client
-from appliance.engine.problem_log import unexpected
+from appliance.engine.problem_log import log_defect
 from appliance.engine.task.runner import TaskRunner, Transforming
 from appliance.errors import ApplianceError
 from appliance.link.client.clusters import destination_cluster, source_cluster
@@ -66,6 +66,6 @@ async def _copy(
         try:
             await runner.run(driver.assignments())
         except Exception as error:  # Spark reports to the driver only after the last failure
-            reported = error if isinstance(error, ApplianceError) else unexpected(error)
+            reported = error if isinstance(error, ApplianceError) else log_defect(error)
             driver.report(Notice(f"task {hello.task}", str(reported), type(reported).__name__))
             raise

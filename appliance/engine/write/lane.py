@@ -171,7 +171,7 @@ class Lane(OwnedLane):
         def own_records(ends: Mapping[Partition, int], begins: Begins) -> dict[Partition, list[Record]]:
             nonlocal grown
             ended = self._with_ends(before, after, taken, ends, begins)
-            grown = self._maps.grown(committed, ended, self.keeps_offsets, cut)
+            grown = self._maps.grow(committed, ended, self.keeps_offsets, cut)
             return self._records(grown, records, now)
 
         try:
@@ -214,7 +214,7 @@ class Lane(OwnedLane):
             fields = {"partition": str(partition), "error": error}
             log.warning("map of offsets damaged; it begins anew", extra={"fields": fields})
         self._segments_pause = 0.0 if grown.segments else self._segments_pause
-        self._maps.committed(grown)
+        self._maps.note_commit(grown)
 
     def _with_ends(
         self,

@@ -108,7 +108,7 @@ class LanePartitions:
             return
         by_leader: dict[int, list[Replica]] = {}
         for replica in due:
-            self._held_back.tried(replica)
+            self._held_back.note_try(replica)
             by_leader.setdefault(metadata.leader(*replica.copy), []).append(replica)
         reader = FactReader(self.source, self.lane, self._starts, self.records_gaps, self._search_ends)
         for led in by_leader.values():

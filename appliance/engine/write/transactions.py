@@ -63,9 +63,9 @@ class Transactions:
             else:
                 await self.trials.each(chunks)
             await self._gather(began + self._interval, stopping)
-        for replica, reason in reader.stopped(ready):
+        for replica, reason in reader.take_stops(ready):
             await partitions.settle(replica, reason)
-        if ready.filled:
+        if ready.buffers_with_chunks:
             ready.set()
 
     @property
@@ -104,11 +104,11 @@ class Transactions:
         try:
             await self.partitions.lane.commit(chunks, {})
         except ApplianceError as error:
-            timed_out = self._size.failed(size, loop_seconds() - began)
+            timed_out = self._size.note_failure(size, loop_seconds() - began)
             self.timed_out = timed_out if isinstance(error, Fenced) else None
             raise
         took = loop_seconds() - began
-        self._size.committed(size, took)
+        self._size.note_commit(size, took)
         self._took += (took - self._took) * _NEWEST
         self.partitions.problems.over(self.subject)
         self.ledger.add(chunks)

@@ -171,7 +171,7 @@ async def delete_acls(cluster: Cluster, bindings: Sequence[AclBinding]) -> dict[
     return failures
 
 
-async def permitted(cluster: Cluster, topics: Sequence[str]) -> dict[str, frozenset[AclOperation]]:
+async def permitted_operations(cluster: Cluster, topics: Sequence[str]) -> dict[str, frozenset[AclOperation]]:
     """The operations that the key may do on each existing topic; none where the broker does not list them."""
     connection = await cluster.any_broker()
     request = replace(metadata.request(topics), include_topic_authorized_operations=True)

@@ -87,7 +87,7 @@ class ConfigFilter:
         self._replicas_by_default: int | None = None
         self._refused: dict[tuple[str, str | None], str] = {}
 
-    async def known(self) -> frozenset[str] | None:
+    async def known_settings(self) -> frozenset[str] | None:
         """The settings that the cluster knows and allows to set; None as long as no topic may be described."""
         if self._known is None:
             there = (await self._cluster.metadata(None)).topics.values()

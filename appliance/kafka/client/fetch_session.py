@@ -71,7 +71,7 @@ class FetchSession:
         self._changed.clear()
         return FetchExchange(named, limits, by_id, self._names, Session(self._id, self._epoch), forgotten)
 
-    def answered(self, session_id: int) -> None:
+    def note_answer(self, session_id: int) -> None:
         """Take in an answer, which names the session; 0: the broker has none, or no room for one."""
         self._heard = True
         if session_id == _NONE or (self._epoch != _FULL and session_id != self._id):

@@ -26,7 +26,7 @@ from appliance.errors import ApplianceError, BrokerBusy
 from appliance.grouping import grouped, pieces
 from appliance.kafka.client.groups import PURPOSE, Group
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.client.requests import pipelined
+from appliance.kafka.client.requests import pipeline
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import Answers, failure
 from appliance.kafka.protocol.metadata import Partition
@@ -105,11 +105,11 @@ async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOff
     offsets = Answers[str, Commits]({}, {})
     if not versions.offers(coordinator.offered, OffsetFetchRequest):
         single = ((group.name, OffsetFetchOfOne(group_id=GroupId(group.name), topics=None)) for group in groups)
-        async for name, answer in pipelined(coordinator, single, OffsetsOfOne):
+        async for name, answer in pipeline(coordinator, single, OffsetsOfOne):
             offsets.take(name, dict(_committed(answer.topics)), answer.error_code, f"read the offsets of group {name}")
         return offsets
     requests = [OffsetFetchRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
-    async for _, several in pipelined(coordinator, in_pieces(requests, OffsetFetchRequest), OffsetFetchResponse):
+    async for _, several in pipeline(coordinator, in_pieces(requests, OffsetFetchRequest), OffsetFetchResponse):
         for group in several.groups:
             name = str(group.group_id)
             offsets.take(name, dict(_committed(group.topics)), group.error_code, f"read the offsets of group {name}")
@@ -165,7 +165,7 @@ async def commit_offsets(
             for group in groups
             for piece in pieces(((each, _size(each)) for each in commits[group].items()), _COMMIT_BYTES)
         )
-        async for name, answer in pipelined(
+        async for name, answer in pipeline(
             coordinator, permitted_requests(requests, may, failures), OffsetCommitResponse
         ):
             for topic in answer.topics:

@@ -14,7 +14,7 @@ from kio.static.primitive import i8
 
 from appliance.errors import ApplianceError, BrokerUnsupported
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.requests import pipelined
+from appliance.kafka.client.requests import pipeline
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import Answers, check
 
@@ -88,6 +88,6 @@ async def find_coordinators(cluster: Cluster, names: Collection[str]) -> Answers
     """The coordinator of each group, existing or not; and the errors of the others."""
     coordinators = Answers[str, int]({}, {})
     requests = ((name, FindCoordinatorRequest(key=name, key_type=_GROUP_KEY)) for name in names)
-    async for name, answer in pipelined(await cluster.any_broker(), requests, FindCoordinatorResponse):
+    async for name, answer in pipeline(await cluster.any_broker(), requests, FindCoordinatorResponse):
         coordinators.take(name, int(answer.node_id), answer.error_code, f"find the coordinator of group {name}")
     return coordinators

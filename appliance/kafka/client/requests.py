@@ -39,7 +39,7 @@ async def ask_leaders(
     return failures
 
 
-async def pipelined(
+async def pipeline(
     broker: Connection, requests: Iterable[tuple[Key, RequestPayload]], response_type: type[Response]
 ) -> AsyncIterator[tuple[Key, Response]]:
     """Send all requests, each drawn right before it is sent, and give each answer as it comes."""

@@ -37,7 +37,7 @@ from appliance.kafka.client.group_offsets import (
 )
 from appliance.kafka.client.groups import Group
 from appliance.kafka.client.interface import Cluster, Connection
-from appliance.kafka.client.requests import pipelined
+from appliance.kafka.client.requests import pipeline
 from appliance.kafka.protocol import versions
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import Partition
@@ -55,7 +55,7 @@ async def _fetched(coordinator: Connection, groups: Sequence[Group]) -> GroupOff
     starts: GroupOffsets = GroupOffsets({}, {})
     requests = [DescribeShareGroupOffsetsRequestGroup(group_id=GroupId(group.name), topics=None) for group in groups]
     in_parts = in_pieces(requests, DescribeShareGroupOffsetsRequest)
-    async for _, answer in pipelined(coordinator, in_parts, DescribeShareGroupOffsetsResponse):
+    async for _, answer in pipeline(coordinator, in_parts, DescribeShareGroupOffsetsResponse):
         for group in answer.groups:
             name, missing = str(group.group_id), group.error_code is ErrorCode.group_id_not_found
             code = ErrorCode.none if missing else group.error_code
@@ -87,7 +87,7 @@ async def alter_starts(
         _require(coordinator, AlterShareGroupOffsetsRequest)
         failures: dict[str, ApplianceError] = {}
         requests = permitted_requests(((group.name, _altered(group, starts[group])) for group in groups), may, failures)
-        async for name, answer in pipelined(coordinator, requests, AlterShareGroupOffsetsResponse):
+        async for name, answer in pipeline(coordinator, requests, AlterShareGroupOffsetsResponse):
             doing = f"alter the offsets of share group {name}"
             if answer.error_code is not ErrorCode.none:
                 failures[name] = failure(answer.error_code, doing, answer.error_message)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from appliance.kafka.records.varint import Buffer, read_unsigned, unsigned
+from appliance.kafka.records.varint import Buffer, encode_unsigned, read_unsigned
 
 NO_TAGS = b"\x00"
 
@@ -23,7 +23,7 @@ def head(api_key: int, version: int, correlation: int, client_id: str, tags: byt
 
 def array_size(size: int) -> bytes:
     """The length of a compact array, of compact bytes or of a compact string."""
-    return unsigned(size + 1)
+    return encode_unsigned(size + 1)
 
 
 def text(value: str) -> bytes:

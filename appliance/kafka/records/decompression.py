@@ -23,7 +23,7 @@ RECORD_BYTES = 100
 _XERIAL = b"\x82SNAPPY\0"
 
 
-def decompressed(batch: Batch, limit: int = LIMIT) -> bytes:
+def decompress_records(batch: Batch, limit: int = LIMIT) -> bytes:
     """The bytes of a batch's records, uncompressed; at most ``limit`` with RECORD_BYTES for each record."""
     header = batch.header
     room = limit - RECORD_BYTES * abs(header.records)
@@ -39,7 +39,7 @@ def within_memory(batches: list[Batch], following: int) -> tuple[list[Batch], in
     """The first batches, one at least, that take up to 64 MiB, and the next offset."""
     room = LIMIT
     for number, batch in enumerate(batches):
-        room -= len(decompressed(batch)) + RECORD_BYTES * batch.header.records
+        room -= len(decompress_records(batch)) + RECORD_BYTES * batch.header.records
         if room < 0 and number:
             return batches[:number], batch.header.base_offset
     return batches, following

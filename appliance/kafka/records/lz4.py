@@ -67,10 +67,10 @@ def without_codec(batch: Batch, room: memoryview) -> bytes:
         size = lz4.decompress_block_into(block, room, BLOCK_BYTES)
     except DecompressionError:
         return data
-    return uncoded(data, room[:size])
+    return uncompressed_batch(data, room[:size])
 
 
-def uncoded(data: bytes | memoryview, records: bytes | memoryview) -> bytes:
+def uncompressed_batch(data: bytes | memoryview, records: bytes | memoryview) -> bytes:
     """A batch with uncompressed records, and all else as in its ``data``."""
     attributes = bytes((data[CODEC_AT] & ~CODEC_MASK,))
     return b"".join((data[:CODEC_AT], attributes, data[CODEC_AT + 1 : HEADER_SIZE], records))

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from aiokafka.record.default_records import DefaultRecord, DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, Batch
-from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES, decompressed
-from appliance.kafka.records.lz4 import BLOCK_BYTES, CODEC_AT, uncoded, without_codec
+from appliance.kafka.records.decompression import LIMIT, RECORD_BYTES, decompress_records
+from appliance.kafka.records.lz4 import BLOCK_BYTES, CODEC_AT, uncompressed_batch, without_codec
 from appliance.kafka.records.records import Record, batch_of, newest, pack, unpack
 
 _UNBOUNDED = 2**31 - 1
@@ -132,7 +132,7 @@ def compiled_reader(batch: Batch, room: memoryview, limit: int = LIMIT) -> tuple
     """The library's reader of a batch, and the memory that the records take; ``room`` is that of ``without_codec``."""
     data = without_codec(batch, room)
     if data[CODEC_AT] & CODEC_MASK:
-        data = uncoded(data, decompressed(batch, limit))
+        data = uncompressed_batch(data, decompress_records(batch, limit))
     if len(data) > _COMPILED_BYTES:
         raise BufferError(f"its records take more than {_COMPILED_BYTES} bytes")
     return DefaultRecordBatch(data), len(data) + RECORD_BYTES * batch.header.records

@@ -16,8 +16,8 @@ from aiokafka import codec
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records import lz4
 from appliance.kafka.records.batch import HEADER, HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, Batch, Header, stamp_crc
-from appliance.kafka.records.decompression import LIMIT, decompressed
-from appliance.kafka.records.varint import read_varint, varint, wrapped
+from appliance.kafka.records.decompression import LIMIT, decompress_records
+from appliance.kafka.records.varint import read_varint, varint, wrap
 
 # The levels are those of Kafka's own producer, not the library's slower ones.
 _COMPRESS: dict[int, Callable[[memoryview], bytes | memoryview]] = {
@@ -43,7 +43,7 @@ def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
     With LogAppendTime the batch's maxTimestamp is the time of every record; otherwise the record's own.
     """
     header = batch.header
-    payload = decompressed(batch, limit)
+    payload = decompress_records(batch, limit)
     append_time = bool(header.attributes & LOG_APPEND_TIME)
     records: list[Record] = []
     at = 0
@@ -57,7 +57,7 @@ def unpack(batch: Batch, position: int, limit: int = LIMIT) -> list[Record]:
                 raise BatchCorrupt(f"a record of the batch at offset {header.base_offset} does not fit its length")
             offset = header.base_offset + offset_delta
             if offset >= position:
-                timestamp = header.max_timestamp if append_time else wrapped(header.base_timestamp + delta)
+                timestamp = header.max_timestamp if append_time else wrap(header.base_timestamp + delta)
                 records.append(Record(offset, timestamp, payload[at:end]))
             at = end
     except IndexError as error:
@@ -195,5 +195,5 @@ def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _encoded(record: Record, delta: int, base: int) -> bytes:
-    lead = b"\0" + varint(wrapped(record.timestamp - base)) + varint(delta)
+    lead = b"\0" + varint(wrap(record.timestamp - base)) + varint(delta)
     return varint(len(lead) + len(record.body)) + lead + record.body

@@ -39,17 +39,17 @@ def read_unsigned(data: Buffer, at: int) -> tuple[int, int]:
     raise BatchCorrupt("a varint of more than ten bytes")
 
 
-def wrapped(number: int) -> int:
+def wrap(number: int) -> int:
     """The number in 64 signed bits, as Java's sums and differences of two: times may be more than 2^63 ms apart."""
     return number if -(2**63) <= number < 2**63 else (number + 2**63 & _MASK) - 2**63
 
 
 def varint(number: int) -> bytes:
     """A signed number's bytes."""
-    return unsigned((number << 1) ^ (number >> 63))
+    return encode_unsigned((number << 1) ^ (number >> 63))
 
 
-def unsigned(value: int) -> bytes:
+def encode_unsigned(value: int) -> bytes:
     """An unsigned number's bytes."""
     if value < 0x80:
         return _ONE_BYTE[value]

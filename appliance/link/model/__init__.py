@@ -8,7 +8,7 @@
 - ``checkpoint``, ``checkpoint_records``: the destination's state of a lane, and its records.
 - ``stops``: the kinds of stops, with the commands that end them.
 - ``link_sql``: the changes of the link's SQL, and which statement has made the copies of which records.
-- ``remembered``: JSON that anybody may have written, read by its types and ranges.
+- ``json_records``: JSON that anybody may have written, read by its types and ranges.
 - ``offset_map``, ``offset_tail``, ``offset_runs``: from source offsets to those of a copy, and back.
 - ``offset_records``: maps of offsets as records.
 - ``segment_log``: the segments of maps in one lane's partition.

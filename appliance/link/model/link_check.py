@@ -38,7 +38,7 @@ class PositionsTopic:
         record = self.checkpoints[0].layout if self.checkpoints else None
         number = record.number if record else 0
         layouts = (Layout(lanes, number) for lanes in range(len(self.checkpoints), 0, -1))
-        return min(layouts, key=lambda layout: len(list(self.misplaced(layout))), default=Layout(0))
+        return min(layouts, key=lambda layout: len(list(self.misplaced_positions(layout))), default=Layout(0))
 
     @property
     def positions(self) -> Mapping[Partition, Position]:
@@ -65,7 +65,7 @@ class PositionsTopic:
         """True when only owners' names were ever written to it."""
         return not any(checkpoint.positions or checkpoint.gaps or checkpoint.link for checkpoint in self.checkpoints)
 
-    def misplaced(self, layout: Layout) -> Iterator[tuple[int, Partition]]:
+    def misplaced_positions(self, layout: Layout) -> Iterator[tuple[int, Partition]]:
         """The positions outside their lane's partition, each with its actual partition."""
         for lane, checkpoint in enumerate(self.checkpoints):
             yield from ((lane, key) for key in checkpoint.positions if layout.lane_of(*key) != lane)
@@ -197,7 +197,7 @@ def producers_fault(link: LinkRecord | None, topic: Topic | None, naming: Naming
 
 def _place_fault(topic: PositionsTopic) -> str:
     layout = topic.layout
-    for lane, partition in topic.misplaced(layout):
+    for lane, partition in topic.misplaced_positions(layout):
         return (
             f"{topic.name}-{lane} holds the position of {partition}, which belongs into partition "
             f"{layout.lane_of(*partition)}: the topic was grown, or somebody has written to it; {ADOPT} "

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from appliance.kafka.records.varint import read_unsigned, unsigned
+from appliance.kafka.records.varint import encode_unsigned, read_unsigned
 
 _GIVEN = 2
 _REPEATED = 0x10
@@ -43,12 +43,12 @@ def pack_group(group: Group) -> bytes:
     """The bytes of a group."""
     source_gap, copy_gap, length, repeat = group
     head = length << 5 | min(source_gap, _GIVEN) << 2 | min(copy_gap, _GIVEN)
-    packed = unsigned(head | _REPEATED if repeat > 1 else head)
+    packed = encode_unsigned(head | _REPEATED if repeat > 1 else head)
     if source_gap >= _GIVEN:
-        packed += unsigned(source_gap)
+        packed += encode_unsigned(source_gap)
     if copy_gap >= _GIVEN:
-        packed += unsigned(copy_gap)
-    return packed + unsigned(repeat) if repeat > 1 else packed
+        packed += encode_unsigned(copy_gap)
+    return packed + encode_unsigned(repeat) if repeat > 1 else packed
 
 
 def unpack_groups(packed: bytes) -> Iterator[Group]:
@@ -70,7 +70,7 @@ def unpack_groups(packed: bytes) -> Iterator[Group]:
         yield Group(source_gap, copy_gap, head >> 5, repeat)
 
 
-def merged(groups: Iterable[Group]) -> list[Group]:
+def merge(groups: Iterable[Group]) -> list[Group]:
     """The same runs, with consecutive equal ones in one group."""
     merged_groups: list[Group] = []
     for group in groups:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from appliance.errors import BatchCorrupt
 from appliance.kafka.records.outgoing import Outgoing
-from appliance.link.model.offset_runs import Group, merged, pack_group, unpack_groups
+from appliance.link.model.offset_runs import Group, merge, pack_group, unpack_groups
 
 _GROUP_BYTES = 40
 """Most bytes of a packed group: four varints."""
@@ -76,7 +76,7 @@ class OffsetTail(NamedTuple):
         gaps = source_gap + other.source_from - self.source_at, copy_gap + other.copy_from - self.copy_at
         rest = [groups[0]._replace(repeat=repeat - 1)] if repeat > 1 else []
         own = [self.last] if self.last else []
-        *settled, last = merged([*own, Group(*gaps, length), *rest, *groups[1:]])
+        *settled, last = merge([*own, Group(*gaps, length), *rest, *groups[1:]])
         packed = self.settled + b"".join(map(pack_group, settled))
         ends = other.source_to, other.copy_to
         return OffsetTail(self.source_from, self.copy_from, *ends, packed, last, other.source_at, other.copy_at)
@@ -97,7 +97,7 @@ class OffsetTail(NamedTuple):
                 groups += [part] if part.length else []
                 source_to = source + part.sources
                 break
-        packed = b"".join(map(pack_group, merged(groups)))
+        packed = b"".join(map(pack_group, merge(groups)))
         return unpack_tail(self.source_from, self.copy_from, source_to, copy_to, packed)
 
     def swapped(self) -> "OffsetTail":

@@ -165,8 +165,8 @@ class Rounds:
     def _give_up(self, piece: _Piece, failure: Failure) -> None:
         """Go on without a record: what is before and after it is asked for, as far as it is still wanted."""
         piece.pending.fail(failure)
-        before, rest = piece.range.divided(failure.offset)
-        _, after = rest.divided(failure.offset + 1)
+        before, rest = piece.range.divide(failure.offset)
+        _, after = rest.divide(failure.offset + 1)
         self._ask_for(piece.pending, [each for each in (before, after) if each.records])
         self._keep(_is_wanted)
 

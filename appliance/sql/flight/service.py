@@ -136,8 +136,8 @@ class TransformService:
         """Ask the driver why the SQL fails on a record."""
         if failure.reason or not self._explains:
             return failure
-        _, rest = whole.divided(failure.offset)
-        alone, _ = rest.divided(failure.offset + 1)
+        _, rest = whole.divide(failure.offset)
+        alone, _ = rest.divide(failure.offset + 1)
         question = _Question(alone)
         self._questions.append(question)
         try:

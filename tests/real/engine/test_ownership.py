@@ -108,7 +108,7 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
             monkeypatch.undo()
             owner = await look()
             pair.write(topic, 1)
-            await until(lambda: bool(runner.ready.filled))
+            await until(lambda: bool(runner.ready.buffers_with_chunks))
             return owner
 
         monkeypatch.setattr(runner.lane, "find_owner", look_slowly)

@@ -50,8 +50,8 @@ class Reading:
             for batch in chunk.batches:
                 assert batch.first_offset == self.position[chunk.replica]
                 self.position[chunk.replica] = batch.next_offset
-        assert self._reader.stopped(self.ready) == []
-        if self.ready.filled:
+        assert self._reader.take_stops(self.ready) == []
+        if self.ready.buffers_with_chunks:
             self.ready.set()
 
     async def begin_one_again(self) -> None:
@@ -128,7 +128,7 @@ async def test_a_fetch_that_says_that_the_records_cannot_be_served_stops_its_par
     broker = FetchingBroker(2, random.Random("broker"), refusals={0: ErrorCode.unsupported_compression_type})
     async with reading_from(broker, lambda *_: None) as reader:
         reading = Reading(broker, reader, random.Random("lane"))
-        while not (stopped := reader.stopped(reading.ready)):
+        while not (stopped := reader.take_stops(reading.ready)):
             await asyncio.sleep(0.01)
         ((replica, reason),) = stopped
         assert (replica.partition, "UNSUPPORTED_COMPRESSION_TYPE" in str(reason)) == (0, True)

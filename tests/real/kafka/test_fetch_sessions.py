@@ -27,7 +27,7 @@ FINAL_EPOCH = -1
 async def answered(connection: BrokerConnection, session: FetchSession) -> list[tuple[Partition, int]]:
     """One Fetch: the partitions with news, and their bytes."""
     answer = await connection.ask(session.ask(LIMITS, offers_ids=True))
-    session.answered(answer.session_id)
+    session.note_answer(answer.session_id)
     return [(fetched.partition, len(fetched.records)) for fetched in answer.partitions]
 
 

@@ -53,7 +53,7 @@ class Reading:
             while self.position < offset:
                 await self.ready.wait()
                 self.ready.clear()
-                assert self.reader.stopped(self.ready) == []
+                assert self.reader.take_stops(self.ready) == []
                 for chunk in self.reader.take(self.ready, 2**30):
                     assert chunk.batches[0].first_offset == self.position
                     self.position = chunk.next_offset
@@ -61,7 +61,7 @@ class Reading:
     async def until_stopped(self) -> PartitionStopped:
         """The reason why reading stops; no batch was read before."""
         async with asyncio.timeout(PATIENCE):
-            while not (stopped := self.reader.stopped(self.ready)):
+            while not (stopped := self.reader.take_stops(self.ready)):
                 await self.ready.wait()
                 self.ready.clear()
                 assert self.reader.take(self.ready, 2**30) == []

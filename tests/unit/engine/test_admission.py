@@ -138,7 +138,7 @@ def test_a_partition_that_fails_again_and_again_is_tried_less_and_less_often() -
         assert held.due(now) == []
         now += held.pause(now)
         assert held.due(now) == [ZERO]
-        held.tried(ZERO)
+        held.note_try(ZERO)
         assert held.due(now) == []
     assert pauses == sorted(pauses)
     assert pauses[0] < 1

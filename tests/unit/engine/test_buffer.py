@@ -55,7 +55,7 @@ def test_a_lane_takes_of_each_partition_in_turn_and_each_ones_in_order() -> None
         fill(first, offset)
     fill(second, 0)
     assert who(ready.take(2**30)) == [(0, 1), (1, 1), (0, 2), (0, 3)]
-    assert not ready.filled
+    assert not ready.buffers_with_chunks
     assert ready.take(2**30) == []
     assert (first.bytes, second.bytes) == (0, 0)
 
@@ -76,7 +76,7 @@ def test_batches_over_the_limit_are_left_for_the_next_time() -> None:
         fill(one, offset)
         fill(other, offset)
     assert who(ready.take(1)) == [(0, 1)]
-    assert set(ready.filled) == {one, other}
+    assert set(ready.buffers_with_chunks) == {one, other}
     assert who(ready.take(1)) == [(1, 1)]
     assert who(ready.take(2**30)) == [(0, 2), (1, 2), (0, 3), (1, 3)]
 
@@ -88,7 +88,7 @@ def test_one_fetchs_batches_are_taken_one_by_one_where_the_limit_is_small(one: B
     assert who(one.ready.take(1)) == [(0, 120)]
     assert one.bytes == held * 2 // 5
     assert who(one.ready.take(2**30)) == [(0, 200)]
-    assert (one.bytes, list(one.ready.filled)) == (0, [])
+    assert (one.bytes, list(one.ready.buffers_with_chunks)) == (0, [])
 
 
 def test_a_chunk_ends_where_another_leader_epoch_begins(one: Buffer) -> None:
@@ -111,18 +111,18 @@ def test_why_a_partition_stops_is_told_once_and_after_what_was_read_before_was_t
     fill(one, 0)
     one.stop(PartitionStopped("the first reason"))
     one.stop(PartitionStopped("another one"))
-    assert one.ready.stopped() == []
+    assert one.ready.take_stops() == []
     one.ready.take(2**30)
-    ((replica, reason),) = one.ready.stopped()
+    ((replica, reason),) = one.ready.take_stops()
     assert (replica, str(reason)) == (one.replica, "the first reason")
-    assert one.ready.stopped() == []
+    assert one.ready.take_stops() == []
 
 
 def test_a_forgotten_partition_is_neither_taken_nor_told(one: Buffer) -> None:
     fill(one, 0)
     one.stop(PartitionStopped("deleted"))
     one.ready.forget(one)
-    assert (one.ready.take(2**30), one.ready.stopped()) == ([], [])
+    assert (one.ready.take(2**30), one.ready.take_stops()) == ([], [])
 
 
 def test_reading_goes_on_behind_what_arrived_with_its_leader_epoch(one: Buffer) -> None:
@@ -135,7 +135,7 @@ def test_old_batches_and_a_batch_cut_short_bring_nothing(one: Buffer) -> None:
     one.ready.take(2**30)
     cut = made([(0, None, b"x" * 100, [])], 2)[:-1]
     assert fill(one, 0, 1, after=cut) == 0
-    assert not one.ready.filled
+    assert not one.ready.buffers_with_chunks
     assert one.position == 2
 
 
@@ -149,7 +149,7 @@ def test_a_damaged_batch_stops_the_partition_and_is_never_taken(one: Buffer) -> 
     data[-1] ^= 1
     assert fill(one, after=bytes(data)) == 0
     assert one.ready.take(2**30) == []
-    ((_, reason),) = one.ready.stopped()
+    ((_, reason),) = one.ready.take_stops()
     assert "orders-0 from offset 0: the CRC" in str(reason)
 
 
@@ -162,7 +162,7 @@ def test_a_partition_is_read_up_to_the_record_that_was_refused(refused_at: int) 
     assert one.stopped
     assert one.position == refused_at
     assert who(ready.take(2**30)) == ([(0, refused_at)] if refused_at else [])
-    assert [str(reason) for _, reason in ready.stopped()] == ["too large"]
+    assert [str(reason) for _, reason in ready.take_stops()] == ["too large"]
 
 
 def test_case_882_the_parts_of_a_refused_batch_are_written_by_themselves_to_find_the_record() -> None:
@@ -203,7 +203,7 @@ def test_case_884_past_a_refused_record_it_is_read_on() -> None:
 def told(one: Buffer) -> str:
     """The reason of its stop."""
     one.ready.take(2**30)
-    ((_, reason),) = one.ready.stopped()
+    ((_, reason),) = one.ready.take_stops()
     return str(reason)
 
 
@@ -274,6 +274,6 @@ def test_case_1022_offsets_that_cannot_be_stop_their_partition_alone_past_what_w
     assert (one.position, one.stopped, who(one.ready.take(2**30))) == (40, False, [(0, 40)])
     jump = patched(made([(0, None, b"x", [])], 2**62), records=0)
     absorb(one, jump, 40)
-    ((_, reason),) = one.ready.stopped()
+    ((_, reason),) = one.ready.take_stops()
     assert one.position == 40
     assert re.search(r"orders-0 from offset 40: an empty batch .* beyond .*; what follows .* 41$", str(reason))

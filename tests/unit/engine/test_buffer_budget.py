@@ -108,7 +108,7 @@ def after(latency: float, rate: float, answers: int = 12, active: int = 1, waite
     for number in range(answers):
         size = sizer.response_bytes
         began = number + latency + (waited if number % 2 else 0.0)
-        sizer.answered(number, Transfer(began, began + size / rate, size), active)
+        sizer.note_answer(number, Transfer(began, began + size / rate, size), active)
     return sizer
 
 

@@ -39,7 +39,7 @@ def opened() -> FetchSession:
     exchange = ask(session)
     assert exchange.session == (0, 0)
     assert named(exchange) == [(Partition("a", 0), 0), (Partition("b", 0), 0)]
-    session.answered(5)
+    session.note_answer(5)
     return session
 
 
@@ -64,7 +64,7 @@ def test_partitions_that_are_wanted_as_before_are_not_named(opened: FetchSession
 def test_a_dropped_partition_is_forgotten_once(opened: FetchSession) -> None:
     opened.drop(Partition("a", 0))
     assert ask(opened).forgotten == [wanted("a")]
-    opened.answered(5)
+    opened.note_answer(5)
     assert ask(opened).forgotten == []
     assert len(opened) == 1
 
@@ -80,7 +80,7 @@ def test_a_partition_that_came_and_went_between_two_fetches_is_never_named(opene
 def test_after_the_last_epoch_comes_the_first_one_that_is_not_of_a_full_fetch(opened: FetchSession) -> None:
     opened._epoch = EPOCH_MAX
     assert ask(opened).session == (5, EPOCH_MAX)
-    opened.answered(5)
+    opened.note_answer(5)
     assert ask(opened).session == (5, 1)
 
 
@@ -92,7 +92,7 @@ def test_a_fetch_whose_answer_was_not_heard_is_followed_by_a_full_one_in_place_o
     exchange = ask(opened)
     assert exchange.session == (5, 0)
     assert sorted(named(exchange)) == [(Partition("a", 0), 3), (Partition("b", 0), 0)]
-    opened.answered(6)
+    opened.note_answer(6)
     assert ask(opened).session == (6, 1)
 
 
@@ -107,7 +107,7 @@ def test_a_new_connection_begins_with_a_full_fetch(opened: FetchSession) -> None
 def test_another_session_than_ours_is_not_gone_on_with(opened: FetchSession, answered: int) -> None:
     ask(opened)
     assert not opened.full
-    opened.answered(answered)
+    opened.note_answer(answered)
     exchange = ask(opened)
     assert (exchange.session, len(exchange.wanted)) == ((answered, 0), 2)
 
@@ -118,7 +118,7 @@ def test_a_broker_without_room_for_a_session_is_told_everything_each_time() -> N
     for _ in range(3):
         exchange = ask(session)
         assert (exchange.session, len(exchange.wanted)) == ((0, 0), 1)
-        session.answered(0)
+        session.note_answer(0)
 
 
 def test_who_was_served_comes_last_in_a_full_fetch(opened: FetchSession) -> None:
@@ -138,11 +138,11 @@ def test_a_topic_that_was_made_anew_begins_another_session(opened: FetchSession)
 
 def test_a_session_names_topics_by_id_or_by_name_but_never_both(opened: FetchSession) -> None:
     assert ask(opened).by_id
-    opened.answered(5)
+    opened.note_answer(5)
     opened.want(wanted("c", topic_id=NOWHERE))
     exchange = ask(opened)
     assert (exchange.by_id, exchange.session, len(exchange.wanted)) == (False, (5, 0), 3)
-    opened.answered(6)
+    opened.note_answer(6)
     opened.drop(Partition("c", 0))
     exchange = ask(opened)
     assert (exchange.by_id, exchange.session, len(exchange.wanted)) == (True, (6, 0), 2)
@@ -151,7 +151,7 @@ def test_a_session_names_topics_by_id_or_by_name_but_never_both(opened: FetchSes
 def test_an_answer_may_be_about_whatever_was_named_since_the_session_began(opened: FetchSession) -> None:
     opened.want(wanted("c"))
     ask(opened)
-    opened.answered(5)
+    opened.note_answer(5)
     assert ask(opened).names == {topic_id.bytes: name for name, topic_id in IDS.items()}
 
 
@@ -235,7 +235,7 @@ def fetch(session: FetchSession, broker: Broker, expected: dict[Partition, Wante
         if isinstance(answer, int):
             believed = broker.sessions[answer][2] if answer else {each.partition: each for each in exchange.wanted}
             assert believed == (expected if answer or session.full else {})
-            session.answered(answer)
+            session.note_answer(answer)
             return
         assert answer in LOST
         assert not session.full

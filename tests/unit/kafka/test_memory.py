@@ -16,7 +16,7 @@ from appliance.kafka.client.fetch import FetchedPartition, committed_records
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.arrays.columns import columns_of
 from appliance.kafka.records.batch import Batch, split
-from appliance.kafka.records.decompression import decompress, decompressed, inflate
+from appliance.kafka.records.decompression import decompress, decompress_records, inflate
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import outgoing
 from appliance.kafka.records.rebuild import rebuild
@@ -48,7 +48,7 @@ def test_case_953_a_negative_number_of_records_raises_no_bound() -> None:
     # The bytes that records need beside their own were taken off: a count below 0 added to the limit.
     bomb = only(patched(large(0, 100), records=-(2**31)))
     with at_most(200), pytest.raises(BatchCorrupt, match="takes more than"):
-        decompressed(bomb)
+        decompress_records(bomb)
 
 
 def test_case_954_a_record_of_a_million_headers_is_rebuilt_within_the_bound() -> None:

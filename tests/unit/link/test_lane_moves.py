@@ -88,7 +88,7 @@ def test_every_position_gap_and_state_is_in_its_lane_afterwards_and_none_is_lost
     changed = link.laid_out(after, len(checkpoints))
     write(checkpoints, layout_records(checkpoints, changed, LayoutRecord(after.number, after.lanes, 3, "me"), OWNER, 3))
     assert union(checkpoints) == was
-    assert list(topic(checkpoints).misplaced(after)) == []
+    assert list(topic(checkpoints).misplaced_positions(after)) == []
     for lane, checkpoint in enumerate(checkpoints):
         assert {after.lane_of(*gap.partition) for gap in checkpoint.gaps.values()} <= {lane}
     assert all(each.allows(after.number) and not each.allows(before.number) for each in checkpoints)

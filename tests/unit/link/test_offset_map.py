@@ -177,7 +177,7 @@ def test_case_108_a_tail_whose_runs_do_not_fit_its_bounds_is_none(
 def test_case_109_a_damaged_map_begins_anew_and_ends_no_task() -> None:
     damaged = OffsetTail(0, 0, 500, 500, b"\xff" * 300, Group(0, 0, 1), 500, 500)
     before, after = replace(START, tail=None), replace(START, next_offset=500, tail=damaged)
-    grown = MapGrowth().grown({REPLICA.source: before}, {REPLICA: after}, True)
+    grown = MapGrowth().grow({REPLICA.source: before}, {REPLICA: after}, True)
     assert list(grown.damaged) == [REPLICA.source]
     assert grown.positions[REPLICA].tail == OffsetTail.begin(500, 500)
     ((_, cut),) = grown.segments

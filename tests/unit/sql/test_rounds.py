@@ -43,7 +43,7 @@ def test_a_range_counts_and_halves_its_records_and_not_its_offsets() -> None:
     halves = ORDERS.halves()
     assert [offset for half in halves for offset in offsets(half)] == offsets(ORDERS)
     assert [half.records for half in halves] == [9, 9]
-    alone = ORDERS.divided(11)[0]
+    alone = ORDERS.divide(11)[0]
     assert alone.halves() == (alone,)
 
 
@@ -92,7 +92,7 @@ def test_whatever_jobs_do_each_record_is_copied_filtered_or_failed_once(seed: in
 
 
 def test_a_single_record_is_not_blamed_for_a_job_that_was_killed() -> None:
-    rounds, pending = Rounds(), Pending(ORDERS.divided(11)[0], stops=True)
+    rounds, pending = Rounds(), Pending(ORDERS.divide(11)[0], stops=True)
     rounds.add([pending])
     for attempt in range(10):
         rounds.take(attempt)

@@ -13,7 +13,7 @@ from appliance.errors import BatchCorrupt
 from appliance.kafka.records.arrays import varints
 from appliance.kafka.records.arrays.varints import Booleans, Bytes, Integers
 from appliance.kafka.records.batch import LOG_APPEND_TIME, split
-from appliance.kafka.records.decompression import decompressed
+from appliance.kafka.records.decompression import decompress_records
 from appliance.kafka.records.varint import read_varint
 
 _AFTER = bytes(3 * varints.BYTES_MAX)
@@ -44,7 +44,7 @@ class Uncompressed:
 def uncompressed(data: bytes | memoryview, first_offset: int) -> Uncompressed:
     """The records of one batch, whose first one has this offset at the source."""
     (batch,) = split(data)
-    header, plain = batch.header, decompressed(batch)
+    header, plain = batch.header, decompress_records(batch)
     try:
         ends = _ends(plain, header.records)
     except IndexError:

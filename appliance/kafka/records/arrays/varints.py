@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from appliance.kafka.records.varint import unsigned
+from appliance.kafka.records.varint import encode_unsigned
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -71,5 +71,5 @@ def _zigzag(numbers: Integers) -> npt.NDArray[np.uint64]:
     return ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
 
 
-_SHORT = pa.array([unsigned(number) for number in range(1 << 2 * _BITS)], pa.binary())
+_SHORT = pa.array([encode_unsigned(number) for number in range(1 << 2 * _BITS)], pa.binary())
 """The bytes of all that take two at most."""
