@@ -20,9 +20,10 @@ from appliance.commands.promotion import failover, promote
 from appliance.commands.removal import remove_topics
 from appliance.commands.reset import reset
 from appliance.commands.run import operation
+from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.runner import Plan
 from appliance.errors import LinkRefused
-from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from tests.simulation import log as logs
 from tests.simulation.loop import Life
 from tests.simulation.operator_commands import simulated
@@ -181,3 +182,24 @@ def test_a_command_that_is_killed_at_any_write_is_finished_by_the_same_command(n
         for carried_out in (False,) if row.repeats and write == writes else (False, True):
             outcome, _ = _after(row, write, carried_out)
             assert outcome == undisturbed, f"{name} killed at write {write} of {writes}, carried out: {carried_out}"
+
+
+def test_a_killed_reset_that_goes_on_moves_no_position_before_every_lane_knows_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A lane that does not know copies on: what it copies from the new place would be copied again by the next run.
+    move, before, row = LinkLanes.move, list[list[CopyState]](), COMMANDS["reset"]
+
+    async def and_look(self: LinkLanes, index: int, moves: Callable[..., Any]) -> None:
+        await self.read()
+        before.append([effective(lane.states, "aaa") for lane in self.checkpoints])
+        await move(self, index, moves)
+
+    monkeypatch.setattr(LinkLanes, "move", and_look)
+    for write in range(1, 20, 3):
+        link = Killable()
+        link.ended_at(row.work, write, True, row.topic)
+        link.ended_at(row.work, 0, True, row.topic)
+        link.loop.close()
+    assert len(before) >= len(range(1, 20, 3))
+    assert all(set(states) == {CopyState.RESETTING} for states in before)
