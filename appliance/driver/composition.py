@@ -79,7 +79,7 @@ class Composition:
         try:
             if started := await unless_stopped(self.stopping, self._start()):
                 replicator, spark, sql = started
-                await replicator.run(spark, self._endpoint(replicator), sql)
+                await replicator.run(spark, self.endpoint(replicator), sql)
         finally:
             await self.background.stop()
             await self.jobs.control.close()
@@ -139,7 +139,7 @@ class Composition:
 
         await write_audit(self.settings, spark, self.audit)
 
-    def _endpoint(self, replicator: Replicator) -> DriverEndpoint:
+    def endpoint(self, replicator: Replicator) -> DriverEndpoint:
         """The driver's address for the tasks."""
         at, transform = self.jobs.control.address, self.settings.transform
         where = str(at) if isinstance(at, Path) else (at.host, at.port)

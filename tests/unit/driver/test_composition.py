@@ -1,6 +1,7 @@
 """The start and the end of a replicator, and the services beside its copying."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,16 @@ async def test_what_is_wanted_beside_the_copying_is_done_there(variables: dict[s
     spark: Any = None
     names = {each.name for each in (*run.services(replicator(jobs())), *run.services_in(spark))}
     assert names == USUAL | more
+
+
+@pytest.mark.parametrize("reaction", ["stop", "dead-letter"])
+def test_the_tasks_are_told_what_to_do_with_a_record_that_the_sql_fails_on(reaction: str, tmp_path: Path) -> None:
+    file = tmp_path / "transform.sql"
+    file.write_text("SELECT key FROM records")
+    run, _ = composed(Cluster(), REPLICA_TRANSFORM_SQL_FILE=str(file), ON_TRANSFORM_ERROR=reaction)
+    assert run.endpoint(replicator(jobs())).on_transform_error == reaction
+    plain, _ = composed(Cluster())
+    assert not plain.endpoint(replicator(jobs())).on_transform_error
 
 
 async def test_a_service_goes_on_after_any_failure_which_is_told_once_and_is_over_with_the_next_success(

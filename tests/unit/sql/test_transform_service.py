@@ -4,19 +4,22 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from appliance.engine.control.client import DriverEndpoint, transform_socket
 from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.protocol.metadata import Partition
 from appliance.settings.secret import Secret
+from appliance.settings.values import OnTransformError
 from appliance.spark.configuration import ROWS_AT_ONCE
 from appliance.sql.flight import ends
 from appliance.sql.flight.connection import Connection, read_message
 from appliance.sql.flight.messages import LEAD, Fields, decode, encode, encode_ranges
 from appliance.sql.flight.service import JobProgress, TransformService
+from appliance.sql.jobs.listener import transforming
 from tests.support.clock import Clock
 from tests.support.patience import PATIENCE
 from tests.support.record_batches import outgoing_of, record
@@ -53,6 +56,32 @@ async def test_case_505_a_sink_whose_source_was_served_by_an_earlier_process_is_
         assert outcome.filtered == 1
         for writer in (says_late, says_later, says, says_done):
             writer.close()
+
+
+@pytest.mark.parametrize("reaction", OnTransformError)
+async def test_a_task_stops_at_a_record_that_fails_or_goes_on_behind_it_as_the_driver_says(
+    reaction: OnTransformError, tmp_path: Path
+) -> None:
+    control = tmp_path / "control"
+    serving = transforming(DriverEndpoint(str(control), "token", "run", 1, str(reaction)), 0, cast("Any", None))
+    assert serving
+    socket = transform_socket(control, 0)
+    async with serving(quiet) as service:
+        explaining, explains = await driver(socket)
+        _, says = await asyncio.open_unix_connection(str(socket))
+        says.write(encode({"role": "source", "attempt": 0}))
+        _, says_done = await asyncio.open_unix_connection(str(socket))
+        says_done.write(encode({"role": "sink", "attempt": 0}))
+        asked = asyncio.create_task(service.transform([one_record()]))
+        says_done.write(encode({"done": 0, "failed": [0], "grown": False, "batches": []}))
+        assert (await read_message(explaining))[0]["ranges"]
+        explains.write(encode({"topic": "orders", "partition": 0, "offset": 0, "reason": "no number"}))
+        (outcome,) = await asked
+        for writer in (explains, says, says_done):
+            writer.close()
+    failed = Failure(0, "no number")
+    expected = (failed, (), 0) if reaction is OnTransformError.STOP else (None, (failed,), 1)
+    assert (outcome.stop, outcome.failures, outcome.next_offset) == expected
 
 
 async def test_case_573_a_driver_that_has_dialled_again_is_asked_for_reasons_when_its_first_connection_ends(
