@@ -91,7 +91,7 @@ class Composition:
             raise self.ending.error
 
     async def _start(self) -> tuple[Replicator, Spark, SqlJobs]:
-        """Make or continue the link, and look for topics from then on, while Spark starts.
+        """Make or continue the link, and search for topics from then on, while Spark starts.
 
         Both clusters must answer before anything is written to either, and Spark must take the SQL: a change of it is
         written down.

@@ -134,7 +134,7 @@ def _log_changes(states: States, before: States) -> None:
 
 @dataclass(slots=True)
 class Search:
-    """The service that looks for topics; ``take`` is called with the replicas when they have changed."""
+    """The service that searches for topics; ``take`` is called with the replicas when they have changed."""
 
     name: ClassVar[str] = "discovery"
     discovery: TopicDiscovery
@@ -145,7 +145,7 @@ class Search:
     _has_warned: bool = False
 
     async def step(self) -> None:
-        """Look for topics once."""
+        """Search for topics once."""
         try:
             topics = await self.discovery.search()
         except LinkRefused as error:  # deleted meanwhile: retrying is useless

@@ -40,8 +40,8 @@ class Watcher:
         audit: AuditProgress | None = None,
         running: Callable[[], Awaitable[Running]] | None = None,
     ) -> None:
-        """``bound``, ``newest`` and ``audit`` are the running replicator's; None: the settings' own, and a look at the
-        groups. ``running`` asks what only the running replicator knows.
+        """``bound``, ``newest`` and ``audit`` are the running replicator's; None: the settings' own, and a preview of
+        the groups. ``running`` asks what only the running replicator knows.
         """
         self.snapshot: Snapshot | None = None
         self._composed: Snapshot | None = None

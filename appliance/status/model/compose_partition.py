@@ -14,8 +14,8 @@ from appliance.settings.values import Settings, Start, TopicNaming
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.model.topic_status import BlockingTransaction, PartitionStatus, Reached
 
-_LOOKED_FOR_MS = 10_000
-"""Time after the first look from which on the age of a lag is at least known to be that long."""
+_OBSERVED_MS = 10_000
+"""Time after the first collection from which on the age of a lag is at least known to be that long."""
 
 _REACHED_MAX = 64
 
@@ -47,7 +47,7 @@ class PartitionComposer:
         copied = (position.records if position else 0) if destination else None
         agreement = self._agreement(key, position, log)
         lag = self._lag(key, log) if position is None else agreement.uncopied
-        ends, looked_at = self._ends(log, lag, before)
+        ends, observed_at = self._ends(log, lag, before)
         stopped = lasting(agreement.lost, before.stopped if before else None, self.now)
         if position and position.stopped:
             stopped = Fault(position.stopped, position.stopped_at)
@@ -63,9 +63,9 @@ class PartitionComposer:
             rate=self._rate(copied, before),
             lag_records=lag,
             reached=ends,
-            looked_at=looked_at,
+            observed_at=observed_at,
             committed_at=destination.committed_at.get(key) if destination else None,
-            lag_seconds=self._lag_seconds(lag, ends, looked_at),
+            lag_seconds=self._lag_seconds(lag, ends, observed_at),
             latency_ms=self._latency(key, position, before),
             stopped=stopped if active else None,
             unknown=lasting(unknown, before.unknown if before else None, self.now),
@@ -138,20 +138,20 @@ class PartitionComposer:
     def _ends(
         self, log: Log | None, lag: int | None, before: PartitionStatus | None
     ) -> tuple[tuple[Reached, ...], int | None]:
-        """The ends above the position, and the time of the first look that found the lag."""
-        ends, looked_at = (before.reached, before.looked_at) if before else ((), None)
+        """The ends above the position, and the time of the first collection that found the lag."""
+        ends, observed_at = (before.reached, before.observed_at) if before else ((), None)
         if log is None or lag is None:
-            return ends, looked_at
-        return reached(ends, log.stable_end, log.stable_end - lag, self.now), min(looked_at or self.now, self.now)
+            return ends, observed_at
+        return reached(ends, log.stable_end, log.stable_end - lag, self.now), min(observed_at or self.now, self.now)
 
-    def _lag_seconds(self, lag: int | None, ends: Sequence[Reached], looked_at: int | None) -> float | None:
+    def _lag_seconds(self, lag: int | None, ends: Sequence[Reached], observed_at: int | None) -> float | None:
         """The time since the first of the ends; unknown while it may have been there long before the first look."""
         if lag == 0:
             return 0.0
         if lag is None or not ends:
             return None
         since = ends[0].at
-        return None if since == looked_at and self.now - since < _LOOKED_FOR_MS else max(0, self.now - since) / 1000
+        return None if since == observed_at and self.now - since < _OBSERVED_MS else max(0, self.now - since) / 1000
 
     def _latency(self, key: Partition, position: Position | None, before: PartitionStatus | None) -> int | None:
         committed = self.destination.now.committed_at.get(key) if self.destination.now else None

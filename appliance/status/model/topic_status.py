@@ -43,9 +43,10 @@ class PartitionStatus:
 
     ``copied`` counts records and ``bytes`` their size, ever; ``rate`` is in records a second. ``lag_records`` counts
     source offsets up to the last stable one: transaction markers and what compaction took are among them.
-    ``reached`` are the source's ends above the position, the lowest first; ``looked_at`` is the time of the first look
-    that found the lag, ``committed_at`` that of the position by the destination's clock. ``latency_ms`` is the time
-    from the newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot before.
+    ``reached`` are the source's ends above the position, the lowest first; ``observed_at`` is the time of the first
+    collection that found the lag, ``committed_at`` that of the position by the destination's clock. ``latency_ms`` is
+    the time from the newest record's timestamp to the commit of its copy, None if nothing was copied since the snapshot
+    before.
     ``gaps`` are None when not known.
     With identical names, ``dropped`` counts the records that were not copied since a link had written them at the
     source, and ``written`` those that links say they wrote there; None if unknown, or with other names.
@@ -77,7 +78,7 @@ class PartitionStatus:
     dead_letters: int | None = field(default=None, metadata={"metric": "kafka_replicator_dead_letters_total"})
     lost_at_source: int | None = None
     reached: tuple[Reached, ...] = field(metadata=HIDDEN)
-    looked_at: int | None = field(metadata=HIDDEN)
+    observed_at: int | None = field(metadata=HIDDEN)
     committed_at: int | None = field(metadata=HIDDEN)
     trial: Trial | None = field(default=None, metadata=HIDDEN)
 
@@ -94,14 +95,14 @@ class PartitionStatus:
     def stuck_since(self, at: int) -> int | None:
         """The time since which there is something to copy and nothing is copied; None unless for two minutes.
 
-        A lag that was there at the first look may be as old as the position: known after half a minute.
+        A lag that was there at the first collection may be as old as the position: known after half a minute.
         """
         if not self.lag_records or self.stopped or self.unknown:
             return None
-        since, still = self.behind_since, self.committed_at or self.looked_at
+        since, still = self.behind_since, self.committed_at or self.observed_at
         if since is None or still is None:
             return None
-        if since != self.looked_at or at - since < _SEEN_MS:
+        if since != self.observed_at or at - since < _SEEN_MS:
             still = max(since, still)
         return still if at - still >= STUCK_MS else None
 
