@@ -35,6 +35,7 @@ def takes_alone(words: Sequence[str], name: str) -> bool:
 @pytest.mark.parametrize("name", [*LEGAL, "a b; $(c) 'd'"])
 @pytest.mark.parametrize("kind", StopKind, ids=lambda kind: kind.name)
 def test_case_981_the_remedies_of_a_stop_take_its_topic_alone(kind: StopKind, name: str) -> None:
+    # Restarting the topic a.b resumed the paused a-b as well: the name was a regex.
     remedies = Stop(kind.words, name, 0, 5).remedies
     assert remedies
     for remedy in remedies:

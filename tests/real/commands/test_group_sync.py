@@ -361,6 +361,7 @@ async def test_case_126_a_round_that_began_before_a_promotion_commits_nothing_af
 async def test_case_106_maps_that_cannot_be_read_are_named_and_keep_no_group_waiting_that_needs_others(
     pair: Pair,
 ) -> None:
+    # One lane's partition without a leader stopped the sync of all groups.
     async with site(pair, 2) as at:
         del at.translator.copied[at.topic, 1]
         at.translator.unread["lane 1 of the offset maps"] = Unreachable("not now")

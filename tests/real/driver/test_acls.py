@@ -223,6 +223,7 @@ CHANGES = 6
 async def test_case_150_killed_at_any_change_the_next_look_ends_the_same(
     secured: Pair, monkeypatch: pytest.MonkeyPatch, step: int, done: bool
 ) -> None:
+    # An ACL does not say who made it: a kill left some that nothing removed.
     async with linked(secured, "orders") as (engine, (topic,), (orders,)):
         add_acls(secured.orange, allow(topic, "old"), deny(topic, "old", "WRITE"))
         own = allow(orders, "own")

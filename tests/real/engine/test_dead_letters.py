@@ -95,6 +95,7 @@ async def until_refused(engine: Engine, topic: str) -> str:
 
 
 async def test_case_702_a_dead_letter_that_is_refused_stops_its_partition_alone_until_there_is_room(pair: Pair) -> None:
+    # A record near the limit became a dead letter that its topic refused: the lane restarted for ever.
     topic = pair.topic("small", PARTITIONS)
     pair.make_copy(topic, PARTITIONS, **{"max.message.bytes": "20000"})
     send_to_each(pair, topic, b"first")

@@ -104,6 +104,7 @@ def test_case_289_an_old_snapshot_of_a_silent_cluster_keeps_its_reason() -> None
 
 
 def test_case_262_each_of_a_thousand_tasks_has_the_worker_that_owns_its_lane() -> None:
+    # Each task looked through all lanes: a status of 1000 lanes took 121 ms of the only thread.
     one = snapshot().lanes[0]
     owner = Owner("run-1", "", "vm-1", NOW)
     lanes = tuple(replace(one, lane=lane, owner=owner if lane % 2 else None) for lane in range(1000))

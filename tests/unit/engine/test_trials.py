@@ -219,6 +219,7 @@ async def test_case_1041_no_restart_counts_a_trial_that_an_error_has_ended_which
 
 
 async def test_case_1050_the_position_of_a_removed_topic_is_not_looked_for() -> None:
+    # The topic's removal ended the trial of another one.
     held = destination(1, 300, (), 1)
 
     async def fenced(_: Sequence[Chunk]) -> None:

@@ -236,6 +236,7 @@ def test_other_writers_records_move_no_place_of_a_group_that_another_link_holds_
 
 
 def test_case_810_two_links_that_remember_the_same_place_do_not_hold_a_group_there_for_ever() -> None:
+    # Each kept the place that it remembered, since the other's was no lower.
     found = of_two(Translation(16, TranslationState.EXACT), Commit(7, "note"), first=place(7), second=place(7))
     assert found.news == [place(16, before="7", goal=7)]
 

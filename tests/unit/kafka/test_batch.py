@@ -73,6 +73,7 @@ def test_case_1021_batches_whose_offsets_do_not_ascend_are_corrupt(following: by
     "data", [made(THREE, -1), made(THREE, 2**63 - 2), patched(made(THREE, 100), last_offset_delta=-1)]
 )
 def test_case_1021_a_batch_whose_own_offsets_cannot_be_is_corrupt(data: bytes) -> None:
+    # It moved a position back, or was copied twice.
     with pytest.raises(BatchCorrupt, match="of the offsets"):
         list(batch.split(data))
     with pytest.raises(BatchCorrupt, match="of the offsets"):

@@ -252,6 +252,7 @@ def test_case_1027_a_position_of_other_types_or_sizes_is_refused_with_its_offset
     ],
 )
 def test_case_1027_so_is_every_other_kind_of_record(key: bytes, value: bytes | None) -> None:
+    # One forged record stopped every link that reads the topic.
     with pytest.raises(PeerError, match=r"holds something else at offset 7"):
         decode(Record(7, 1, body(key, value)))
 

@@ -219,6 +219,7 @@ def test_with_mirror_makers_formats_heartbeats_of_further_clusters_go_on_whateve
 
 @pytest.mark.parametrize("name", ["device.heartbeats", "app.device.heartbeats", "device.lime.heartbeats"])
 def test_case_866_a_topic_that_merely_ends_like_heartbeats_is_copied_only_if_the_regex_says_so(name: str) -> None:
+    # Every topic that ended in heartbeats was copied, whatever the regex said.
     told = replace(PREFIX, included=re.compile("orders"), mirror_formats=True)
     others = {name, "orders", "heartbeats", "lime.heartbeats", "lime.checkpoints.internal"}
     assert not told.copies(name, False, others)
@@ -245,6 +246,7 @@ def circulated(links: Mapping[tuple[str, str], Naming], topics: Mapping[str, set
     ("suffixes", "separators"), [("ab", ".."), ("ab", ".-"), ("aa", "._"), ("abc", "..."), ("abc", ".-_")]
 )
 def test_case_867_links_with_suffixes_of_their_own_end_their_circles(suffixes: str, separators: str) -> None:
+    # They copied each other's copies on for ever.
     ring = list(zip(range(len(suffixes)), suffixes, separators, strict=True))
     links = {
         (str(n), str((n + 1) % len(ring))): replace(PREFIX, policy=Suffix(after=separator + suffix))

@@ -83,6 +83,7 @@ def test_case_107_a_topic_that_is_named_like_a_replicators_own_is_unfit_where_no
 
 
 def test_case_160_what_failbacks_of_the_link_have_made_is_neither_copied_nor_unfit() -> None:
+    # A regex of all names took the topic of the link's way back for a user's, and was refused.
     naming = replace(NAMING, included=re.compile(".*"), target="grape")
     names = naming.failback.positions_topic, naming.failback.offsets_topic, naming.diverged("T")
     found = discover(cluster(*map(topic, names)), cluster(), naming)

@@ -113,6 +113,7 @@ def test_an_end_mark_that_is_changed_is_refused() -> None:
 
 
 def test_case_501_no_record_after_the_one_that_stops_a_range_is_written() -> None:
+    # Where it was among the first rows, later rows were written, and copied once more afterwards.
     whole = range_of([b"x"] * (3 * ROWS_AT_ONCE))
     batches = [returned(rows) for rows in rows_of([whole])]
     batches[0] = with_outcome(batches[0], 100, None)

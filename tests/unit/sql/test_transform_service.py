@@ -37,6 +37,7 @@ def quiet(_: str, error: ApplianceError | None) -> None:
 
 
 async def test_case_505_a_sink_whose_source_was_served_by_an_earlier_process_is_let_go(tmp_path: Path) -> None:
+    # It waited for ever with a slot of Spark; after two such, the task's SQL stood still.
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
     async with service.serving(socket):
         late, says_late = await asyncio.open_unix_connection(str(socket))
@@ -87,6 +88,7 @@ async def test_a_task_stops_at_a_record_that_fails_or_goes_on_behind_it_as_the_d
 async def test_case_573_a_driver_that_has_dialled_again_is_asked_for_reasons_when_its_first_connection_ends(
     tmp_path: Path,
 ) -> None:
+    # The end of the first was taken for the driver's: the record got no reason, and its lane waited without end.
     service, socket = TransformService(True, quiet), tmp_path / "transform-0"
     async with service.serving(socket):
         first, says_first = await driver(socket)

@@ -434,6 +434,7 @@ def test_one_topic_of_a_snapshot_can_be_looked_at_alone() -> None:
 def test_case_253_a_latency_that_two_clocks_contradict_is_unknown_and_not_0(
     committed_at: int, latency: int | None
 ) -> None:
+    # A negative one was shown as 0 ms.
     copied = with_position(records=91, timestamp=NOW + 1000)
     status = snapshot(
         destination=replace(copied, committed_at={Partition("payments", 0): committed_at}), previous=snapshot()

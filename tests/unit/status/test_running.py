@@ -157,6 +157,7 @@ def test_groups_and_recorded_gaps_are_shown_where_they_belong() -> None:
 
 
 def test_case_874_a_topic_whose_copy_cannot_be_made_is_stopped() -> None:
+    # The state was "copying", and no alert could fire.
     known = Running({"topic payments": Fault("INVALID_REPLICATION_FACTOR", NEW)})
     status = with_running(snapshot(destination=NOT_COPIED), known)
     assert (status.state, status.topics[0].stopped) == (LinkState.STOPPED, Fault("INVALID_REPLICATION_FACTOR", NEW))

@@ -179,6 +179,7 @@ def test_the_first_offset_of_another_statement_is_found() -> None:
 
 
 def test_case_499_a_difference_where_the_sql_changed_during_the_verification_is_no_result() -> None:
+    # The copies were compared with what the older statement makes, and differed.
     for found in (FOUND, BEHIND):
         (result,) = without_doubtful([found], [], [change(1, "SELECT 1", 60)])
         assert (result.state, result.differs_at, result.behind) == (CopyState.NOT_COMPARED, None, 0)

@@ -59,6 +59,7 @@ NEEDS_A_PERSON: dict[str, list[str]] = {
 
 @pytest.mark.parametrize(("metric", "state"), [(m, state) for m, states in NEEDS_A_PERSON.items() for state in states])
 def test_case_877_each_state_that_needs_a_person_has_an_alert(metric: str, state: str) -> None:
+    # Killed commands, dead letters, refused groups and unknown partitions had no alert.
     selected = [re.findall(metric + r'\{state=~?"([^"]*)"\}', alert.condition) for alert in ALERTS]
     assert any(re.fullmatch(pattern, state) for patterns in selected for pattern in patterns)
 
