@@ -10,7 +10,6 @@ from appliance.commands import promotion
 from appliance.commands import resumption as partitions
 from appliance.commands.model.report import Report
 from appliance.commands.offsets_build import build
-from appliance.commands.pause import set_paused
 from appliance.commands.promotion import failover, promote
 from appliance.commands.run.link_lanes import LinkLanes, Subjects
 from appliance.commands.run.operation import Choice, Operation
@@ -19,11 +18,18 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint_records import encode_position
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from tests.support.engine import Pair
-from tests.support.operating import command, everywhere, failed_over, promoted, run_command
+from tests.support.operating import change_states, command, everywhere, failed_over, paused, promoted, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def begin_promotion(pair: Pair) -> None:
+    """Leave a promotion as a kill leaves it once the lanes are fenced."""
+    async with command(pair) as running:
+        await running.lanes.read()
+        await promotion._fail_over_as_planned(running, None)
 
 
 @pytest.mark.parametrize("work", [failover, promote])
@@ -40,10 +46,7 @@ async def test_case_120_a_promotion_that_another_command_has_undone_does_not_end
     topic = pair.topic("undone")
 
     async def meanwhile(*_: object) -> tuple[str, ...]:
-        for event in others:
-            async with command(pair) as other:
-                await other.lanes.read()
-                await other.lanes.change(None, event)
+        await change_states(pair, *others)
         return ()
 
     async with pair.engine() as engine:
@@ -61,10 +64,8 @@ async def test_case_121_a_link_that_is_paused_for_topics_to_come_stays_so_after_
     topic = pair.topic("resumed")
     async with pair.engine() as engine:
         await engine.write_and_copy(topic)
-    async with command(pair) as running:
-        await run_command(running, set_paused, CopyEvent.PAUSE)
-    async with command(pair, Choice(topic=topic, yes=True)) as running:
-        await run_command(running, set_paused, CopyEvent.RESUME)
+    await paused(pair)
+    await paused(pair, topic, CopyEvent.RESUME)
     with pytest.raises(LinkRefused, match="the link: paused"):
         await promoted(pair)
     assert await everywhere(pair, "to-come") == {CopyState.PAUSED}
@@ -79,9 +80,7 @@ async def test_case_122_a_promotion_that_is_finished_after_a_kill_refuses_stoppe
             held = runner.lane.checkpoint.positions
             for replica in runner.replicas:
                 await runner.lane.commit([], {replica: held[replica.source].stop("its copy was shortened", 1)})
-    async with command(pair) as killed:
-        await killed.lanes.read()
-        await promotion._fail_over_as_planned(killed, None)
+    await begin_promotion(pair)
     with pytest.raises(LinkRefused, match=f"cannot be copied to the end: {topic}-0: .*its copy was shortened"):
         await promoted(pair)
     assert await everywhere(pair, topic) == {CopyState.ACTIVE}
@@ -131,9 +130,7 @@ async def test_case_174_a_promotion_does_not_undo_a_failover_that_has_not_ended(
     topic = pair.topic("begun")
     async with pair.engine() as engine:
         await engine.write_and_copy(topic)
-    async with command(pair, Choice(topic=chosen, yes=True)) as killed:
-        await killed.lanes.read()
-        await killed.lanes.change([topic] if chosen else None, CopyEvent.FAIL_OVER)
+    await change_states(pair, CopyEvent.FAIL_OVER, topic=topic if chosen else "")
     produce(pair.producer(), topic, 3)
     with pytest.raises(LinkRefused, match="a failover has begun, and has not ended: run `appliance failover` again"):
         await promoted(pair, Choice(topic=chosen, yes=True))
@@ -152,9 +149,7 @@ async def test_case_175_a_failover_that_goes_on_with_a_promotion_is_not_undone_b
 
     async with pair.engine() as engine:
         await engine.write_and_copy(topic)
-    async with command(pair) as first:
-        await first.lanes.read()
-        await promotion._fail_over_as_planned(first, None)
+    await begin_promotion(pair)
     with monkeypatch.context() as patch:
         patch.setattr(promotion, "last_sync", killed)
         with pytest.raises(asyncio.CancelledError):
@@ -237,9 +232,7 @@ async def test_case_606_a_failover_whose_states_a_promotion_has_just_given_up_se
 
     async with pair.engine() as engine:
         await engine.write_and_copy(topic)
-    async with command(pair) as first:
-        await first.lanes.read()
-        await promotion._fail_over_as_planned(first, None)
+    await begin_promotion(pair)
     monkeypatch.setattr(promotion, "_take_over", after_it_was_given_up)
     report = await failed_over(pair)
     assert [record.state for record in report.states] == [CopyState.PROMOTED]

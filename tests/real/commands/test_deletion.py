@@ -29,7 +29,7 @@ from tests.support.administration import make_topic, topics
 from tests.support.commands import command as process
 from tests.support.commands import settings_file
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import NOWHERE, YES, command, failed_over, run_command, unheard
+from tests.support.operating import NOWHERE, YES, change_states, command, failed_over, run_command, unheard
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -239,9 +239,7 @@ async def test_what_is_on_its_way_or_was_never_made_is_refused(pair: Pair) -> No
         await deleted(pair)
     async with pair.engine() as engine:
         await engine.write_and_copy(topic)
-        async with command(pair) as running:
-            await running.lanes.read()
-            await running.lanes.change([topic], CopyEvent.FAIL_OVER)
+        await change_states(pair, CopyEvent.FAIL_OVER, topic=topic)
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first$"):
             await deleted(pair)
 

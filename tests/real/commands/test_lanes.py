@@ -10,7 +10,6 @@ import pytest
 
 from appliance.commands.lanes import lanes
 from appliance.commands.model.lanes_report import LanesReport
-from appliance.commands.pause import set_paused
 from appliance.commands.run.operation import Choice
 from appliance.driver.layout_writer import LanesWriter
 from appliance.engine.model import map_growth
@@ -28,7 +27,7 @@ from appliance.link.model.states import LaneState
 from tests.real.link.test_offset_maps import assert_translated
 from tests.support.administration import configure, delete_before
 from tests.support.engine import LANES, Engine, Pair, copying
-from tests.support.operating import YES, Killed, command, everywhere, run_command
+from tests.support.operating import YES, Killed, change_states, command, everywhere, paused, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 from tests.support.rows import end
@@ -165,15 +164,11 @@ async def test_lanes_are_left_alone_while_another_command_has_work_left_in_them(
             await laid_out(pair, 2)
         pair.write(topic, 10)
         await engine.copy_all()
-        async with command(pair) as running:
-            await running.lanes.read()
-            await running.lanes.change([topic], CopyEvent.FAIL_OVER)
+        await change_states(pair, CopyEvent.FAIL_OVER, topic=topic)
         before = await in_their_lanes(engine)
         with pytest.raises(LinkRefused, match=f"^{topic} is failing over: end that first, then change the lanes$"):
             await laid_out(pair, 2)
-        async with command(pair) as running:
-            await running.lanes.read()
-            await running.lanes.change([topic], CopyEvent.PROMOTED)
+        await change_states(pair, CopyEvent.PROMOTED, topic=topic)
         assert (await laid_out(pair, 7, Choice(dry_run=True))).after.lanes == 7
         assert await in_their_lanes(engine) == before
         await laid_out(pair, 7)
@@ -192,9 +187,7 @@ async def test_case_460_a_killed_change_is_ended_though_a_command_had_begun_just
         take = LanesWriter.take_id
 
         async def begun_meanwhile(self: LanesWriter) -> None:
-            async with command(pair) as other:
-                await other.lanes.read()
-                await other.lanes.change([topic], CopyEvent.FAIL_OVER)
+            await change_states(pair, CopyEvent.FAIL_OVER, topic=topic)
             await take(self)
 
         with monkeypatch.context() as patch, killed_after(patch, 3):  # the lanes are fenced
@@ -247,8 +240,7 @@ async def test_a_command_that_knows_the_old_lanes_ends_and_one_that_comes_later_
             with pytest.raises(LayoutChanged, match=r"run this again$"):
                 await running.lanes.change(None, CopyEvent.PAUSE)
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
-        async with command(pair) as running:
-            await run_command(running, set_paused, CopyEvent.PAUSE)
+        await paused(pair)
         assert await everywhere(pair, topic) == {CopyState.PAUSED}
         await laid_out(pair, 2)
         assert await everywhere(pair, topic) == {CopyState.PAUSED}

@@ -19,7 +19,7 @@ from appliance.kafka.client.groups import ListedGroups
 from appliance.link.model.copy_states import CopyEvent, CopyState
 from tests.support.engine import Pair, copying
 from tests.support.groups import commit
-from tests.support.operating import NOWHERE, YES, command, everywhere, failed_over, promoted, run_command
+from tests.support.operating import NOWHERE, YES, command, everywhere, failed_over, paused, promoted, run_command
 from tests.support.patience import PATIENCE
 from tests.support.records import produce
 
@@ -159,8 +159,7 @@ async def test_a_promotion_of_what_is_paused_is_refused(pair: Pair) -> None:
     topic = pair.topic("resting")
     async with pair.engine() as engine:
         await engine.copy_all()
-    async with command(pair) as running:
-        await run_command(running, set_paused, CopyEvent.PAUSE)
+    await paused(pair)
     with pytest.raises(LinkRefused, match=f"{topic}: paused"):
         await promoted(pair)
     assert [record.state for record in (await failed_over(pair)).states] == [CopyState.PROMOTED]

@@ -10,7 +10,6 @@ from confluent_kafka.admin import NewTopic
 from appliance.commands import deletion
 from appliance.commands.deletion import delete_link
 from appliance.commands.model.position_change import Place
-from appliance.commands.pause import set_paused
 from appliance.commands.removal import CopyDisposal, remove_topics
 from appliance.commands.reset import reset
 from appliance.commands.resumption import Choice as Where
@@ -30,10 +29,12 @@ from tests.support.administration import make_topic, topics
 from tests.support.engine import LANES, Engine, Pair, copying
 from tests.support.operating import (
     Killed,
+    change_states,
     command,
     everywhere,
     failed_over,
     killed,
+    paused,
     removed,
     restored,
     run_command,
@@ -104,8 +105,7 @@ async def test_what_is_resumed_as_removed_waits_for_the_operators_word_where_its
     async with pair.engine() as engine:
         await engine.write_and_copy(topic)
         await removed(pair, topic)
-        async with command(pair) as running:  # the link's resume brings nothing back by surprise
-            assert not (await run_command(running, set_paused, CopyEvent.RESUME)).states
+        assert not (await paused(pair, event=CopyEvent.RESUME)).states  # this brings nothing back by surprise
         with pytest.raises(LinkRefused, match=f"topic {topic} is removed: its positions are not changed by hand"):
             await resume(pair.settings(), Where(topic, 0, "latest"), unheard)
     await restored(pair, topic)
@@ -166,10 +166,8 @@ async def test_case_1005_the_dead_letters_of_a_deleted_copy_are_named_and_delete
             assert line.endswith(f"; {letters[gone]} stays, with records as they came")
         (line,) = (await removed(pair, kept, delete_copies=True)).lines()
         assert line.endswith(f" is deleted with 10 copied records; {letters[kept]} stays, with records as they came")
-        async with command(pair, Choice(topic=gone, yes=True, deletes_dead_letters=True)) as running:
-            await run_command(running, remove_topics, delete_copies=True)
-        async with command(pair, Choice(topic=plain, yes=True, deletes_dead_letters=True)) as running:
-            await run_command(running, remove_topics)
+        await removed(pair, gone, delete_copies=True, letters=True)
+        await removed(pair, plain, letters=True)
     assert {*letters.values()} & {*topics(pair.grape)} == {letters[kept], letters[plain]}
 
 
@@ -186,9 +184,7 @@ async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_as
             report = await run_command(running, remove_topics, delete_copies=True)
         assert [line.split("; ")[0] for line in report.lines()] == [f"{topic}: would be removed"]
         assert await everywhere(pair, topic) == {CopyState.ACTIVE}
-        async with command(pair, Choice(topic=topic, yes=True)) as running:
-            await running.lanes.read()
-            await running.lanes.change([topic], CopyEvent.FAIL_OVER)
+        await change_states(pair, CopyEvent.FAIL_OVER, topic=topic)
         with pytest.raises(LinkRefused, match=f"^topic {topic} is failing over: end that first$"):
             await removed(pair, topic)
         assert topic in await remembered(engine)
@@ -234,10 +230,7 @@ def meanwhile(pair: Pair, topic: str, events: list[CopyEvent]) -> Callable[..., 
     """A consent that takes so long that another operator changes a topic's state."""
 
     async def consent(*_: object) -> None:
-        async with command(pair) as other:
-            await other.lanes.read()
-            for event in events:
-                await other.lanes.change([topic], event)
+        await change_states(pair, *events, topic=topic)
 
     return consent
 
