@@ -71,7 +71,7 @@ async def _anew(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replica,
     maps, logs = await link.maps(positions), await _promoted_logs(link, list(positions))
     planned = {}
     for replica, held in positions.items():
-        forward, begun = link.operation.lanes.positions.get(replica.source), link.begun(replica)
+        forward, begun = link.operation.lanes.positions.get(replica.source), link.beginning(replica)
         assert begun is not None
         begin = lost_begin(maps.segments(replica.copy), held, begun, forward)
         if begin is None:
@@ -99,7 +99,7 @@ def _broken(link: ReverseLink, replica: Replica, fresh: Sequence[Replica]) -> Re
     """The reason that a started failback must not continue."""
     record, position = link.failing(replica.source_topic), link.position(replica)
     was_copied = replica.source in link.operation.lanes.positions
-    if replica in fresh and record and record.details.get(BEGUN) and was_copied and link.begun(replica) is None:
+    if replica in fresh and record and record.details.get(BEGUN) and was_copied and link.beginning(replica) is None:
         what = f"{link.naming.positions_topic} does not say how much was copied back, and it was begun"
         return Refusal(replica.name, f"{what}: has the source lost that topic, or its end? {GIVE_UP}")
     if replica not in fresh and position and (reason := has_moved(replica, position)):
@@ -111,7 +111,7 @@ def _has_to_begin(link: ReverseLink, replica: Replica) -> bool:
     """True of a partition that has not begun, or has copied nothing yet and found a foreign writer at its source."""
     position = link.position(replica)
     unused = position is not None and not position.records and position.has_stopped_for(UNACCOUNTED)
-    return link.begun(replica) is None or unused
+    return link.beginning(replica) is None or unused
 
 
 def _has_lost(link: ReverseLink, replica: Replica) -> bool:

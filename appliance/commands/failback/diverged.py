@@ -42,7 +42,7 @@ def require_names(link: ReverseLink, topics: Collection[str]) -> None:
 
 async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
     """Keep the uncopied records of these partitions' sources that are not kept yet."""
-    beginnings = {r: begun for r in replicas if (begun := link.begun(r)) and begun.first < begun.next}
+    beginnings = {r: begun for r in replicas if (begun := link.beginning(r)) and begun.first < begun.next}
     if not beginnings:
         return
     metadata = await _make_topics(link, sorted({replica.source_topic for replica in beginnings}))
@@ -59,7 +59,7 @@ async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
 
 def kept(link: ReverseLink, replica: Replica) -> int | None:
     """Number of records of a partition kept in this failback; None where none should be."""
-    begun, position = link.begun(replica), link.kept(replica)
+    begun, position = link.beginning(replica), link.kept_position(replica)
     return position.records if position and begun and begun.first < begun.next <= position.next_offset else None
 
 

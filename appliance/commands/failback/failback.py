@@ -231,10 +231,10 @@ class _Run:
                 await self._until_still(replicas, running)
             await self.reverse.fence(replicas)
             outcomes = await returns(self.reverse, replicas)
-            if await self._left(replicas):
+            if await self._remaining(replicas):
                 continue
             await move(self.reverse, outcomes)
-            if not await self._left(replicas) and set(await self.replicas()) == set(replicas):
+            if not await self._remaining(replicas) and set(await self.replicas()) == set(replicas):
                 return tuple(_partition(replica, each) for replica, each in outcomes.items())
 
     async def _note_begun(self) -> None:
@@ -265,12 +265,12 @@ class _Run:
         await self.operation.lanes.read()
         self.operation.lanes.require(self.operation.lanes.states)
         await self.reverse.read()
-        return await self._left(replicas)
+        return await self._remaining(replicas)
 
-    async def _left(self, replicas: Sequence[Replica]) -> list[str]:
+    async def _remaining(self, replicas: Sequence[Replica]) -> list[str]:
         """The copies that hold records not copied back yet, or an open transaction."""
         ends = await CopyEnds.of(self.operation.destination, replicas)
-        return [ends.name(each) for each in replicas if ends.left(each, self.reverse.position(each))]
+        return [ends.name(each) for each in replicas if ends.has_more(each, self.reverse.position(each))]
 
 
 def _partition(replica: Replica, outcome: Return) -> ReturnedPartition:

@@ -52,7 +52,7 @@ class CopyEnds:
         open_since = f" (a transaction is open from offset {stable} on: see `kafka-transactions.sh find-hanging`)"
         return name if stable == self.ends[replica.copy] else name + open_since
 
-    def left(self, replica: Replica, copied_back: Position | None) -> bool:
+    def has_more(self, replica: Replica, copied_back: Position | None) -> bool:
         """True when a copy holds records not copied back yet, or an open transaction."""
         ends = {self.ends[replica.copy], self.stable[replica.copy]}
         return copied_back is None or ends != {copied_back.next_offset}
@@ -86,7 +86,7 @@ async def returns(link: ReverseLink, replicas: Sequence[Replica]) -> dict[Replic
     """The partitions once the link in reverse is fenced; LinkRefused if others wrote among what was copied back."""
     outcomes, foreign, maps = {}, [], await link.maps(replicas)
     for replica in replicas:
-        begun = link.begun(replica)
+        begun = link.beginning(replica)
         assert begun is not None
         gaps = [replace(begun, partition=replica.source, cause="it was never copied before a failback")]
         written = await _written_there(link, replica, begun, maps)

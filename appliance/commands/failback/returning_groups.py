@@ -33,7 +33,7 @@ async def return_groups(operation: Operation, topics: Collection[str]) -> Mappin
     if not settings.groups.wanted:
         return {}
     back = _Back({naming.destination(topic): topic for topic in topics})
-    maps = _Reversed(OffsetMaps(operation.destination, naming), await _parted(operation, set(topics)))
+    maps = _Reversed(OffsetMaps(operation.destination, naming), await _gaps(operation, set(topics)))
     sync = GroupSync(operation.destination, operation.source, back, settings.groups, maps, takes_over=True)
     if not await settled(sync) or sync.stale:
         return None
@@ -58,10 +58,10 @@ class _Back:
 
 @dataclass(slots=True)
 class _Reversed:
-    """Offsets of the copies as those of their sources; ``parted`` are the gaps of each source, the newest first."""
+    """Offsets of the copies as those of their sources; ``gaps`` are those of each source, the newest first."""
 
     maps: OffsetMaps
-    parted: Mapping[Partition, Sequence[Gap]]
+    gaps: Mapping[Partition, Sequence[Gap]]
     copies: Mapping[Partition, Partition] = field(default_factory=dict)
 
     async def refresh(self, wanted: Collection[Partition] | None = None) -> Mapping[str, ApplianceError]:
@@ -80,12 +80,12 @@ class _Reversed:
         translation = self.maps.reverse(partition, offset)
         if source is None or translation.offset is None:
             return translation
-        return replace(translation, offset=self._where_parted(source, translation.offset))
+        return replace(translation, offset=self._gap_start(source, translation.offset))
 
-    def _where_parted(self, source: Partition, offset: int) -> int:
+    def _gap_start(self, source: Partition, offset: int) -> int:
         """The beginning of a gap after which no record was copied before this offset: markers may lie between."""
         position, copied = self.maps.position(source), self.maps.translate(source, offset).offset
-        for gap in self.parted.get(source, ()):
+        for gap in self.gaps.get(source, ()):
             if position is None or copied is None or gap.next > offset or is_another(gap.source_id, position.source_id):
                 continue
             inside, behind = (self.maps.translate(source, at).offset for at in (gap.first, gap.next))
@@ -94,7 +94,7 @@ class _Reversed:
         return offset
 
 
-async def _parted(operation: Operation, topics: Collection[str]) -> dict[Partition, list[Gap]]:
+async def _gaps(operation: Operation, topics: Collection[str]) -> dict[Partition, list[Gap]]:
     """The gaps of these topics, as far as the source still holds them."""
     await operation.lanes.read()
     every = [gap for checkpoint in operation.lanes.checkpoints for gap in checkpoint.gaps.values()]

@@ -78,11 +78,11 @@ class ReverseLink:
         """The last read position of a partition in reverse."""
         return self._checkpoint(replica).positions.get(replica.copy)
 
-    def kept(self, replica: Replica) -> Position | None:
+    def kept_position(self, replica: Replica) -> Position | None:
         """The position up to which the uncopied records of its source are kept elsewhere."""
         return self._checkpoint(replica).positions.get(replica.source)
 
-    def begun(self, replica: Replica) -> Gap | None:
+    def beginning(self, replica: Replica) -> Gap | None:
         """The source offsets of a partition that were uncopied when this failback began; None before that."""
         gaps, failback = self._checkpoint(replica).gaps.values(), self.failback(replica.source_topic)
         own = [gap for gap in gaps if gap.partition == replica.copy and gap.cause == failback]
@@ -93,7 +93,7 @@ class ReverseLink:
 
         From the first up to but without the second.
         """
-        begun, gaps = self.begun(replica), self._checkpoint(replica).gaps.values()
+        begun, gaps = self.beginning(replica), self._checkpoint(replica).gaps.values()
         own = [gap for gap in gaps if gap.partition == replica.copy and begun and begun is not gap]
         own = [gap for gap in own if begun and gap.found >= begun.found]
         return (min(gap.first for gap in own), max(gap.next for gap in own)) if own else None
