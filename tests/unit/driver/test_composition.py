@@ -1,8 +1,10 @@
 """The start and the end of a replicator, and the services beside its copying."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
@@ -10,16 +12,19 @@ from appliance.audit.model.progress import AuditProgress
 from appliance.driver.background import Background, Repeated
 from appliance.driver.composition import Composition
 from appliance.driver.discovery import Search
+from appliance.driver.task_reports import Ending
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.groups.model.newest_groups import NewestGroups
-from appliance.link.model.replicas import DiscoveredTopics
+from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.settings.engine import Bound
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 from tests.unit.driver.parts import Jvm, jobs, lines, replicator
+
+ANOTHER = Replica("payments", 0, "payments.copy", UUID(int=1), UUID(int=2))
 
 
 class Cluster:
@@ -138,3 +143,20 @@ async def test_a_replicator_whose_link_is_deleted_meanwhile_ends_and_says_so() -
     assert run.ending.begun.is_set()
     with pytest.raises(LinkRefused, match="the link was deleted"):
         await stopped(run, jvm.asked)
+
+
+async def test_a_topic_that_cannot_be_copied_is_told_of_until_it_can_and_the_others_are_copied() -> None:
+    class Discovery:
+        problems, unfit = ProblemLog(), {"orders": "orders.copy has 1 partitions"}
+
+        async def search(self) -> DiscoveredTopics:
+            return DiscoveredTopics((ANOTHER,), unfit=self.unfit)
+
+    taken, discovery = list[Sequence[Replica]](), Discovery()
+    search = Search(cast("Any", discovery), 1.0, taken.append, Ending("replicator-orange"))
+    await search.step()
+    assert list(discovery.problems.open) == ["topic orders"]
+    discovery.unfit = {}
+    await search.step()
+    assert discovery.problems.open == {}
+    assert taken == [(ANOTHER,)]
