@@ -18,11 +18,11 @@ from appliance.settings.values import Settings
 
 async def _acls(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Print the changes."""
-    chosen = chosen_topics(parsed)
     async with Link.open(settings) as link:
         copies = await link.copies()
+        chosen = chosen_topics(parsed, copies)
         own = {r.source_topic: r.destination_topic for r in copies.active.replicas}
-        own = {topic: copy for topic, copy in own.items() if copy not in copies.others and chosen.fullmatch(topic)}
+        own = {topic: copy for topic, copy in own.items() if copy not in copies.others and topic in chosen}
         principal = principal_of(user_of(settings.destination))
         follower = AclFollower(link, principal)
         diff = await follower.diff(own)

@@ -3,13 +3,12 @@
 import argparse
 import asyncio
 import json
-import re
 from collections.abc import Mapping, Sequence
 
+from appliance.commands.run.operation import Choice
 from appliance.driver.config_follower import ConfigDiff, ConfigFollower
-from appliance.errors import SettingsError
 from appliance.kafka.client.configs import set_on, try_describe
-from appliance.link.handle import Link
+from appliance.link.handle import Copies, Link
 from appliance.output import say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -21,27 +20,25 @@ Held = Mapping[str, Mapping[str, str]]
 
 def topic_options(command: argparse.ArgumentParser) -> None:
     """The options of a command about copies."""
-    command.add_argument("--topic", default=".*", metavar="REGEX", help="source topics (default: all that are copied)")
+    command.add_argument("--topic", default="", metavar="REGEX", help="source topics (default: all that are copied)")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
-def chosen_topics(parsed: argparse.Namespace) -> re.Pattern[str]:
-    """The source topics that a command is about; a SettingsError where the regular expression is invalid."""
-    try:
-        return re.compile(parsed.topic)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise SettingsError([f"--topic {parsed.topic}: expected a regular expression: {error}"]) from error
+def chosen_topics(parsed: argparse.Namespace, copies: Copies) -> set[str]:
+    """The source topics that a command is about; a SettingsError where its expression is invalid or matches none."""
+    chosen = Choice(parsed.topic).subjects(copies.topics)
+    return copies.topics if chosen is None else set(chosen)
 
 
 async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Print the changes; 1 when those of some topic are unknown."""
-    chosen = chosen_topics(parsed)
     async with Link.open(settings) as link:
         follower = ConfigFollower(link, settings.topics)
         copies = await link.copies()
+        chosen = chosen_topics(parsed, copies)
         active, others = copies.active, copies.others
-        topics = {r.source_topic: r.destination_topic for r in active.replicas if chosen.fullmatch(r.source_topic)}
-        unchanged = {name: f"its copy is {state}" for name, state in active.inactive.items() if chosen.fullmatch(name)}
+        topics = {r.source_topic: r.destination_topic for r in active.replicas if r.source_topic in chosen}
+        unchanged = {name: f"its copy is {state}" for name, state in active.inactive.items() if name in chosen}
         unchanged |= {
             name: f"its copy belongs to {others[copy].link}" for name, copy in topics.items() if copy in others
         }

@@ -17,7 +17,7 @@ from appliance.driver.link_check import LinkCheck
 from appliance.driver.missing_maps import Missing, has_no_tail, missing_maps, offsets_of
 from appliance.engine.model.map_growth import SEGMENT_BYTES
 from appliance.engine.write.lane import Lane
-from appliance.errors import ApplianceError, LinkRefused, PartitionStopped
+from appliance.errors import ApplianceError, LinkRefused, PartitionStopped, SettingsError
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import effective
@@ -38,19 +38,23 @@ Tell = Callable[[str], None]
 async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
     """Build the maps of the chosen source partitions; the number of those that stay incomplete.
 
-    Each is shown when it is done; with ``only_plan`` nothing is read or changed. After Fenced the next run continues.
+    Each is shown when it is done; with ``only_plan`` nothing is read or changed, and none is said to stay. After Fenced
+    the next run continues.
     """
     async with operation(settings, Choice(dry_run=only_plan), tell) as running:
         building = _Building(running)
         await building.begin()
         lanes = [checkpoint.positions for checkpoint in running.lanes.checkpoints]
+        copied = {partition for positions in lanes for partition in positions}
+        if copied and not any(map(chosen, copied)):
+            raise SettingsError(["--topic, --partition: no such partition is copied"])
         if not only_plan:
             await building.end_unknown_tails(lanes, chosen)
         missing = [each for each in await missing_maps(running.link) if chosen(each.partition)]
         if only_plan:
             for each in missing:
                 tell(f"{each.partition}: copy offsets {each.copy.start} to {each.copy.end} have no map")
-            return len(missing)
+            return 0
         by_lane = [[each for each in missing if each.partition in positions] for positions in lanes]
         return sum([await building.build(lane, its_missing) for lane, its_missing in enumerate(by_lane)])
 

@@ -24,20 +24,25 @@ async def adopt_positions(settings: Settings, tell: Callable[[str], None], *, on
         if not fault:
             return 0
         tell(fault)
-        lines = [] if only_plan else await _adopt(establishing, topic, fault)
+        _require_adoptable(establishing, topic, fault)
+        lines = [] if only_plan else await _adopt(establishing, topic)
         for line in lines:
             tell(line)
         return max(len(lines), 1)
 
 
-async def _adopt(establishing: Establishing, topic: PositionsTopic, fault: str) -> list[str]:
-    """Adopt the topic with this fault, and forget the positions in the wrong lanes' partitions; a line for each."""
+def _require_adoptable(establishing: Establishing, topic: PositionsTopic, fault: str) -> None:
+    """Refuse to adopt a topic whose fault wants something else first, and one of a link that is being deleted."""
     if ADOPT not in fault:
         raise LinkRefused(fault)
     if any(effective(each.states, LINK) is CopyState.DELETED for each in topic.checkpoints):
         raise LinkRefused(
             f"{establishing.link.naming.replicator} is being deleted: `appliance link delete` again ends that"
         )
+
+
+async def _adopt(establishing: Establishing, topic: PositionsTopic) -> list[str]:
+    """Adopt the topic, and forget the positions in the wrong lanes' partitions; a line for each."""
     await establishing.topics.make_positions()
     await establishing.topics.make_producers(recreate=True)
     topic = await establishing.check.existing_positions()

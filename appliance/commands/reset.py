@@ -71,12 +71,13 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Plan[
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the command: ``places`` is where each partition continues."""
+    """One run of the command on these ``topics``: ``places`` is where each partition continues."""
 
     operation: Operation
     place: Place
     number: int | None
     places: dict[Replica, SourcePlace] = field(default_factory=dict)
+    topics: set[str] = field(default_factory=set)
 
     async def find(self) -> None:
         """Find the partitions of the chosen topics, and their places; an interrupted reset has recorded its own."""
@@ -86,7 +87,7 @@ class _Run:
             raise LinkRefused(fault)
         discovered = copies.matched
         names = {topic for topic, _ in operation.lanes.positions} | {each.source_topic for each in discovered.replicas}
-        topics = self._chosen(discovered, names)
+        self.topics = topics = self._chosen(discovered, names)
         self._require_fit(discovered, topics)
         self._require_resettable(topics)
         replicas = [each for each in discovered.replicas if each.source_topic in topics]
@@ -142,8 +143,8 @@ class _Run:
 
     def unfinished(self) -> set[str]:
         """The chosen topics that are being reset."""
-        states, takes = self.operation.lanes.states, self.operation.choice.takes
-        return {name for name, each in states.items() if each.state is CopyState.RESETTING and takes(name)}
+        states = self.operation.lanes.states
+        return {name for name in self.topics & states.keys() if states[name].state is CopyState.RESETTING}
 
     def ended(self) -> set[str]:
         """The chosen topics whose reset by this command has ended, though a kill kept the news from some lanes."""

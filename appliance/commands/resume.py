@@ -10,7 +10,7 @@ from appliance.commands.pause import set_paused
 from appliance.commands.positions_adoption import adopt_positions
 from appliance.commands.resumption import RETRY, Choice, resume
 from appliance.commands.run import operation
-from appliance.commands.run.runner import carry_out
+from appliance.commands.run.runner import carry_out, some_text
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
 from appliance.output import say
@@ -21,8 +21,9 @@ from appliance.settings.values import Settings
 
 def _resume_options(command: argparse.ArgumentParser) -> None:
     subject = command.add_mutually_exclusive_group()
-    subject.add_argument("--topic", metavar="T", help="the source topic, or a regex of paused ones (default: the link)")
-    subject.add_argument("--topic-name", metavar="T", help="this source topic alone, paused or not")
+    topics = "the source topic, or a regex of paused ones (default: the link)"
+    subject.add_argument("--topic", type=some_text, metavar="T", help=topics)
+    subject.add_argument("--topic-name", type=some_text, metavar="T", help="this source topic alone, paused or not")
     subject.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
     command.add_argument(
         "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all stopped ones)"

@@ -49,7 +49,7 @@ class TopicDiscovery:
         self._configs = ConfigFollower(self.link, self.topics, self.problems)
         self._acls = AclFollower(self.link, principal_of(self.user), self.problems)
         self._copies = CopyTopics(self.link, self.topics, self._configs)
-        self._rules = SourceRules(self.link.source, self.link.naming, self.topics.one_writer)
+        self._rules = SourceRules(self.link.source, self.link.destination, self.link.naming, self.topics.one_writer)
 
     async def search(self) -> DiscoveredTopics:
         """Make missing copies, grow our copies that are too small, and search again.

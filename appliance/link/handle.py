@@ -41,6 +41,12 @@ class Copies:
     others: Mapping[str, Claim]
 
     @property
+    def topics(self) -> set[str]:
+        """The source topics that have a copy or, for a reason, cannot be copied now."""
+        copied = {replica.source_topic for replica in self.matched.replicas}
+        return copied | {topic.name for topic, _ in self.matched.smaller} | self.matched.unfit.keys()
+
+    @property
     def active(self) -> DiscoveredTopics:
         """The copies whose states let the link write."""
         return obeying(self.matched, self.states)

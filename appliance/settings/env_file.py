@@ -12,7 +12,7 @@ from appliance.settings.private_files import is_open_to_group, is_open_to_others
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings
-from appliance.settings.variables import TABLE, name_fault
+from appliance.settings.variables import GONE, TABLE, name_fault
 
 _IN_FILES = {variable.name for variable in TABLE if variable.confidential}
 _REQUIRED = (*(name for variable in TABLE if variable.required for name in variable.names), *ONE_TOPIC_NAMES)
@@ -91,7 +91,7 @@ def _text(path: Path) -> str:
 def _merged(environment: Mapping[str, str], process: Mapping[str, str]) -> dict[str, str]:
     """Drop the file's variables that the environment sets under either of their names."""
     merged = dict(environment)
-    for names in (*(variable.names for variable in TABLE), *((name,) for name in ONE_TOPIC_NAMES)):
+    for names in (*(variable.names for variable in TABLE), *((name,) for name in (*ONE_TOPIC_NAMES, *GONE))):
         overriding = {name: process[name] for name in names if name in process}
         if overriding:
             merged = {name: text for name, text in merged.items() if name not in names} | overriding

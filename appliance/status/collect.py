@@ -58,7 +58,7 @@ class SourceFactsCollector:
     def __init__(self, link: Link, one_writer: bool) -> None:
         self._cluster, self._naming = link.source, link.naming
         self._open_transactions = OpenTransactionWatch(link.source)
-        self._rules = SourceRules(link.source, link.naming, one_writer)
+        self._rules = SourceRules(link.source, link.destination, link.naming, one_writer)
         self._into_it: dict[str, PositionsTail] = {}
         self._epochs = EpochEnds(link.source)
 

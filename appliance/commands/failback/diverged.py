@@ -18,7 +18,7 @@ from appliance.kafka.client.configs import LARGEST_BATCH, configs, write_limits
 from appliance.kafka.client.fetch import FetchLimits, fetch_partition
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
 from appliance.kafka.client.topics import NewTopic, require_led
-from appliance.kafka.protocol.metadata import Metadata, Topic, is_another
+from appliance.kafka.protocol.metadata import Metadata, Partition, Topic, is_another
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import outgoing
@@ -50,9 +50,11 @@ async def keep(link: ReverseLink, replicas: Sequence[Replica]) -> None:
 
     async def write(lane: Lane, owned: Sequence[Replica]) -> None:
         for replica in map(back.__getitem__, owned):
-            topic = metadata.topics[link.operation.naming.diverged(replica.source_topic)]
-            destination = Replica(*replica.source, topic.name, replica.source_id, topic.id)
-            await _DivergedCopier(link, lane, destination, beginnings[replica]).copy()
+            name, number = link.operation.naming.diverged_partition(replica.source)
+            # Its position is kept by this name: the source topic's may be that of a copy.
+            destination = Replica(name, number, name, replica.source_id, metadata.topics[name].id)
+            begun, position = beginnings[replica], link.kept_position(replica)
+            await _DivergedCopier(link, lane, replica.source, destination, begun, position).copy()
 
     await link.in_lanes(beginnings, write)
 
@@ -93,20 +95,20 @@ async def _led(link: ReverseLink, topics: Sequence[str]) -> Metadata:
 
 @dataclass(slots=True)
 class _DivergedCopier:
-    """One partition, in a fenced lane."""
+    """The records of one ``diverged`` source partition, in a fenced lane."""
 
     link: ReverseLink
     lane: Lane
+    diverged: Partition
     replica: Replica
     begun: Gap
+    position: Position | None
 
     async def copy(self) -> None:
         """Copy up to where the failback began, one transaction after the other."""
         source, replica = self.link.operation.source, self.replica
-        position = self.lane.checkpoint.positions.get(replica.source)
-        if position and not _is_of(position, replica):
-            position = None
-        metadata = await self.lane.learn({replica.source_topic, replica.destination_topic})
+        position = self.position if self.position and _is_of(self.position, replica) else None
+        metadata = await self.lane.learn({self.diverged.topic, replica.destination_topic})
         examiner = CopyExaminer(source, metadata, self.lane.producer.id, {})
         ends = await examiner.examine({replica.copy: position.copy_end if position else None})
         raise_first(ends.refused.values())
@@ -122,22 +124,22 @@ class _DivergedCopier:
     async def _beginning(self, metadata: Metadata, position: Position | None) -> tuple[dict[Replica, Position], int]:
         """The first position in this failback, if still unwritten, and the offset to continue from."""
         replica = self.replica
-        starts = await list_offsets(self.link.operation.source, metadata, [replica.source], Bound.START)
-        start, ids = starts[replica.source], (replica.source_id, replica.destination_id)
+        starts = await list_offsets(self.link.operation.source, metadata, [self.diverged], Bound.START)
+        start, ids = starts[self.diverged], (replica.source_id, replica.destination_id)
         if position is None or position.next_offset <= self.begun.first:
             position = Position(*ids, *NO_PLACE, copy_end=position.copy_end if position else None)
         elif start <= position.next_offset:
             return {}, position.next_offset
-        place = SourcePlace(max(self.begun.first, start), metadata.leader_epoch(*replica.source))
+        place = SourcePlace(max(self.begun.first, start), metadata.leader_epoch(*self.diverged))
         return {replica: position.begin_again(*ids, place)}, place.offset
 
     async def _chunk(self, metadata: Metadata, at: int, limit: int) -> Chunk:
         """The batches of one Fetch, without records copied back since."""
         source, end = self.link.operation.source, self.begun.next
-        fetched = await fetch_partition(source, metadata, self.replica.source, at, "failback", _LIMITS)
+        fetched = await fetch_partition(source, metadata, self.diverged, at, "failback", _LIMITS)
         batches = list(fetched.batches(convert))
         if not batches and fetched.stable_end < end:
-            raise undecided(self.replica.source, end)
+            raise undecided(self.diverged, end)
         old = [each for each in committed(batches, fetched.aborted) if each.header.base_offset < end]
         following = batches[-1].header.last_offset + 1 if batches else end
         epoch = batches[-1].header.leader_epoch if batches else -1

@@ -21,6 +21,7 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import LinkRefused, raise_first
 from appliance.kafka.client.config_filter import ConfigFilter
 from appliance.kafka.client.topics import require_led
+from appliance.kafka.protocol.metadata import is_another
 from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.client.retry import is_passing, retry_while_busy
@@ -79,8 +80,14 @@ class ReverseLink:
         return self._checkpoint(replica).positions.get(replica.copy)
 
     def kept_position(self, replica: Replica) -> Position | None:
-        """The position up to which the uncopied records of its source are kept elsewhere."""
-        return self._checkpoint(replica).positions.get(replica.source)
+        """The position up to which the uncopied records of its source are kept elsewhere.
+
+        Its key is the topic that keeps them; releases before had the source topic, which may also be that of a copy.
+        """
+        positions = self._checkpoint(replica).positions
+        position = positions.get(self.operation.naming.diverged_partition(replica.source))
+        before = positions.get(replica.source)
+        return position or (before if before and not is_another(before.source_id, replica.source_id) else None)
 
     def beginning(self, replica: Replica) -> Gap | None:
         """The source offsets of a partition that were uncopied when this failback began; None before that."""

@@ -73,9 +73,21 @@ async def carry_out(operation: Operation, work: Work[Result]) -> Result:
 
 def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
     """Declare the options that these commands share; ``topics`` is the help of the option that chooses topics."""
-    command.add_argument("--topic", default="", metavar="REGEX", help=topics)
-    command.add_argument("--topic-name", dest="topic", type=re.escape, metavar="T", help="only this source topic")
+    command.add_argument("--topic", default="", type=some_text, metavar="REGEX", help=topics)
+    command.add_argument("--topic-name", dest="topic", type=topic_named, metavar="T", help="only this source topic")
     add_terms(command)
+
+
+def some_text(text: str) -> str:
+    """The text of an option that chooses topics. An empty one, of a script's unset variable, is not the whole link."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a topic, got an empty text: leave the option out for the whole link")
+    return text
+
+
+def topic_named(text: str) -> str:
+    """The regular expression for the topic of this name."""
+    return re.escape(some_text(text))
 
 
 def add_terms(command: argparse.ArgumentParser) -> None:

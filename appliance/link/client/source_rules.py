@@ -3,14 +3,19 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from appliance.errors import ApplianceError
 from appliance.kafka.client.configs import POLICY, try_describe
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Topic
+from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.registry import Registry
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.claims import would_travel_in_circles
 from appliance.link.model.naming import Naming
 
 _COMPACT = "compact"
+_CIRCLE = "its records would travel in circles"
 
 
 @dataclass(slots=True)
@@ -18,9 +23,12 @@ class SourceRules:
     """The rules of one link; with ``one_writer`` each key of a compacted topic is written in one cluster only."""
 
     source: Cluster
+    destination: Cluster
     naming: Naming
     one_writer: bool
     _registry: Registry = field(init=False)
+    _links: dict[str, LaneCheckpoint] = field(default_factory=dict)
+    """The first lane of each link into the source that has copies there."""
 
     def __post_init__(self) -> None:
         self._registry = Registry(self.source, self.naming.replicator, api_key="SOURCE_API_KEY")
@@ -36,13 +44,32 @@ class SourceRules:
         if self.naming.policy.shows_origin:
             return {}
         await self._registry.refresh()
-        faults = {
-            topic.name: would_travel_in_circles(
-                topic.name, self._registry.ledger.holding((topic.name, topic.id)), self.naming
-            )
-            for topic in topics
-        }
+        holders = {topic.name: self._registry.ledger.holding((topic.name, topic.id)) for topic in topics}
+        links = {claim.link for claims in holders.values() for claim in claims}
+        back = {} if self.naming.sharing.tells_origins else {link: await self._why_back(link) for link in links}
+        faults = {name: would_travel_in_circles(name, claims, self.naming, back) for name, claims in holders.items()}
         return {name: reason for name, reason in faults.items() if reason}
+
+    async def _why_back(self, link: str) -> str:
+        """The reason not to copy what a link into the source has copied there, whatever it is called; empty if none.
+
+        Its record, in its positions at the source, has the id of the cluster from which it copies.
+        """
+        if link == self.naming.opposite:
+            return _CIRCLE
+        positions = self.naming.of_link(link).positions_topic
+        try:
+            topic = (await self.source.metadata([positions])).topics.get(positions)
+            if topic is None:
+                return ""
+            check(topic.error, f"tell where {link} copies from: grant SOURCE_API_KEY Describe and Read on {positions}")
+            checkpoint = self._links.setdefault(link, LaneCheckpoint())
+            await peek_checkpoint(self.source, positions, 0, checkpoint)
+            destination = (await self.destination.metadata([positions])).cluster_id
+        except ApplianceError as error:
+            return str(error)
+        record = checkpoint.link
+        return _CIRCLE if record and destination and record.source_cluster == destination else ""
 
     async def _compacted(self, topics: Iterable[Topic]) -> dict[str, str]:
         """Of one key that several clusters write, each of them and a shared copy would keep another record for ever."""

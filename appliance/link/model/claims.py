@@ -203,17 +203,20 @@ def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
     )
 
 
-def would_travel_in_circles(topic: str, holders: Iterable[Claim], naming: Naming) -> str:
+def would_travel_in_circles(
+    topic: str, holders: Iterable[Claim], naming: Naming, from_destination: Mapping[str, str]
+) -> str:
     """The reason that a source topic, of which these are the claims at the source, is not copied; empty if it may be.
 
-    With identical names, what a link wrote there is left out by its producer ids, which only links of shared copies
-    leave there.
+    ``from_destination`` are links into the source that copy, or may copy, from this link's destination, with the reason
+    not to copy what they have copied. With identical names, what a link wrote there is left out by its producer ids,
+    which only links of shared copies leave there.
     """
     for claim in holders:
         copy = f"{topic} is a copy of {claim.link}"
         if not naming.sharing.tells_origins:
-            if claim.link == naming.opposite:
-                return f"{copy}: its records would travel in circles"
+            if reason := from_destination.get(claim.link):
+                return f"{copy}: {reason}"
         elif claim.damage:
             return f"{copy}, which may not leave its producer ids at the source: {claim.damage}"
         elif not claim.shares:

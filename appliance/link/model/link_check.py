@@ -219,8 +219,11 @@ def _naming_fault(topic: PositionsTopic, own_copies: Collection[Copy], naming: N
     if not renamed:
         return ""
     source, copy = min(renamed.items())
+    chosen = naming.policy.topics is None or source in naming.policy.topics
+    gone = f"{source} is no topic of {naming.choice} any more"
+    now = f"would now be {naming.destination(source)}" if chosen else gone
     return (
-        f"the copy of {source} is called {copy} in this link, and would now be {naming.destination(source)}: put "
+        f"the copy of {source} is called {copy} in this link, and {now}: put "
         "REPLICA_TOPICS_NAMING and the settings of that naming back; copies with other names "
         "are another link's, which has another SOURCE_CLUSTER_ID"
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.kafka.protocol.metadata import Topic
+from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.link_topics import LinkTopics
 from appliance.link.model.naming_policies import POLICIES, NamingPolicy, OwnCopies
 from appliance.settings.transform import OnTransformError
@@ -160,6 +160,10 @@ class Naming:
         """The source cluster's topic with the uncopied records of a lost source topic; no link copies it."""
         return f"{self.replicator}.{topic}{_DIVERGED}"
 
+    def diverged_partition(self, partition: Partition) -> Partition:
+        """The partition of that topic for a source partition."""
+        return Partition(self.diverged(partition.topic), partition.number)
+
     @property
     def doctors_id(self) -> str:
         """The transactional id with which the doctor tests transactions at the destination."""
@@ -195,7 +199,7 @@ class Naming:
     def _reason_against(self, topic: str, internal: bool, others: Container[str]) -> str:
         if internal:
             return "Kafka's own topic"
-        if self._is_a_replicators(topic):
+        if self.is_a_replicators(topic):
             return "a topic in which a replicator keeps its state"
         if self.policy.travels_back(topic):
             return f"a copy from {self.target or 'the destination'}"
@@ -226,7 +230,7 @@ class Naming:
         other = self.policy.source_of(letters_of) if self.dead_letters and letters_of != copy else None
         return other if other and other in others and self.copies(other, internal=False) else ""
 
-    def _is_a_replicators(self, topic: str) -> bool:
+    def is_a_replicators(self, topic: str) -> bool:
         """True for the internal topics of replicators, including MirrorMaker 2 if the link has names like its own."""
         if topic in (REGISTRY, PRODUCERS) or _is_named_like_a_replicators(topic):
             return True

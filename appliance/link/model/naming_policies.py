@@ -136,11 +136,7 @@ class Exact(Map):
     """One topic, and any name for its copy."""
 
     variable = "REPLICA_TOPICS_DEST_NAME"
-    chosen_by, choice, renamed = NamingPolicy.chosen_by, NamingPolicy.choice, NamingPolicy.renamed
-
-    def copy_of(self, topic: str) -> str:  # noqa: ARG002
-        """The name of the only copy."""
-        return next(iter(self.names.values()))
+    chosen_by, choice = NamingPolicy.chosen_by, NamingPolicy.choice
 
 
 class Identical(NamingPolicy):

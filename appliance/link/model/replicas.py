@@ -128,6 +128,8 @@ def _fault(topic: Topic, copy: Topic | None, naming: Naming) -> str | None:
         return f"SOURCE_API_KEY may not read topic {topic.name}: grant it Describe and Read there"
     if not topic.leaders:
         return None if topic.error is ErrorCode.none else f"topic {topic.name} is not ready: {topic.error.name.upper()}"
+    if naming.is_a_replicators(name):
+        return f"{name} is a topic in which a replicator keeps its state, and no copy: change {naming.policy.variable}"
     if copy is None:
         too_long = f"{name} is longer than a topic's name may be: shorten {naming.policy.variable}"
         return too_long if len(name) > TOPIC_NAME_MAX else None
