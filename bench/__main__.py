@@ -4,53 +4,43 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from appliance.errors import ApplianceError
 from appliance.output import say_error
 from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
 from appliance.tables import show
-from bench.cases import (
-    lanes,
-    latency,
-    offsets,
-    recovery,
-    replicate,
-    topics,
-    transform,
-    tunnel,
-    verify,
-    wan,
-)
+from bench.cases import lanes, latency, offsets, recovery, replicate, topics, transform, tunnel, verify, wan
 from bench.lib import plot
 from bench.lib.row import Row, as_json, as_table
 from bench.lib.setup import setup
 
-Run = Callable[[argparse.Namespace], Coroutine[None, None, list[Row]]]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_BENCHMARKS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Run]] = {
-    "replicate": ("rate of our replicator beside other programs and the limit", replicate.add_arguments, replicate.run),
-    "lanes": (
-        "rate by lanes, executors and load; a change of lanes; the driver's cost",
-        lanes.add_arguments,
-        lanes.run,
-    ),
-    "latency": ("latency from producer to consumer, beside MirrorMaker 2", latency.add_arguments, latency.run),
-    "offsets": ("exactness of the offsets of groups, beside MirrorMaker 2", offsets.add_arguments, offsets.run),
-    "recovery": ("time to recover from SIGKILL", recovery.add_arguments, recovery.run),
-    "plot": ("one picture of several results of --json", plot.add_arguments, plot.run),
-    "topics": ("start-up and cost of many topics, beside MirrorMaker 2", topics.add_arguments, topics.run),
-    "transform": (
-        "rate, cost and latency of SQL in flight, beside MirrorMaker 2",
-        transform.add_arguments,
-        transform.run,
-    ),
-    "tunnel": ("speed of our tunnel beside stunnel and no tunnel", tunnel.add_arguments, tunnel.run),
-    "verify": ("rate of a verification by one process, and by Spark", verify.add_arguments, verify.run),
-    "wan": ("rate over a line of 100 ms, beside MirrorMaker 2", wan.add_arguments, wan.run),
+
+
+class _Benchmark(Protocol):
+    """A module: its docstring, its options, and the measurement."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    async def run(self, arguments: argparse.Namespace) -> list[Row]: ...
+
+
+_BENCHMARKS: dict[str, tuple[_Benchmark, str]] = {
+    "replicate": (replicate, "rate of our replicator beside other programs and the limit"),
+    "lanes": (lanes, "rate by lanes, executors and load; a change of lanes; the driver's cost"),
+    "latency": (latency, "latency from producer to consumer, beside MirrorMaker 2"),
+    "offsets": (offsets, "exactness of the offsets of groups, beside MirrorMaker 2"),
+    "recovery": (recovery, "time to recover from SIGKILL"),
+    "plot": (plot, "one picture of several results of --json"),
+    "topics": (topics, "start-up and cost of many topics, beside MirrorMaker 2"),
+    "transform": (transform, "rate, cost and latency of SQL in flight, beside MirrorMaker 2"),
+    "tunnel": (tunnel, "speed of our tunnel beside stunnel and no tunnel"),
+    "verify": (verify, "rate of a verification by one process, and by Spark"),
+    "wan": (wan, "rate over a line of 100 ms, beside MirrorMaker 2"),
 }
 
 
@@ -104,13 +94,13 @@ async def _until_signalled(measuring: Coroutine[None, None, list[Row]]) -> list[
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     benchmarks = parser.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
-    for name, (summary, add_arguments, run) in _BENCHMARKS.items():
-        text, form = sys.modules[run.__module__].__doc__, argparse.RawDescriptionHelpFormatter
-        benchmark = benchmarks.add_parser(name, help=summary, description=text, formatter_class=form)
+    for name, (module, summary) in _BENCHMARKS.items():
+        form = argparse.RawDescriptionHelpFormatter
+        benchmark = benchmarks.add_parser(name, help=summary, description=module.__doc__, formatter_class=form)
         benchmark.add_argument("--json", action="store_true", help="print JSON instead of a table")
         benchmark.add_argument("--plot", type=Path, metavar="FILE", help="also draw the figures into a PNG file")
-        benchmark.set_defaults(run=run, setup=setup)
-        add_arguments(benchmark)
+        benchmark.set_defaults(run=module.run, setup=setup)
+        module.add_arguments(benchmark)
     return parser
 
 

@@ -9,70 +9,43 @@ could be copied.
 """
 
 import argparse
-import asyncio
-import contextlib
 import functools
 import itertools
-import json
-import logging
-import os
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from appliance.errors import BrokerBusy, ProcessFailed
-from appliance.kafka.client.cluster import KafkaCluster
-from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.settings.values import Side
-from bench.lib.clusters import Pair, delete_topics, kafka_cluster, make_topic, plain_pair
+from bench.lib.clusters import Pair, delete_topics, make_topic, plain_pair
 from bench.lib.copying import Copying
 from bench.lib.counting import require_complete
 from bench.lib.filling import Load, fill, write
 from bench.lib.footprint import Cost, cost_of
-from bench.lib.our_replicator import environment, our_replicator
+from bench.lib.our_replicator import answer, our_replicator
+from bench.lib.progress import progress
 from bench.lib.row import LIMIT, Row
-from bench.lib.setup import positive, setup
+from bench.lib.setup import add_number, setup
 from bench.lib.spark_cluster import on_a_cluster
 from bench.lib.topic_load import PARTITIONS, PATTERN, arrived, make, named
+from bench.lib.watching import watch
 
 _LANES, _EXECUTORS = (2, 4, 8), (1, 2, 4)
 _PARTITIONS, _APART = 16, 4
-_COPIED_IN = 600.0
-_INTERVAL = 0.04
+_CHANGED_SECONDS = 600.0
 _STALL_SECONDS, _GROWTH = 10.0, 10.0
 _HEAP_MEGABYTES = 2_048
-
-log = logging.getLogger("appliance.bench")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench lanes``."""
-    parser.add_argument(
-        "--records", type=positive, default=1_000_000, metavar="N", help="records to copy (%(default)s)"
-    )
-    for name, default in (("lanes", _LANES), ("executors", _EXECUTORS)):
-        parser.add_argument(
-            f"--{name}",
-            type=positive,
-            nargs="+",
-            default=default,
-            metavar="N",
-            help=f"numbers of {name} (2 4 8, 1 2 4)",
-        )
-    parser.add_argument(
-        "--topics", type=positive, default=1_000, metavar="N", help="topics of ten partitions, idle (%(default)s)"
-    )
-    parser.add_argument("--seconds", type=float, default=30.0, metavar="S", help="seconds of idleness (%(default)g)")
+    add_number(parser, "--records", 1_000_000, "records to copy")
+    add_number(parser, "--lanes", _LANES, "numbers of lanes")
+    add_number(parser, "--executors", _EXECUTORS, "numbers of executors")
+    add_number(parser, "--topics", 1_000, "topics of ten partitions, idle")
+    add_number(parser, "--seconds", 30.0, "seconds of idleness")
     parser.set_defaults(setup=functools.partial(setup, heap_megabytes=_HEAP_MEGABYTES))
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or a copy was incomplete.
-    """
+    """Run the benchmark, and return its rows."""
     load = Load(arguments.records, partitions=_PARTITIONS, apart=_APART)
     rates: dict[str, float] = {}
     async with plain_pair() as pair:
@@ -80,7 +53,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         for lanes, executors in itertools.product(arguments.lanes, arguments.executors):
             name = _named(lanes, executors)
             rates[name] = await _hashed(pair, load, lanes, executors)
-            log.info("topic copied", extra={"fields": {"by": name, "rate": f"{rates[name]:,.0f}/s"}})
+            progress("topic copied", by=name, rate=f"{rates[name]:,.0f}/s")
         placed = await _placed(pair, load, max(arguments.lanes), max(arguments.executors))
     few = await _idle(max(1, arguments.topics // 10), arguments.seconds)
     many = await _idle(arguments.topics, arguments.seconds)
@@ -138,54 +111,15 @@ async def _placed(pair: Pair, load: Load, lanes: int, executors: int) -> float:
 
 
 async def _rate(pair: Pair, copying: Copying, load: Load) -> float:
-    """Records a second from the first tenth to the last one.
-
-    Raises:
-        ProcessFailed: the program ended, or did not copy all of them.
-    """
-    seen: list[tuple[float, int]] = []
-    async with kafka_cluster(pair.destination, Side.DESTINATION) as destination:
-        try:
-            async with asyncio.timeout(_COPIED_IN):
-                while not seen or seen[-1][1] < load.records:
-                    copying.process.require_running()
-                    with contextlib.suppress(BrokerBusy):  # the topic is being made
-                        seen.append((time.perf_counter(), await _visible(destination, copying.topic)))
-                    await asyncio.sleep(_INTERVAL)
-        except TimeoutError as error:
-            raise copying.process.failure(f"copied {seen[-1][1]} offsets in {_COPIED_IN:g} s") from error
+    """Records a second from the first tenth to the last one."""
+    timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
     await require_complete(pair, copying, load)
-    began, before = next((at, offsets) for at, offsets in seen if offsets >= load.records // 10)
-    ended, after = seen[-1]
-    return (after - before) / max(ended - began, _INTERVAL)
+    return timeline.rate(load.records, after=0.1)
 
 
-async def _visible(destination: KafkaCluster, name: str) -> int:
-    """The sum of the last stable offsets of a topic; 0 where there is none yet."""
-    known = await destination.metadata([name])
-    topic = known.topics.get(name)
-    return sum((await list_offsets(destination, known, topic.partitions if topic else (), Bound.STABLE_END)).values())
-
-
-async def _change(pair: Pair, run: str, *options: str) -> dict[str, Any]:
-    """The JSON of ``appliance lanes`` with these options.
-
-    Raises:
-        ProcessFailed: it failed.
-    """
-    file = pair.directory / f"ours{run}.sh"
-    command = [sys.executable, "-m", "appliance.cli", "lanes", "--env-file", str(file), "--yes", "--json", *options]
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env=environment(os.environ, pair.directory),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    if process.returncode:
-        raise ProcessFailed(f"appliance lanes: {err.decode()}")
-    found: dict[str, Any] = json.loads(out)
-    return found
+async def _change(pair: Pair, run: str, *options: str) -> Any:
+    """The JSON of ``appliance lanes`` with these options."""
+    return await answer(pair.directory / f"ours{run}.sh", "lanes", "--yes", *options)
 
 
 async def _idle(topics: int, seconds: float) -> tuple[Cost, float]:
@@ -198,6 +132,6 @@ async def _idle(topics: int, seconds: float) -> tuple[Cost, float]:
             await arrived(pair.destination, [copying.topic.replace(PATTERN, name) for name in names], copying.process)
             cost = await cost_of(copying.process.pid, seconds)
             stall = float((await _change(pair, "idle", "--set", "8"))["stall_seconds"])
-            await copying.process.wait_for_line("lanes changed lanes=8", _COPIED_IN)
-    log.info("measured", extra={"fields": {"topics": topics, "driver": f"{cost.memory:.0f}MB", "stall": f"{stall}s"}})
+            await copying.process.wait_for_line("lanes changed lanes=8", _CHANGED_SECONDS)
+    progress("measured", topics=topics, driver=cost, stall=f"{stall}s")
     return cost, stall

@@ -10,62 +10,43 @@ count.
 
 import argparse
 import asyncio
-import logging
-import os
 import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import Producer
 
-from appliance.errors import ProcessFailed
+from bench.lib.clients import Refused, kafka_errors_as
 from bench.lib.clusters import Pair, make_topic, plain_pair
 from bench.lib.copying import Copier, Copying
 from bench.lib.filling import Load
 from bench.lib.latency_figures import Figures, samples_of
-from bench.lib.our_replicator import environment, our_replicator
+from bench.lib.our_replicator import our_replicator, succeeds
+from bench.lib.progress import progress
 from bench.lib.row import LIMIT, Row
 from bench.lib.running import running
+from bench.lib.setup import add_number, whole
 from bench.lib.watching import UNBEGUN_SECONDS, until_begun
 from bench.lib.workloads import COPIERS, MIRROR_MAKER, OURS
 from testbed.cluster import Cluster
-from testbed.process import OwnedProcess
 
 _PARTITIONS = 4
 _P99_LIMITS = {200: 60.0}
 _DEADLINE = 90.0
 
-log = logging.getLogger("appliance.bench")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench latency``."""
-    parser.add_argument(
-        "--rates", type=int, nargs="+", default=[200, 5000], metavar="N", help="records a second (200 5000)"
-    )
-    parser.add_argument("--seconds", type=float, default=60, metavar="S", help="seconds of each copy (%(default)s)")
-    parser.add_argument(
-        "--warming", type=float, default=20, metavar="S", help="seconds before, not counted (%(default)s)"
-    )
-    parser.add_argument(
-        "--brokers-warming",
-        type=float,
-        default=60,
-        metavar="S",
-        help="seconds of a first copy, not counted (%(default)s)",
-    )
-    parser.add_argument(
-        "--runs", type=int, choices=range(1, 101), default=2, metavar="N", help="copies by each program (%(default)s)"
-    )
+    add_number(parser, "--rates", (200, 5000), "records a second")
+    add_number(parser, "--seconds", 60.0, "seconds of each copy")
+    add_number(parser, "--warming", 20.0, "seconds before, not counted")
+    add_number(parser, "--brokers-warming", 60.0, "seconds of a first copy, not counted")
+    add_number(parser, "--runs", 2, "copies by each program", kind=whole(1, 100))
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or records did not arrive.
-    """
+    """Run the benchmark, and return its rows."""
     measured: list[Row] = []
     copiers: dict[str, Copier] = {OURS: our_replicator, MIRROR_MAKER: COPIERS[MIRROR_MAKER]}
     async with plain_pair() as pair:
@@ -103,8 +84,13 @@ class LatencyTrial:
             await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds) / self._every))
         figures = Figures.of(samples_of(times, warming))
-        fields = {"by": copying.process.name, "rate": f"{self._rate}/s", **_progress(figures)}
-        log.info("latency measured", extra={"fields": fields})
+        shown = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
+        progress(
+            "latency measured",
+            by=copying.process.name,
+            rate=f"{self._rate}/s",
+            **{name: f"{value:.1f}ms" for name, value in shown.items()},
+        )
         return figures
 
     async def _flow(self, load: Load, copying: Copying, count: int) -> bytes:
@@ -114,19 +100,11 @@ class LatencyTrial:
         receiver, sender = self._receiver(load, copying, count, file), self._sender(load, count * self._every)
         deadline = count * self._every / self._rate + _DEADLINE
         async with running(f"receiver of {load.topic}", _program(*receiver), directory, "^ready$") as receiving:
-            sending = await OwnedProcess.start(
-                f"sender of {load.topic}",
-                _program(*sender),
-                directory / f"{load.topic}.log",
-                environment(os.environ, directory),
-            )
-            try:
-                await _succeeds(sending, deadline)
-                log.info(sending.log_file.read_text().strip())
-            finally:
-                await sending.stop()
+            async with running(f"sender of {load.topic}", _program(*sender), directory) as sending:
+                await succeeds(sending, deadline)
+                progress(sending.log_file.read_text().strip())
             copying.process.require_running()
-            await _succeeds(receiving, _DEADLINE)
+            await succeeds(receiving, _DEADLINE)
         return file.read_bytes()
 
     def _receiver(self, load: Load, copying: Copying, count: int, file: Path) -> list[str]:
@@ -142,28 +120,13 @@ def _program(name: str, *options: str) -> list[str]:
     return [sys.executable, "-m", f"bench.lib.latency_{name}", *options]
 
 
-async def _succeeds(process: OwnedProcess, timeout: float) -> None:
-    status = await process.wait(timeout)
-    if status:
-        raise process.failure(f"ended with status {status}")
-
-
 async def _wake(cluster: Cluster, topic: str) -> None:
     """Write a record that the receiver ignores, and wait for its copy, which shows that the copying program has
     started."""
-    failures: list[KafkaError] = []
-    producer = Producer(cluster.client_configuration())
-    producer.produce(topic, None, partition=0, on_delivery=lambda e, _: failures.extend([e] if e else []))
-    unwritten = await asyncio.to_thread(producer.flush, _DEADLINE)
-    if failures or unwritten:
-        reason = failures[0].str() if failures else f"no answer within {_DEADLINE:g} s"
-        raise ProcessFailed(f"topic {topic} does not take a record: {reason}")
-
-
-def _progress(figures: Figures) -> dict[str, str]:
-    """The figures as a progress line."""
-    progress = {"p50": figures.p50, "p99": figures.p99, "max": figures.highest}
-    return {name: f"{value:.1f}ms" for name, value in progress.items()}
+    refused, producer = Refused(), Producer(cluster.client_configuration())
+    with kafka_errors_as(f"topic {topic} does not take a record"):
+        producer.produce(topic, None, partition=0, on_delivery=refused)
+        await asyncio.to_thread(refused.flush, producer, _DEADLINE)
 
 
 def rows(rate: int, ours: Sequence[Figures], theirs: Sequence[Figures]) -> list[Row]:

@@ -10,7 +10,6 @@ read again from there, and by those that it would miss.
 
 import argparse
 import asyncio
-import logging
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -22,14 +21,15 @@ from appliance.settings.values import Side
 from bench.lib.clusters import Pair, kafka_cluster, make_topic, plain_pair
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
-from bench.lib.group_commits import commit, committed, group_names
+from bench.lib.group_offsets import OffsetErrors, Offsets, commit, committed, errors, group_names
 from bench.lib.mirror_maker import mirror_maker
 from bench.lib.numbered_records import NumberedRecords, Read, read_all, read_until
-from bench.lib.offset_errors import OffsetErrors, Offsets, errors
 from bench.lib.our_replicator import our_replicator
+from bench.lib.progress import progress
 from bench.lib.row import Row
-from bench.lib.setup import positive
+from bench.lib.setup import add_number
 from bench.lib.watching import until_begun
+from bench.lib.workloads import MIRROR_MAKER
 
 PARTITIONS = 24
 
@@ -44,10 +44,9 @@ _NEAR = 500
 _LIVE_SECONDS = 10.0
 """Seconds in which more than ``_NEAR`` offsets of each partition are copied live."""
 
-_PEER = "MirrorMaker 2"
 _BEGIN_SECONDS = 90.0
 _OURS: Mapping[str, str] = {"REPLICA_GROUPS_REGEX": "bench-.*", "GROUPS_SYNC_SECONDS": "5"}
-_MIRROR_MAKER: Mapping[str, str] = {
+_THEIRS: Mapping[str, str] = {
     "groups": "bench-.*",
     "sync.group.offsets.enabled": "true",
     "sync.group.offsets.interval.seconds": "5",
@@ -55,26 +54,16 @@ _MIRROR_MAKER: Mapping[str, str] = {
     "refresh.groups.interval.seconds": "5",
 }
 
-log = logging.getLogger("appliance.bench")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench offsets``."""
-    parser.add_argument("--groups", type=positive, default=50, metavar="N", help="number of groups (%(default)s)")
-    parser.add_argument(
-        "--records", type=positive, default=240_000, metavar="N", help="records of the history (%(default)s)"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=15.0, metavar="S", help="seconds from the commits on (%(default)g)"
-    )
+    add_number(parser, "--groups", 50, "number of groups")
+    add_number(parser, "--records", 240_000, "records of the history")
+    add_number(parser, "--seconds", 15.0, "seconds from the commits on")
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or the copies did not hold the history in time.
-    """
+    """Run the benchmark, and return its rows."""
     async with plain_pair() as pair:
         ours, theirs = await _judged(pair, arguments)
     return rows(ours, theirs, arguments.groups)
@@ -86,11 +75,11 @@ def rows(ours: Errors, theirs: Errors, groups: int) -> list[Row]:
     for place, our, their, count in zip(PLACES, ours, theirs, (groups - groups // 2, groups // 2), strict=True):
         offsets = count * PARTITIONS
         found += [
-            Row(f"{place}: exact of {offsets:,}", "offsets", our.exact, _PEER, their.exact),
-            Row(f"{place}: missing of {offsets:,}", "offsets", our.missing, _PEER, their.missing),
-            Row(f"{place}: read again", "records", our.again, _PEER, their.again),
-            Row(f"{place}: read again, at most", "records", our.most_again, _PEER, their.most_again),
-            Row(f"{place}: missed", "records", our.missed, _PEER, their.missed),
+            Row(f"{place}: exact of {offsets:,}", "offsets", our.exact, MIRROR_MAKER, their.exact),
+            Row(f"{place}: missing of {offsets:,}", "offsets", our.missing, MIRROR_MAKER, their.missing),
+            Row(f"{place}: read again", "records", our.again, MIRROR_MAKER, their.again),
+            Row(f"{place}: read again, at most", "records", our.most_again, MIRROR_MAKER, their.most_again),
+            Row(f"{place}: missed", "records", our.missed, MIRROR_MAKER, their.missed),
         ]
     return found
 
@@ -102,7 +91,7 @@ async def _judged(pair: Pair, arguments: argparse.Namespace) -> list[Errors]:
     await traffic.history(arguments.records)
     history = await read_all(pair.source, _LOAD.topic, PARTITIONS)
     names = group_names(arguments.groups)
-    programs = our_replicator(pair, _LOAD, _RUN, _OURS), mirror_maker(pair, _LOAD, _RUN, _MIRROR_MAKER)
+    programs = our_replicator(pair, _LOAD, _RUN, _OURS), mirror_maker(pair, _LOAD, _RUN, _THEIRS)
     async with traffic.flowing():
         copies = [await _translated(pair, program, names, history, arguments.seconds) for program in programs]
     source = await read_all(pair.source, _LOAD.topic, PARTITIONS)
@@ -132,7 +121,7 @@ async def _translated(
             await asyncio.sleep(seconds)
             copying.process.require_running()
             there = await committed(destination, copying.topic, names)
-    log.info("groups copied", extra={"fields": {"topic": copying.topic, "offsets": sum(map(len, there.values()))}})
+    progress("groups copied", topic=copying.topic, offsets=sum(map(len, there.values())))
     return copying.topic, {name: dict(enumerate(offsets)) for name, offsets in here.items()}, there
 
 

@@ -8,7 +8,6 @@ gone; for a worker, the time in which Spark notices and starts the task again.
 
 import argparse
 import asyncio
-import logging
 import os
 import random
 import signal
@@ -21,7 +20,9 @@ from bench.lib.clusters import Pair, plain_pair
 from bench.lib.filling import Load
 from bench.lib.our_replicator import our_replicator
 from bench.lib.procfs import Process, family, processes
+from bench.lib.progress import progress
 from bench.lib.row import LIMIT, Row
+from bench.lib.setup import add_number, whole
 from bench.lib.steady_records import PARTITIONS, SteadyRecords, steady_records
 from testbed.process import OwnedProcess
 
@@ -32,22 +33,14 @@ _WORKER_LIMIT = 3.0
 _DEADLINE = 90.0
 _UNDISTURBED = (2.0, 7.0)
 
-log = logging.getLogger("appliance.bench")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench recovery``."""
-    parser.add_argument(
-        "--runs", type=int, choices=range(1, 21), default=5, metavar="N", help="kills of each, 1 to 20 (5)"
-    )
+    add_number(parser, "--runs", 5, "kills of each, 1 to 20", kind=whole(1, 20))
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or did not recover.
-    """
+    """Run the benchmark, and return its rows."""
     async with plain_pair() as pair, steady_records(pair, _LOAD.topic, f"{_LOAD.topic}.ours{_LINK}") as flowing:
         replicator = [await _replicator_killed(pair, flowing) for _ in range(arguments.runs)]
         worker = await _workers_killed(pair, flowing, arguments.runs)
@@ -93,16 +86,12 @@ async def _undisturbed(flowing: SteadyRecords, copying: OwnedProcess) -> None:
 async def _recovered(flowing: SteadyRecords, copying: OwnedProcess, begun: float, killed: str) -> float:
     await flowing.arrives(copying, _DEADLINE)
     seconds = time.perf_counter() - begun
-    log.info("recovered", extra={"fields": {"killed": killed, "seconds": f"{seconds:.2f}"}})
+    progress("recovered", killed=killed, seconds=f"{seconds:.2f}")
     return seconds
 
 
 def busiest_worker(members: Sequence[Process]) -> int:
-    """The busiest Python worker: the fork of Spark's daemon with the most processor time.
-
-    Raises:
-        ProcessFailed: there is none.
-    """
+    """The busiest Python worker: the fork of Spark's daemon with the most processor time."""
     java = {member.pid for member in members if member.is_java}
     daemons = {member.pid for member in members if member.parent in java}
     workers = [member for member in members if member.parent in daemons]

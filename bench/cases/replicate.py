@@ -12,9 +12,7 @@ next copy begins. After a failure of another program, its earlier copies count, 
 import argparse
 import dataclasses
 import functools
-import logging
 import math
-import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,8 +23,9 @@ from bench.lib.counting import count, require_complete
 from bench.lib.filling import Load, fill
 from bench.lib.footprint import Footprint, footprint
 from bench.lib.limit import fetch_and_produce
-from bench.lib.row import LIMIT, Row
-from bench.lib.setup import few, positive
+from bench.lib.progress import log, progress
+from bench.lib.row import LIMIT, Row, medians
+from bench.lib.setup import add_names, add_number, few, positive
 from bench.lib.watching import watch
 from bench.lib.workloads import COPIERS, FETCH_AND_PRODUCE, MIRROR_MAKER, OPTIONS, OURS, WORKLOADS, Workload
 
@@ -34,8 +33,6 @@ _PYTHON_MEGABYTES = 300.0
 _PYTHON_IDLE = 5.0
 _FIRST = next(iter(WORKLOADS))
 _COSTED = (OURS, MIRROR_MAKER)
-
-log = logging.getLogger("appliance.bench")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +62,16 @@ AnyTrial = TypeVar("AnyTrial")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench replicate``."""
-    parser.add_argument(
-        "--workload", nargs="+", choices=WORKLOADS, default=[_FIRST], metavar="NAME", help=f"{_names(WORKLOADS)}"
-    )
-    parser.add_argument(
-        "--against", nargs="+", choices=OPTIONS, default=list(OPTIONS), metavar="NAME", help=f"{_names(OPTIONS)}"
-    )
+    add_names(parser, "--workload", WORKLOADS, [_FIRST])
+    add_names(parser, "--against", OPTIONS, OPTIONS)
     parser.add_argument("--records", type=positive, metavar="N", help="records, instead of each workload's own number")
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each program (%(default)s)")
-    parser.add_argument(
-        "--warming",
-        type=few,
-        default=5,
-        metavar="N",
-        help="copies by ours, and one by each other, that do not count (%(default)s)",
-    )
-    parser.add_argument(
-        "--idle-seconds", type=float, default=30.0, metavar="S", help="idle seconds after each copy (%(default)g)"
-    )
-
-
-def _names(table: Mapping[str, object]) -> str:
-    return ", ".join(table)
+    add_number(parser, "--runs", 2, "copies by each program")
+    add_number(parser, "--warming", 5, "copies by ours, and one by each other, that do not count", kind=few)
+    add_number(parser, "--idle-seconds", 30.0, "idle seconds after each copy")
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was incomplete.
-    """
+    """Run the benchmark, and return its rows."""
     measured: list[Row] = []
     for name in arguments.workload:
         workload = WORKLOADS[name]
@@ -125,11 +102,7 @@ async def _trials(load: Load, planned: Sequence[Turn]) -> Trials:
 
 
 async def taken(planned: Sequence[Turn], copy: Callable[[Turn], Awaitable[AnyTrial]]) -> Mapping[str, list[AnyTrial]]:
-    """Make one ``copy`` after the other. After a failure, a program other than ours gets no further turn.
-
-    Raises:
-        ApplianceError: a copy by ours failed.
-    """
+    """Make one ``copy`` after the other. After a failure, a program other than ours gets no further turn."""
     trials: dict[str, list[AnyTrial]] = {turn.name: [] for turn in planned}
     failed: set[str] = set()
     for turn in planned:
@@ -153,7 +126,7 @@ async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
     trial = await (
         _fetched_and_produced(pair, load, turn.run) if turn.name == FETCH_AND_PRODUCE else _copied(pair, load, turn)
     )
-    log.info("topic copied", extra={"fields": {"by": turn.name, **_progress(trial)}})
+    progress("topic copied", by=turn.name, **_fields(trial))
     return trial
 
 
@@ -173,30 +146,24 @@ async def _fetched_and_produced(pair: Pair, load: Load, run: str) -> Trial:
     copied = await count(pair.destination, copy, load.partitions)
     if copied != load.visible:
         raise ProcessFailed(f"{copied} records of {load.visible} were fetched and produced")
-    log.info("fetched and produced", extra={"fields": {k: f"{v:.2f}" for k, v in dataclasses.asdict(alone).items()}})
+    progress("fetched and produced", **{k: f"{v:.2f}" for k, v in dataclasses.asdict(alone).items()})
     return Trial(copied / alone.seconds)
 
 
-def _progress(trial: Trial) -> dict[str, str]:
-    """The trial as a progress line."""
-    progress = {"rate": f"{trial.rate:,.0f}/s"}
+def _fields(trial: Trial) -> dict[str, str]:
+    """The trial's fields in a progress line."""
+    fields = {"rate": f"{trial.rate:,.0f}/s"}
     if not math.isnan(trial.late_rate):
-        progress["second_half"] = f"{trial.late_rate:,.0f}/s"
+        fields["second_half"] = f"{trial.late_rate:,.0f}/s"
     if trial.footprint is not None:
-        java, others = trial.footprint.java, trial.footprint.others
-        progress["java"] = f"{java.memory:.0f}MB,{java.processor:.1f}%"
-        progress["others"] = f"{others.memory:.0f}MB,{others.processor:.1f}%"
-    return progress
+        fields |= {"java": str(trial.footprint.java), "others": str(trial.footprint.others)}
+    return fields
 
 
 def speeds(workload: Workload, trials: Trials) -> list[Row]:
     """The medians of the rates, ours beside each other program's."""
-    rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items() if each}
-    return [
-        Row(workload.title, "records/s", rates[OURS], name, rate, workload.goals.get(name))
-        for name, rate in rates.items()
-        if name != OURS
-    ]
+    rates = {name: [trial.rate for trial in each] for name, each in trials.items()}
+    return medians(workload.title, "records/s", OURS, rates, workload.goals)
 
 
 def costs(trials: Trials) -> list[Row]:
@@ -210,7 +177,7 @@ def costs(trials: Trials) -> list[Row]:
             Row("idle Python", "% of a core", max(cost.processor for cost in python), LIMIT, _PYTHON_IDLE),
         ]
     if ours and theirs:
-        memory = [max((each.java + each.others).memory for each in footprints) for footprints in (ours, theirs)]
+        memory = [max(each.total.memory for each in footprints) for footprints in (ours, theirs)]
         rows.append(Row("memory with Java", "MB", memory[0], MIRROR_MAKER, memory[1]))
     return rows
 

@@ -10,7 +10,6 @@ minutes.
 import argparse
 import asyncio
 import functools
-import logging
 import math
 import statistics
 import time
@@ -24,8 +23,9 @@ from bench.lib.filling import Load
 from bench.lib.footprint import Footprint, footprint
 from bench.lib.mirror_maker import mirror_maker
 from bench.lib.our_replicator import our_replicator
+from bench.lib.progress import progress
 from bench.lib.row import LIMIT, Row
-from bench.lib.setup import setup
+from bench.lib.setup import add_number, setup
 from bench.lib.topic_load import PARTITIONS, PATTERN, arrived, load, make, named
 from bench.lib.workloads import MIRROR_MAKER
 
@@ -39,7 +39,6 @@ _WARMING_SECONDS = 5.0
 _HEAP_MEGABYTES = 2_048
 _PEER_SETTINGS = {"refresh.topics.interval.seconds": "5"}
 
-log = logging.getLogger("appliance.bench")
 
 Start = Callable[[Pair], AbstractAsyncContextManager[Copying]]
 
@@ -64,13 +63,9 @@ class Trial:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench topics``."""
-    parser.add_argument(
-        "--topics", type=_tens, default=1_000, metavar="N", help="number of topics, a multiple of ten (%(default)s)"
-    )
+    add_number(parser, "--topics", 1_000, "number of topics, a multiple of ten", kind=_tens)
     parser.add_argument("--alone", action="store_true", help="leave MirrorMaker 2 out")
-    parser.add_argument(
-        "--seconds", type=float, default=30.0, metavar="S", help="seconds of idleness, and of load (%(default)g)"
-    )
+    add_number(parser, "--seconds", 30.0, "seconds of idleness, and of load")
     parser.set_defaults(setup=functools.partial(setup, heap_megabytes=_HEAP_MEGABYTES))
 
 
@@ -81,11 +76,7 @@ def _tens(text: str) -> int:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or did not copy.
-    """
+    """Run the benchmark, and return its rows."""
     few = await _trial(_ours, arguments.topics // 10, arguments.seconds)
     large = await _trial(_ours, arguments.topics, arguments.seconds)
     peer = None if arguments.alone else await _trial(_theirs, arguments.topics, arguments.seconds)
@@ -113,7 +104,7 @@ async def _trial(start: Start, topics: int, seconds: float) -> Trial:
         async with start(pair) as copying:
             copies = {name: copying.topic.replace(PATTERN, name) for name in names}
             startup = await arrived(pair.destination, copies.values(), copying.process) - began
-            log.info("all topics copied", extra={"fields": {"topics": topics, "seconds": round(startup, 2)}})
+            progress("all topics copied", topics=topics, seconds=round(startup, 2))
             new_topic = max([await _new_topic(pair, copying, topics + number) for number in range(_NEW_TOPICS)])
             idle = await footprint(copying.process.pid, seconds)
             async with load(pair, copies) as delays:
@@ -121,7 +112,7 @@ async def _trial(start: Start, topics: int, seconds: float) -> Trial:
                 delays.clear()
                 busy = await footprint(copying.process.pid, seconds)
             trial = Trial(topics, startup, new_topic, idle, busy, delays)
-            log.info("measured", extra={"fields": {"by": copying.process.name, **_progress(trial)}})
+            progress("measured", by=copying.process.name, **_fields(trial))
             return trial
 
 
@@ -132,13 +123,12 @@ async def _new_topic(pair: Pair, copying: Copying, number: int) -> float:
     return await arrived(pair.destination, [copying.topic.replace(PATTERN, name)], copying.process) - began
 
 
-def _progress(trial: Trial) -> dict[str, str]:
-    """The trial as a progress line."""
-    progress = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
-    for name, print_ in (("idle", trial.idle), ("busy", trial.busy)):
-        progress[f"{name}_java"] = f"{print_.java.memory:.0f}MB,{print_.java.processor:.1f}%"
-        progress[f"{name}_others"] = f"{print_.others.memory:.0f}MB,{print_.others.processor:.1f}%"
-    return progress | {"delay": f"{trial.delay:.0f}ms"}
+def _fields(trial: Trial) -> dict[str, str]:
+    """The trial's fields in a progress line."""
+    fields = {"topics": str(trial.topics), "startup": f"{trial.startup:.1f}s", "new_topic": f"{trial.new_topic:.2f}s"}
+    for name, cost in (("idle", trial.idle), ("busy", trial.busy)):
+        fields |= {f"{name}_java": str(cost.java), f"{name}_others": str(cost.others)}
+    return fields | {"delay": f"{trial.delay:.0f}ms"}
 
 
 def rows(few: Trial, large: Trial, peer: Trial | None) -> list[Row]:

@@ -18,7 +18,6 @@ Then records come steadily, and half of them go through the SQL, or all of them 
 import argparse
 import dataclasses
 import functools
-import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +28,11 @@ from bench.lib.cards import EVERY
 from bench.lib.clusters import Pair, delete_topics, plain_pair
 from bench.lib.counting import require_complete
 from bench.lib.filling import Load, fill
+from bench.lib.footprint import Spent, spending
 from bench.lib.latency_figures import Figures
-from bench.lib.row import LIMIT, Row
-from bench.lib.setup import few, positive
-from bench.lib.spending import Spent, spending
+from bench.lib.progress import progress
+from bench.lib.row import LIMIT, Row, medians
+from bench.lib.setup import add_names, add_number, few
 from bench.lib.transforming import NO_SQL, OPTIONS, WAYS
 from bench.lib.watching import watch
 from bench.lib.workloads import EXACTLY_ONCE, MIRROR_MAKER, OURS
@@ -41,8 +41,6 @@ _TITLE = "500-byte records, half left out, a field masked"
 _GOALS: Mapping[str, float] = {MIRROR_MAKER: 1.0, EXACTLY_ONCE: 1.0}
 _P99_LIMIT = 1_000.0
 _MILLION = 1e6
-
-log = logging.getLogger("appliance.bench")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +59,17 @@ Trials = Mapping[str, Sequence[Trial]]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench transform``."""
-    parser.add_argument(
-        "--records", type=positive, default=2_000_000, metavar="N", help="records to copy (%(default)s)"
-    )
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each program (%(default)s)")
-    parser.add_argument(
-        "--warming",
-        type=few,
-        default=3,
-        metavar="N",
-        help="copies by ours, and one by each other, that do not count (%(default)s)",
-    )
-    parser.add_argument(
-        "--against", nargs="+", choices=OPTIONS, default=list(OPTIONS), metavar="NAME", help=", ".join(OPTIONS)
-    )
-    parser.add_argument(
-        "--rate", type=positive, default=5_000, metavar="N", help="records a second, for the latency (%(default)s)"
-    )
-    parser.add_argument("--seconds", type=float, default=30, metavar="S", help="seconds of that (%(default)s)")
-    parser.add_argument(
-        "--latency-warming", type=float, default=20, metavar="S", help="seconds before, not counted (%(default)s)"
-    )
+    add_number(parser, "--records", 2_000_000, "records to copy")
+    add_number(parser, "--runs", 2, "copies by each program")
+    add_number(parser, "--warming", 3, "copies by ours, and one by each other, that do not count", kind=few)
+    add_names(parser, "--against", OPTIONS, OPTIONS)
+    add_number(parser, "--rate", 5_000, "records a second, for the latency")
+    add_number(parser, "--seconds", 30.0, "seconds of that")
+    add_number(parser, "--latency-warming", 20.0, "seconds before, not counted")
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: ours or a cluster did not run, or our copy was incomplete.
-    """
+    """Run the benchmark, and return its rows."""
     load = Load(arguments.records, cards=True)
     contenders = [OURS, *map(OPTIONS.__getitem__, arguments.against)]
     async with plain_pair() as pair:
@@ -111,20 +91,12 @@ async def _trial(pair: Pair, load: Load, turn: Turn) -> Trial:
         java, python = await spent.between(timeline.begun, timeline.ended)
         await require_complete(pair, copying, left)
     trial = Trial(timeline.rate(load.records), _for_a_million(java, load), _for_a_million(python, load))
-    log.info("topic copied", extra={"fields": {"by": turn.name, **_progress(trial)}})
+    progress("topic copied", by=turn.name, rate=f"{trial.rate:,.0f}/s", java=trial.java, python=trial.python)
     return trial
 
 
 def _for_a_million(spent: Spent, load: Load) -> Spent:
     return dataclasses.replace(spent, seconds=spent.seconds * _MILLION / load.records)
-
-
-def _progress(trial: Trial) -> dict[str, str]:
-    """The trial as a progress line."""
-    progress = {"rate": f"{trial.rate:,.0f}/s"}
-    for name, spent in (("java", trial.java), ("python", trial.python)):
-        progress[name] = f"{spent.memory:.0f}MB,{spent.seconds:.1f}s"
-    return progress
 
 
 async def _latency(pair: Pair, name: str, arguments: argparse.Namespace) -> Figures:
@@ -136,12 +108,8 @@ async def _latency(pair: Pair, name: str, arguments: argparse.Namespace) -> Figu
 
 def speeds(trials: Trials) -> list[Row]:
     """The medians of the rates, ours beside each other's."""
-    rates = {name: statistics.median(trial.rate for trial in each) for name, each in trials.items() if each}
-    return [
-        Row(_TITLE, "records/s", rates[OURS], name, rate, _GOALS.get(name))
-        for name, rate in rates.items()
-        if name != OURS
-    ]
+    rates = {name: [trial.rate for trial in each] for name, each in trials.items()}
+    return medians(_TITLE, "records/s", OURS, rates, _GOALS)
 
 
 def costs(trials: Trials) -> list[Row]:

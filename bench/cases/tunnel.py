@@ -10,7 +10,6 @@ after the stranger has left.
 import argparse
 import asyncio
 import contextlib
-import logging
 import resource
 import statistics
 import sys
@@ -21,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.lib.procfs import family, memory, processes
+from bench.lib.procfs import busy_seconds, memory
+from bench.lib.progress import progress
 from bench.lib.row import LIMIT, Row
 from bench.lib.running import LOOPBACK
+from bench.lib.setup import add_number, whole
 from bench.lib.tunnel_load import Latency, connected, idle, latency, streamed
 from bench.lib.tunnel_ours import our_tunnel
 from bench.lib.tunnel_stunnel import stunnel, stunnel_program
@@ -37,8 +38,6 @@ _STRANGERS_LIMIT, _HELLO_LIMIT = 200_000.0, 200.0
 """Microseconds."""
 _KIBIBYTE = 1024
 _WARMING_SECONDS = 0.2
-
-log = logging.getLogger("appliance.bench")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +62,13 @@ class UnderFlood(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench tunnel``."""
-    parser.add_argument(
-        "--rounds", type=int, choices=range(1, 101), default=5, metavar="N", help="rounds, 1 to 100 (5)"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=1.0, metavar="S", help="seconds of each measurement (%(default)g)"
-    )
-    parser.add_argument(
-        "--connections",
-        type=int,
-        choices=range(1, 4001),
-        default=1000,
-        metavar="N",
-        help="idle connections, 1 to 4000 (1000)",
-    )
+    add_number(parser, "--rounds", 5, "rounds, 1 to 100", kind=whole(1, 100))
+    add_number(parser, "--seconds", 1.0, "seconds of each measurement")
+    add_number(parser, "--connections", 1000, "idle connections, 1 to 4000", kind=whole(1, 4000))
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or lost bytes.
-    """
+    """Run the benchmark, and return its rows."""
     stunnel_program()
     _allow_files()
     async with contextlib.AsyncExitStack() as stack:
@@ -92,7 +76,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
         port = await stack.enter_async_context(target(directory))
         ours, cipher = await stack.enter_async_context(our_tunnel(directory, port))
         theirs = await stack.enter_async_context(stunnel(directory, port, cipher))
-        log.info("tunnels ready", extra={"fields": {"tls": cipher.version, "cipher": cipher.suite}})
+        progress("tunnels ready", tls=cipher.version, cipher=cipher.suite)
         ways = {_OURS: ours, _THEIRS: theirs, _DIRECT: Way((LOOPBACK, port))}
         # This comes first, because a process would reuse memory that streams have left, and connections would seem
         # cheaper.
@@ -115,7 +99,7 @@ async def _round(ways: Mapping[str, Way], seconds: float) -> Mapping[str, Trial]
     trials = {}
     for name, way in ways.items():
         trials[name] = await _trial(way, seconds)
-        log.info("measured", extra={"fields": {"way": name, **_progress(trials[name])}})
+        progress("measured", way=name, **_fields(trials[name]))
     return trials
 
 
@@ -137,10 +121,10 @@ async def _under_flood(way: Way, seconds: float) -> UnderFlood:
     flood = asyncio.create_task(_flood(way, seconds))
     beside = await in_thread(lambda _: latency(way.entrance, seconds))
     await flood
-    before = _server_seconds(way)
+    before = busy_seconds(way.processes[-1].pid)
     hellos = await _flood(way, seconds)
-    cost = 1e6 * (_server_seconds(way) - before) / max(1, hellos)
-    log.info("strangers", extra={"fields": {"p99": f"{beside.p99:.0f}us", "hellos": hellos, "each": f"{cost:.0f}us"}})
+    cost = 1e6 * (busy_seconds(way.processes[-1].pid) - before) / max(1, hellos)
+    progress("strangers", p99=f"{beside.p99:.0f}us", hellos=hellos, each=f"{cost:.0f}us")
     return UnderFlood(beside.p99, cost)
 
 
@@ -152,12 +136,8 @@ async def _flood(way: Way, seconds: float) -> int:
     return int(sent)
 
 
-def _server_seconds(way: Way) -> float:
-    return sum(process.cpu_seconds for process in family(way.processes[-1].pid, processes()))
-
-
-def _progress(trial: Trial) -> dict[str, str]:
-    """The trial as a progress line."""
+def _fields(trial: Trial) -> dict[str, str]:
+    """The trial's fields in a progress line."""
     return {
         "one": f"{trial.one / 1e6:,.0f}MB/s",
         "several": f"{trial.several / 1e6:,.0f}MB/s",
@@ -178,7 +158,7 @@ async def _idle_costs(way: Way, connections: int) -> tuple[float, ...]:
 
     during = await in_thread(shares_with_idle)
     costs = tuple((last - first) / connections for last, first in zip(during, before, strict=True))
-    log.info("idle", extra={"fields": {process.name: cost for process, cost in zip(way.processes, costs, strict=True)}})
+    progress("idle", **{process.name: cost for process, cost in zip(way.processes, costs, strict=True)})
     return costs
 
 

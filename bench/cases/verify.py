@@ -9,52 +9,37 @@ cluster. All rates are compared with that of one process.
 import argparse
 import contextlib
 import itertools
-import json
-import logging
-import os
 import statistics
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+from appliance.errors import ProcessFailed
 from bench.lib.clusters import Pair, plain_pair
 from bench.lib.filling import Load, fill
-from bench.lib.our_replicator import env_text, environment
+from bench.lib.our_replicator import answer, link_file
+from bench.lib.progress import progress
 from bench.lib.row import Row
-from bench.lib.setup import few, positive
-from bench.lib.spark_cluster import cluster_settings, start_part
+from bench.lib.setup import add_number, few
+from bench.lib.spark_cluster import cluster_settings, spark_parts
 from bench.lib.transforming import NO_SQL, WAYS, Way
 from bench.lib.watching import watch
 from bench.lib.workloads import OURS
-from testbed.process import OwnedProcess
 
 _ALONE = "one process"
 _WORKERS = 2
 
-log = logging.getLogger("appliance.bench")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench verify``."""
-    parser.add_argument(
-        "--records", type=positive, default=6_000_000, metavar="N", help="records of each topic (%(default)s)"
-    )
-    parser.add_argument(
-        "--sql-records", type=positive, default=1_000_000, metavar="N", help="the same with SQL (%(default)s)"
-    )
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="verifications by each (%(default)s)")
-    parser.add_argument(
-        "--warming", type=few, default=1, metavar="N", help="verifications by each that do not count (%(default)s)"
-    )
+    add_number(parser, "--records", 6_000_000, "records of each topic")
+    add_number(parser, "--sql-records", 1_000_000, "the same with SQL")
+    add_number(parser, "--runs", 2, "verifications by each")
+    add_number(parser, "--warming", 1, "verifications by each that do not count", kind=few)
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or a copy was not equal.
-    """
+    """Run the benchmark, and return its rows."""
     loads = {
         "four partitions": Load(arguments.records),
         "one partition": Load(arguments.records, "single", 1),
@@ -70,7 +55,7 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
                     rate = await _rate(pair, load, way, settings)
                     if number >= arguments.warming:
                         rates.setdefault((shape, way), []).append(rate)
-                    log.info("topic verified", extra={"fields": {"of": shape, "by": way, "rate": f"{rate:,.0f}/s"}})
+                    progress("topic verified", of=shape, by=way, rate=f"{rate:,.0f}/s")
     return rows(rates)
 
 
@@ -104,46 +89,23 @@ async def _copied(pair: Pair, load: Load) -> None:
 async def _workers(pair: Pair) -> AsyncIterator[Mapping[str, str]]:
     """A Spark cluster of workers with one core each, and the settings of its users."""
     settings = {**cluster_settings(), "TASKS": str(_WORKERS)}
-    file = _env_file(pair, Load(0), "cluster", settings)
-    async with contextlib.AsyncExitStack() as parts:
-        for number in range(_WORKERS + 1):
-            options = ["worker", "--cores", "1"] if number else ["master"]
-            part = await start_part(pair.directory, file, f"verify-spark-{number}", options)
-            parts.push_async_callback(part.kill)
+    async with spark_parts(_env_file(pair, Load(0), "cluster", settings), _WORKERS, cores=1):
         yield settings
 
 
 async def _rate(pair: Pair, load: Load, way: str, settings: Mapping[str, str]) -> float:
-    """Records a second.
-
-    Raises:
-        ProcessFailed: the copy is not equal, as the command has it.
-    """
+    """Records a second."""
     file = _env_file(pair, load, f"{load.topic}-{way.replace(' ', '-')}", settings)
-    spark = "no" if way == _ALONE else "yes"
-    line = [sys.executable, "-m", "appliance.cli", "verify", "--json", "--spark", spark, "--env-file", str(file)]
-    output = pair.directory / f"{file.stem}.json"
-    output.unlink(missing_ok=True)
     began = time.monotonic()
-    process = await OwnedProcess.start("verify", line, output, environment(os.environ, pair.directory))
-    try:
-        status = await process.wait(600)
-    finally:
-        await process.kill()
+    report = await answer(file, "verify", "--spark", "no" if way == _ALONE else "yes")
     seconds = time.monotonic() - began
-    _, brace, report = output.read_text().partition("{\n")
-    if status or json.loads(brace + report)["records"] != _way(load).left(load).records:
-        raise process.failure(f"by {way} ended with status {status}")
+    if report["records"] != _way(load).left(load).records:
+        raise ProcessFailed(f"the verification by {way} read {report['records']} records of topic {load.topic}")
     return load.records / seconds
 
 
 def _env_file(pair: Pair, load: Load, name: str, settings: Mapping[str, str]) -> Path:
-    file = pair.directory / f"verify-{name}.sh"
-    file.touch(mode=0o600)
-    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
-    link = "ourssql0" if load.cards else "ours0"
-    file.write_text(env_text(*bootstrap, load.topic, link, settings))
-    return file
+    return link_file(pair, load, "ourssql0" if load.cards else "ours0", f"verify-{name}", settings)
 
 
 def rows(rates: Mapping[tuple[str, str], Sequence[float]]) -> list[Row]:

@@ -15,8 +15,6 @@ favours the first tuning: on a real line of 100 ms, its buffers of 64 KiB would 
 
 import argparse
 import contextlib
-import logging
-import statistics
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,9 +23,10 @@ from bench.lib.copying import Copier, Copying
 from bench.lib.counting import require_complete
 from bench.lib.filling import Load, fill
 from bench.lib.mirror_maker import mirror_maker
-from bench.lib.procfs import processes
-from bench.lib.row import Row
-from bench.lib.setup import positive
+from bench.lib.procfs import busy_seconds
+from bench.lib.progress import progress
+from bench.lib.row import Row, medians
+from bench.lib.setup import add_number
 from bench.lib.wan_sites import Sites, far_sites
 from bench.lib.watching import watch
 from bench.lib.workloads import COPIERS, MIRROR_MAKER, OURS
@@ -38,8 +37,6 @@ _GOALS: Mapping[str, float] = {MIRROR_MAKER: 5.0}
 _LINE_GOALS = {16: 0.8}
 _CAPACITY_SECONDS = 5.0
 _MEGABYTE = 1e6
-
-log = logging.getLogger("appliance.bench")
 
 
 @contextlib.asynccontextmanager
@@ -56,42 +53,25 @@ _COPIERS: Mapping[str, Copier] = {OURS: COPIERS[OURS], MIRROR_MAKER: COPIERS[MIR
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """One copy: megabytes a second of the source's log."""
-
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
 class Workload:
-    """The trials of a load by contender, and the megabytes a second that the line carries with as many streams."""
+    """The rates of a load's copies by contender, and of the line with as many streams, in megabytes a second."""
 
     partitions: int
     capacity: float
-    trials: Mapping[str, Sequence[Trial]]
+    rates: Mapping[str, Sequence[float]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``bin/bench wan``."""
-    parser.add_argument(
-        "--partitions", type=positive, nargs="+", default=[1, 16], metavar="N", help="partitions of each topic (1 16)"
-    )
-    parser.add_argument("--runs", type=positive, default=2, metavar="N", help="copies by each program (%(default)s)")
-    parser.add_argument(
-        "--records", type=positive, default=2_500_000, metavar="N", help="records of each topic (%(default)s)"
-    )
-    parser.add_argument(
-        "--round-trip", type=float, default=100, metavar="MS", help="milliseconds of a round trip (%(default)s)"
-    )
-    parser.add_argument("--bandwidth", type=float, default=50, metavar="MB", help="bandwidth in MB/s (%(default)s)")
+    add_number(parser, "--partitions", (1, 16), "partitions of each topic")
+    add_number(parser, "--runs", 2, "copies by each program")
+    add_number(parser, "--records", 2_500_000, "records of each topic")
+    add_number(parser, "--round-trip", 100.0, "milliseconds of a round trip", metavar="MS")
+    add_number(parser, "--bandwidth", 50.0, "bandwidth in MB/s", metavar="MB")
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """Run the benchmark, and return its rows.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not run, or a copy was incomplete.
-    """
+    """Run the benchmark, and return its rows."""
     async with far_sites(arguments.round_trip / 1000, arguments.bandwidth * _MEGABYTE) as sites:
         loads = [
             Load(arguments.records, f"measured{partitions}", partitions=partitions)
@@ -104,33 +84,34 @@ async def run(arguments: argparse.Namespace) -> list[Row]:
 async def _workload(sites: Sites, load: Load, runs: int) -> Workload:
     await fill(sites.source, load)
     capacity = await sites.capacity(load.partitions, _CAPACITY_SECONDS)
-    log.info("line measured", extra={"fields": {"streams": load.partitions, "rate": f"{capacity:.1f}MB/s"}})
-    trials: dict[str, list[Trial]] = {name: [] for name in _COPIERS}
+    progress("line measured", streams=load.partitions, rate=f"{capacity:.1f}MB/s")
+    rates: dict[str, list[float]] = {name: [] for name in _COPIERS}
     for number in range(runs):
         for name, copier in _COPIERS.items():
-            trials[name].append(await _trial(sites, load, copier, f"{load.partitions}x{number}"))
-    return Workload(load.partitions, capacity, trials)
+            rates[name].append(await _rate(sites, load, copier, f"{load.partitions}x{number}"))
+    return Workload(load.partitions, capacity, rates)
 
 
-async def _trial(sites: Sites, load: Load, copier: Copier, run: str) -> Trial:
+async def _rate(sites: Sites, load: Load, copier: Copier, run: str) -> float:
+    """Make one copy; return the megabytes a second of the source's log."""
     pair = sites.pair
-    proxy_before = _busy_seconds(sites.proxy.pid)
+    proxy_before = busy_seconds(sites.proxy.pid)
     async with copier(pair, load, run) as copying:
         timeline = await watch(pair.destination, copying.topic, load.records, copying.process)
-        proxy = _busy_seconds(sites.proxy.pid) - proxy_before
+        proxy = busy_seconds(sites.proxy.pid) - proxy_before
         sites.proxy.require_running()
         await require_complete(pair, copying, load)
     await delete_topics(pair.destination)
-    trial = Trial(timeline.rate(_log_bytes(sites.source, load) / _MEGABYTE))
-    fields = {
-        "by": copying.process.name,
-        "partitions": load.partitions,
-        "rate": f"{trial.rate:.1f}MB/s",
-        "records": f"{timeline.rate(load.visible):,.0f}/s",
-        "proxy": f"{proxy:.1f}s",
-    }
-    log.info("topic copied", extra={"fields": fields})
-    return trial
+    rate = timeline.rate(_log_bytes(sites.source, load) / _MEGABYTE)
+    progress(
+        "topic copied",
+        by=copying.process.name,
+        partitions=load.partitions,
+        rate=f"{rate:.1f}MB/s",
+        records=f"{timeline.rate(load.visible):,.0f}/s",
+        proxy=f"{proxy:.1f}s",
+    )
+    return rate
 
 
 def _log_bytes(cluster: Cluster, load: Load) -> int:
@@ -139,15 +120,8 @@ def _log_bytes(cluster: Cluster, load: Load) -> int:
     return sum(segment.stat().st_size for segment in segments)
 
 
-def _busy_seconds(pid: int) -> float:
-    return sum(process.cpu_seconds for process in processes() if process.pid == pid)
-
-
 def rows(workload: Workload) -> list[Row]:
     """The medians of the rates."""
-    rates = {who: statistics.median(trial.rate for trial in trials) for who, trials in workload.trials.items()}
     name = f"{workload.partitions} partition{'s' if workload.partitions > 1 else ''} by a long line"
-    return [
-        *(Row(name, "MB/s", rates[OURS], who, rate, _GOALS.get(who)) for who, rate in rates.items() if who != OURS),
-        Row(name, "MB/s", rates[OURS], _LINE, workload.capacity, _LINE_GOALS.get(workload.partitions)),
-    ]
+    goals = {**_GOALS, **({_LINE: _LINE_GOALS[workload.partitions]} if workload.partitions in _LINE_GOALS else {})}
+    return medians(name, "MB/s", OURS, {**workload.rates, _LINE: [workload.capacity]}, goals)

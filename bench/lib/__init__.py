@@ -2,14 +2,15 @@
 
 - ``clusters``, ``wan_sites``, ``wan_proxy``: the clusters of a benchmark.
 - ``workloads``: the contenders and their loads.
+- ``clients``: the producers and consumers of the loads.
 - ``filling``, ``events``, ``cards``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,
-  ``numbered_records``, ``group_commits``: loads.
-- ``copying``, ``our_replicator``, ``spark_cluster``, ``mirror_maker``, ``record_by_record``, ``record_program``,
+  ``numbered_records``, ``group_offsets``: loads.
+- ``copying``, ``our_replicator``, ``spark_cluster``, ``mirror_maker``, ``record_program``,
   ``transforming``: contenders.
 - ``raw_batches``, ``limit``: fetching and producing alone, as the limit.
-- ``watching``, ``counting``, ``footprint``, ``spending``, ``procfs``, ``running``, ``offset_errors``: instruments.
+- ``watching``, ``counting``, ``footprint``, ``procfs``, ``running``: instruments.
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.
 - ``tunnel_load``, ``tunnel_ours``, ``tunnel_strangers``, ``tunnel_stunnel``, ``tunnel_target``, ``tunnel_ways``: the
   tunnel.
-- ``row``, ``setup``, ``plot``: results, with the options and the machine of the measurement.
+- ``row``, ``setup``, ``plot``, ``progress``: results, with the options and the machine of the measurement.
 """

@@ -3,20 +3,19 @@
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from appliance.dns.stub import system_addresses
-from appliance.errors import ProcessFailed
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.topics import NewTopic, create_topics
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.values import ClusterSettings, SaslMechanism, SecurityProtocol, Side
+from bench.lib.clients import kafka_errors_as
 from testbed.cluster import Cluster
 from testbed.installation import Installation
 from testbed.plan import ClusterPlan
@@ -38,11 +37,7 @@ class Pair:
 
 @contextlib.asynccontextmanager
 async def plain_pair(heap_megabytes: int = HEAP_MEGABYTES) -> AsyncIterator[Pair]:
-    """Start both; stop them and remove all their files afterwards.
-
-    Raises:
-        ProcessFailed, ToolMissing: as ``Cluster.start``.
-    """
+    """Start both; stop them and remove all their files afterwards."""
     source = _plan("source", _SOURCE, heap_megabytes)
     destination = _plan("destination", _DESTINATION, heap_megabytes)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
@@ -65,31 +60,30 @@ def plain_client(bootstrap: str, side: Side) -> KafkaCluster:
 
 
 async def make_topic(cluster: Cluster, name: str, partitions: int, configs: Mapping[str, str] = _DEFAULTS) -> None:
-    """Create a topic with the cluster's maximum number of replicas.
-
-    Raises:
-        BrokerRefused, BrokerBusy, Unreachable: the cluster does not make it.
-    """
+    """Create a topic with the cluster's maximum number of replicas."""
     async with kafka_cluster(cluster, Side.DESTINATION) as client:
-        topic = NewTopic(name, partitions, cluster.plan.replicas, configs)
-        for error in (await create_topics(client, [topic])).failures.values():
-            raise error
+        await make_topics(client, [NewTopic(name, partitions, cluster.plan.replicas, configs)])
+
+
+async def make_topics(client: KafkaCluster, topics: Sequence[NewTopic]) -> None:
+    """Create all these topics."""
+    raise_first((await create_topics(client, topics)).failures.values())
+
+
+def raise_first(failures: Iterable[Exception]) -> None:
+    """Raise the first of the failures, if there is one."""
+    for failure in failures:
+        raise failure
 
 
 async def delete_topics(cluster: Cluster) -> None:
-    """Delete all topics except Kafka's own: the copies, and the state of the copying program.
-
-    Raises:
-        ProcessFailed: the cluster did not delete them.
-    """
+    """Delete all topics except Kafka's own: the copies, and the state of the copying program."""
     client = AdminClient({**cluster.client_configuration()})
-    try:
-        known = await asyncio.to_thread(client.list_topics, timeout=_DEADLINE)
-        names = [name for name in known.topics if not name.startswith("__")]
-        deleted = client.delete_topics(names, operation_timeout=_DEADLINE) if names else {}
-        await asyncio.gather(*map(asyncio.wrap_future, deleted.values()))
-    except KafkaException as error:
-        raise ProcessFailed(f"the topics of cluster {cluster.plan.name} could not be deleted: {error}") from error
+    with kafka_errors_as(f"the topics of cluster {cluster.plan.name} could not be deleted"):
+        metadata = await asyncio.to_thread(client.list_topics, timeout=_DEADLINE)
+        names = [name for name in metadata.topics if not name.startswith("__")]
+        deletions = client.delete_topics(names, operation_timeout=_DEADLINE) if names else {}
+        await asyncio.gather(*map(asyncio.wrap_future, deletions.values()))
 
 
 def broker_options(heap_megabytes: int) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from appliance.errors import ProcessFailed
 from appliance.kafka.client.configs import alter_configs
 from appliance.settings.values import Side
-from bench.lib.clusters import kafka_cluster
+from bench.lib.clusters import kafka_cluster, raise_first
 from bench.lib.raw_batches import shape
 from testbed.cluster import Cluster
 
@@ -43,19 +43,14 @@ async def segments_may_roll() -> None:
 
 
 async def clean(cluster: Cluster, topic: str, left: int) -> None:
-    """Wait until the topic holds ``left`` records, with holes between them; it is not cleaned any more.
-
-    Raises:
-        ProcessFailed: the cleaner did not finish in time, or left no holes.
-    """
+    """Wait until the topic holds ``left`` records, with holes between them; it is not cleaned any more."""
     records = offsets = 0
     try:
         async with asyncio.timeout(_DEADLINE), kafka_cluster(cluster, Side.SOURCE) as client:
             while records != left:
                 await asyncio.sleep(_LOOK_SECONDS)
                 records, offsets, _ = await shape(client, topic)
-            for failure in (await alter_configs(client, {topic: _NEVER_AGAIN})).values():
-                raise failure
+            raise_first((await alter_configs(client, {topic: _NEVER_AGAIN})).values())
     except TimeoutError as error:
         raise ProcessFailed(f"topic {topic} has {records} records and not {left} after {_DEADLINE:g} s") from error
     if offsets <= records:

@@ -10,11 +10,7 @@ _WORDS = ("slow", "fast", "blue", "green", "large", "small", "late", "early", "b
 
 
 def events(count: int, size: int) -> list[bytes]:
-    """``count`` different events of ``size`` bytes each, always the same.
-
-    Raises:
-        ValueError: they do not fit into ``size``.
-    """
+    """``count`` different events of ``size`` bytes each, always the same."""
     source = random.Random(_SEED)
     return [_event(source, size) for _ in range(count)]
 

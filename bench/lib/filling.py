@@ -1,31 +1,28 @@
 """The load: records that are written to the source before the copy begins."""
 
-import asyncio
 import itertools
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Producer
 
+from appliance.clock import deadline
 from appliance.errors import ProcessFailed
 from appliance.settings.values import Side
 from bench.lib import cards, compacting, interleaving, raw_batches
+from bench.lib.clients import ERRORS_ONLY, Refused, drain, kafka_errors_as
 from bench.lib.clusters import kafka_cluster, make_topic
 from bench.lib.events import events
 from bench.lib.interleaving import Record
+from bench.lib.progress import progress
 from testbed.cluster import Cluster
 
 _DEADLINE = 600.0
 _AT_ONCE = 5_000
-_ERRORS_ONLY = 3
 _TINY, _TOLERANCE = 16, 1.05
 _QUEUED_MAX = 100_000
-_POLL_SECONDS = 0.01
 _DISTINCT_VALUES = 4_096
 """Number of different values, which are written repeatedly: more than fit into the codec's window."""
-
-log = logging.getLogger("appliance.bench")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +56,18 @@ class Load:
 
 
 async def fill(cluster: Cluster, load: Load) -> None:
-    """Create the topic, and write all of ``load`` to it.
-
-    Raises:
-        ProcessFailed: the cluster refused a request, or did not take all records in time.
-    """
-    try:
-        async with asyncio.timeout(_DEADLINE):
+    """Create the topic, and write all of ``load`` to it."""
+    with kafka_errors_as(f"topic {load.topic} could not be filled"):
+        async with deadline(_DEADLINE, f"{load.records} records were not written", ProcessFailed):
             await make_topic(cluster, load.topic, load.partitions, compacting.CONFIGS if load.keys else {})
             await write(cluster, load)
             if load.keys:
                 await _compact(cluster, load)
-    except KafkaException as error:
-        raise ProcessFailed(f"topic {load.topic} could not be filled: {error}") from error
-    except TimeoutError as error:
-        raise ProcessFailed(f"{load.records} records were not written within {_DEADLINE:g} s") from error
     async with kafka_cluster(cluster, Side.SOURCE) as source:
         shape = await raw_batches.shape(source, load.topic)
     if load.batch_records <= _TINY and shape.batches * load.batch_records > _TOLERANCE * shape.records:
         raise ProcessFailed(f"topic {load.topic} has {shape.records} records in {shape.batches} batches")
-    log.info("topic filled", extra={"fields": {"topic": load.topic, **shape._asdict()}})
+    progress("topic filled", topic=load.topic, **shape._asdict())
 
 
 def _records(load: Load) -> Iterator[Record]:
@@ -109,7 +98,7 @@ async def _compact(cluster: Cluster, load: Load) -> None:
 
 def _tuning(load: Load) -> dict[str, str | int | bool]:
     return {
-        "log_level": _ERRORS_ONLY,
+        **ERRORS_ONLY,
         "compression.type": load.codec,
         "batch.size": load.batch_bytes,
         "batch.num.messages": load.batch_records,
@@ -122,24 +111,11 @@ def _tuning(load: Load) -> dict[str, str | int | bool]:
 
 async def _write_all(producer: Producer, load: Load, records: Iterable[Record]) -> None:
     """Write in pieces, so that Ctrl-C takes effect between them."""
-    failures: list[KafkaError] = []
-
-    def failed(error: KafkaError | None, _message: object) -> None:
-        failures.extend([error] if error else [])
-
-    source = iter(records)
+    refused, source = Refused(), iter(records)
     while piece := list(itertools.islice(source, _AT_ONCE)):
         for value, key, partition in piece:
             headers = cards.headers(value) if load.cards else []
-            producer.produce(load.topic, value, key, partition, on_delivery=failed, headers=headers)
-        await _drain(producer, down_to=_QUEUED_MAX - _AT_ONCE)
-    await _drain(producer, down_to=0)
-    if failures:
-        raise KafkaException(failures[0])
-
-
-async def _drain(producer: Producer, down_to: int) -> None:
-    """Wait until at most ``down_to`` records wait to be written."""
-    while len(producer) > down_to:
-        producer.poll(_POLL_SECONDS)
-        await asyncio.sleep(0)
+            producer.produce(load.topic, value, key, partition, on_delivery=refused, headers=headers)
+        await drain(producer, down_to=_QUEUED_MAX - _AT_ONCE)
+    await drain(producer)
+    refused.check()

@@ -24,9 +24,6 @@ def visible(records: int) -> int:
 async def write(client: Mapping[str, str | int | bool], topic: str, records: Iterable[Record]) -> None:
     """Write the records: the producers alternate with pieces of their transactions, and then end them one after the
     other.
-
-    Raises:
-        KafkaException: the cluster refuses a request.
     """
     producers = [Producer({**client, "transactional.id": f"bench.{number}"}) for number in range(_PRODUCERS)]
     for producer in producers:

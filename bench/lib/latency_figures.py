@@ -1,10 +1,21 @@
-"""Figures computed from the times at which records were sent and received."""
+"""What the programs of the latency share: their options, their records, and the figures from the times of these."""
 
+import argparse
 import math
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+
+def latency_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that both programs have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--count", type=int, required=True)
+    return parser
 
 
 @dataclass(frozen=True, slots=True)

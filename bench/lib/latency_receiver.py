@@ -5,16 +5,16 @@ of sending and of the first receipt, as two integers of nanoseconds. It ignores 
 shows that the copying program has started.
 """
 
-import argparse
 import contextlib
 import sys
 import time
 from array import array
 from pathlib import Path
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
-from bench.lib.latency_figures import Stamp
+from bench.lib.clients import beginnings, reader
+from bench.lib.latency_figures import Stamp, latency_parser
 
 _POLL_SECONDS = 0.5
 _PATIENCE = 60.0
@@ -45,13 +45,7 @@ class Received:
 
 
 def receive(consumer: Consumer, count: int, every: int) -> "array[int]":
-    """Receive ``count`` records, those whose numbers are multiples of ``every``; return their times, two for each.
-
-    Raises:
-        KafkaException: the consumer failed.
-        TimeoutError: no record came for a minute.
-        ValueError: another record came.
-    """
+    """Receive ``count`` records, those whose numbers are multiples of ``every``; return their times, two for each."""
     received, newest = Received(count, every), time.perf_counter()
     while received.missing:
         message = consumer.poll(_POLL_SECONDS)
@@ -69,24 +63,13 @@ def receive(consumer: Consumer, count: int, every: int) -> "array[int]":
 
 def main() -> int:
     """Run the program and return its exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bootstrap")
-    parser.add_argument("topic")
-    parser.add_argument("--partitions", type=int, required=True)
-    parser.add_argument("--count", type=int, required=True)
+    parser = latency_parser(__doc__)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--file", type=Path, required=True)
     options = parser.parse_args()
-    client: dict[str, str | int] = {
-        "bootstrap.servers": options.bootstrap,
-        "group.id": "bench-latency",
-        "isolation.level": "read_committed",
-        "enable.auto.commit": "false",
-        "fetch.min.bytes": 1,
-        "fetch.wait.max.ms": 20,
-    }
-    with contextlib.closing(Consumer(client)) as consumer:
-        consumer.assign([TopicPartition(options.topic, n, OFFSET_BEGINNING) for n in range(options.partitions)])
+    client = {"bootstrap.servers": options.bootstrap}
+    partitions = beginnings(options.topic, options.partitions)
+    with contextlib.closing(reader(client, partitions, {"fetch.min.bytes": 1, "fetch.wait.max.ms": 20})) as consumer:
         print("ready", flush=True)
         try:
             times = receive(consumer, options.count, options.every)

@@ -4,16 +4,16 @@ Each record is sent at its due time, and holds the time at which it was really s
 answers. The program prints the delays of the sending itself, which are not part of the latency.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 
 from bench.lib.cards import EVERY, card_events, headers
+from bench.lib.clients import Refused
 from bench.lib.events import events
-from bench.lib.latency_figures import Stamp, percentile
+from bench.lib.latency_figures import Stamp, latency_parser, percentile
 
 _DISTINCT_VALUES, _VALUE_BYTES = 256, 500
 _LINGER = 5
@@ -27,11 +27,8 @@ def send(
     """Send ``count`` records at ``rate`` a second, made of ``fillers``; return the delay of each, in milliseconds.
 
     ``places`` are the partitions of so many records, which are repeated. Fillers have their headers (``cards``).
-
-    Raises:
-        KafkaException: a record was refused.
     """
-    failures: list[KafkaError] = []
+    refused = Refused()
     begun = time.perf_counter() + _HEAD_START
     beside = [headers(filler) for filler in fillers]
     late = []
@@ -46,25 +43,18 @@ def send(
             value,
             b"%d" % number,
             places[number % len(places)],
-            on_delivery=lambda e, _: failures.extend([e] if e else []),
+            on_delivery=refused,
             headers=beside[number % len(fillers)],
         )
         producer.poll(0)
-    if producer.flush(_FLUSH_SECONDS):
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    if failures:
-        raise KafkaException(failures[0])
+    refused.flush(producer, _FLUSH_SECONDS)
     return late
 
 
 def main() -> int:
     """Run the program and return its exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bootstrap")
-    parser.add_argument("topic")
-    parser.add_argument("--partitions", type=int, required=True)
+    parser = latency_parser(__doc__)
     parser.add_argument("--rate", type=float, required=True)
-    parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--cards", action="store_true")
     options = parser.parse_args()
     producer = Producer(

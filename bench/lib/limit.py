@@ -8,7 +8,6 @@ process keeps its memory for reuse, as our tasks do.
 
 import asyncio
 import json
-import os
 import sys
 import time
 from collections.abc import Awaitable, Sequence
@@ -20,8 +19,7 @@ from appliance.spark.configuration import MALLOC
 from bench.lib import raw_batches
 from bench.lib.clusters import Pair, make_topic, plain_client
 from bench.lib.filling import Load
-from bench.lib.our_replicator import environment
-from testbed.process import OwnedProcess
+from bench.lib.running import running
 
 _DEADLINE = 300.0
 
@@ -42,24 +40,13 @@ class Alone:
 
 
 async def fetch_and_produce(pair: Pair, load: Load, copy: str) -> Alone:
-    """Measure, and leave the records in the topic ``copy`` of the destination.
-
-    Raises:
-        ProcessFailed: a cluster refused a request.
-    """
+    """Measure, and leave the records in the topic ``copy`` of the destination."""
     await make_topic(pair.destination, copy, load.partitions)
     bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
     command = [sys.executable, "-m", "bench.lib.limit", *bootstrap, load.topic, copy]
-    process = await OwnedProcess.start(
-        "fetching and producing alone",
-        command,
-        pair.directory / f"{copy}.log",
-        environment(os.environ, pair.directory) | MALLOC,
-    )
-    try:
+    name = "fetching and producing alone"
+    async with running(name, command, pair.directory, log_name=copy, variables=MALLOC) as process:
         return Alone(**json.loads(await process.wait_for_line(r"^\{", _DEADLINE)))
-    finally:
-        await process.stop()
 
 
 async def _measured(source: str, destination: str, topic: str, copy: str) -> Alone:

@@ -1,20 +1,21 @@
-"""Our replicator as a user runs it: its env file holds only settings without a default."""
+"""Our replicator and the other commands of a link, as a user runs them: the env file holds only settings without a
+default."""
 
 import contextlib
-import os
+import json
 import shlex
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
-import appliance
-from appliance.settings.variables import NAMES
 from bench.lib.clusters import Pair
 from bench.lib.copying import Copying
 from bench.lib.filling import Load
+from bench.lib.running import running
 from testbed.process import OwnedProcess
 
-_CHECKOUT = Path(appliance.__file__).parents[1]
+_ANSWER_SECONDS = 600.0
 _DEFAULTS: Mapping[str, str] = {}
 
 
@@ -25,18 +26,17 @@ async def our_replicator(
     """Copy the load; see ``bench.lib.copying.Copier``. ``settings`` are variables that differ from those of a new
     link."""
     link = f"ours{run}"
-    env_file = pair.directory / f"{link}.sh"
-    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
-    env_file.touch(mode=0o600)
-    env_file.write_text(env_text(*bootstrap, load.topic, link, settings))
-    command = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(env_file)]
-    process = await OwnedProcess.start(
-        "our replicator", command, pair.directory / f"{link}.log", environment(os.environ, pair.directory)
-    )
-    try:
+    command = appliance_command("replicate", link_file(pair, load, link, link, settings))
+    async with running("our replicator", command, pair.directory, log_name=link) as process:
         yield Copying(process, f"{load.topic}.{link}")
-    finally:
-        await process.stop()
+
+
+def link_file(pair: Pair, load: Load, link: str, name: str, settings: Mapping[str, str]) -> Path:
+    """Write the env file of a link to copy this load; only we can read the file."""
+    file = pair.directory / f"{name}.sh"
+    file.touch(mode=0o600)
+    file.write_text(env_text(pair.source.home_bootstrap, pair.destination.home_bootstrap, load.topic, link, settings))
+    return file
 
 
 def env_text(source: str, destination: str, topic: str, link: str, settings: Mapping[str, str] = _DEFAULTS) -> str:
@@ -56,13 +56,32 @@ def env_text(source: str, destination: str, topic: str, link: str, settings: Map
         "REPLICA_TOPICS_SOURCE_REGEX": topic,
         "REPLICA_TOPICS_DEST_SUFFIX": link,
     }
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in {**values, **settings}.items())
+    return exports({**values, **settings})
 
 
-def environment(ours: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """The replicator's environment: ours, without the settings of a real link, which would override the file.
+def exports(values: Mapping[str, str]) -> str:
+    """The lines of an env file."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
 
-    ``directory`` is for its temporary files, which it leaves there when killed.
-    """
-    inherited = {name: value for name, value in ours.items() if name not in NAMES}
-    return inherited | {"PYTHONPATH": str(_CHECKOUT), "TMPDIR": str(directory)}
+
+def appliance_command(command: str, env_file: Path, *options: str) -> list[str]:
+    """The line of a command of ``bin/appliance``."""
+    return [sys.executable, "-m", "appliance.cli", command, *options, "--env-file", str(env_file)]
+
+
+async def answer(env_file: Path, command: str, *options: str) -> Any:
+    """The JSON that a command prints for a link, between the lines of its log."""
+    name = f"{env_file.stem}-{command}"
+    line = appliance_command(command, env_file, "--json", *options)
+    async with running(f"appliance {command}", line, env_file.parent, log_name=name) as process:
+        await succeeds(process, _ANSWER_SECONDS)
+        output = process.log_file.read_text()
+    process.log_file.unlink()
+    return json.JSONDecoder().raw_decode(output, output.index("{\n"))[0]
+
+
+async def succeeds(process: OwnedProcess, timeout: float) -> None:
+    """Wait until a program has ended by itself, with status 0."""
+    status = await process.wait(timeout)
+    if status:
+        raise process.failure(f"ended with status {status}")

@@ -41,11 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> list[Row]:
-    """The rows of all the files.
-
-    Raises:
-        ProcessFailed: a file cannot be read, or has another format.
-    """
+    """The rows of all the files."""
     return [row for path in arguments.results for row in _read(path)]
 
 
@@ -57,12 +53,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def require(path: Path) -> None:
-    """Require, before any measurement, that a picture can be drawn into that file.
-
-    Raises:
-        ToolMissing: there is no matplotlib.
-        ProcessFailed: the directory does not exist.
-    """
+    """Require, before any measurement, that a picture can be drawn into that file."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ToolMissing("matplotlib is missing, it draws the picture: pip install matplotlib")
     if not path.parent.is_dir():
@@ -82,11 +73,7 @@ def lines(rows: Sequence[Row]) -> Iterator[Line]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the rows into a PNG file.
-
-    Raises:
-        ProcessFailed: the file cannot be written.
-    """
+    """Draw the rows into a PNG file."""
     from matplotlib.figure import Figure
 
     picture = list(lines(rows))

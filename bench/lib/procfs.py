@@ -54,6 +54,11 @@ def family(root: int, everybody: Iterable[Process]) -> list[Process]:
     return members
 
 
+def busy_seconds(pid: int) -> float:
+    """The processor time of the process and its descendants."""
+    return sum(process.cpu_seconds for process in family(pid, processes()))
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A process's memory in bytes: resident now, the highest ever, and its share now.

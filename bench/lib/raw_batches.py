@@ -9,7 +9,7 @@ import asyncio
 import collections
 import itertools
 import struct
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from appliance.kafka.protocol.flexible import NO_TAGS, array_size, head, text
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.kafka.protocol.wire import SIZE, decode
 from appliance.kafka.records.batch import CODEC_MASK, CONTROL, HEADER, Batch, Header, split, stamp_crc
+from testbed.tasks import together
 
 _FETCH_BYTES = 4 << 20
 _WAIT = 1.0
@@ -44,22 +45,17 @@ Take = Callable[[int, Sequence[Batch]], None]
 
 
 async def read(cluster: KafkaCluster, topic: str, take: Take) -> None:
-    """Read all of the topic's batches up to its current end, including aborted ones and markers, without decoding.
-
-    Raises:
-        ProcessFailed: the topic does not exist.
-        BrokerBusy, BrokerRefused, Unreachable: the cluster does not give them.
-    """
+    """Read all of the topic's batches up to its current end, including aborted ones and markers, without decoding."""
     known = await _known(cluster, topic)
     partitions = known.topics[topic].partitions
     starts = await list_offsets(cluster, known, partitions, Bound.START)
     ends = await list_offsets(cluster, known, partitions, Bound.STABLE_END)
-    reading = []
+    reading = {}
     for partition in partitions:
         connection = await cluster.broker(known.leader(*partition), f"read {partition.number}")
         first = WantedPartition(partition, known.topics[topic].id, starts[partition], _FETCH_BYTES)
-        reading.append(_read_to(connection, first, ends[partition], take))
-    await _all(reading)
+        reading[f"read {partition.number}"] = _read_to(connection, first, ends[partition], take)
+    await together(**reading)
 
 
 async def _read_to(connection: BrokerConnection, wanted: WantedPartition, end: int, take: Take) -> None:
@@ -104,25 +100,20 @@ def without_producer(batch: Batch) -> bytes:
 
 
 async def write(cluster: KafkaCluster, topic: str, batches: Mapping[int, Sequence[bytes]]) -> None:
-    """Write the batches of each partition, and return when the broker, which leads them all, has taken them.
-
-    Raises:
-        ProcessFailed: the topic does not exist.
-        BrokerBusy, BrokerRefused, CopyRefused, Unreachable: the cluster does not take them.
-    """
+    """Write the batches of each partition, and return when the broker, which leads them all, has taken them."""
     known = await _known(cluster, topic)
-    writing = []
+    writing = {}
     for first in range(min(_WRITERS, len(batches))):
         leader = await cluster.broker(known.leader(topic, 0), f"write {first}")
         share = {number: batches[number] for number in sorted(batches)[first::_WRITERS]}
-        writing.append(_write_through(leader, topic, share))
-    await _all(writing)
+        writing[f"write {first}"] = _write_through(leader, topic, share)
+    await together(**writing)
 
 
 async def _write_through(leader: BrokerConnection, topic: str, batches: Mapping[int, Sequence[bytes]]) -> None:
     waiting: collections.deque[asyncio.Future[ProduceResponse]] = collections.deque()
-    for together in itertools.zip_longest(*batches.values()):
-        given = [(number, data) for number, data in zip(batches, together, strict=True) if data is not None]
+    for turn in itertools.zip_longest(*batches.values()):
+        given = [(number, data) for number, data in zip(batches, turn, strict=True) if data is not None]
         waiting.append(await leader.send(RawProduce(topic, given)))
         if len(waiting) == _IN_FLIGHT:
             check_produced(await waiting.popleft())
@@ -158,13 +149,3 @@ async def _known(cluster: KafkaCluster, topic: str) -> Metadata:
     if topic not in known.topics:
         raise ProcessFailed(f"there is no topic {topic}")
     return known
-
-
-async def _all(working: Sequence[Coroutine[None, None, None]]) -> None:
-    """Run all at once; the first failure ends the others, and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for number, work in enumerate(working):
-                group.create_task(work, name=f"bare {number}")
-    except ExceptionGroup as failures:
-        raise failures.exceptions[0] from failures

@@ -19,11 +19,7 @@ _GROUP = "record-by-record"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Copy until killed.
-
-    Raises:
-        KafkaException: a cluster refuses a request.
-    """
+    """Copy until killed."""
     source, destination, topic, copy, codec = arguments
     reader, writer, keeper = _reader(source, copy), _writer(destination, copy, codec), _keeper(destination, copy)
     writer.init_transactions(_CALL_SECONDS)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ LIMIT = "limit"
 """The peer's name if ``peer`` is a limit for our figure."""
 
 _NO_SETUP: Mapping[str, str] = {}
+_NO_GOALS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ class Row:
         return self.ours / self.peer if self.peer else math.inf
 
 
+def medians(
+    name: str, unit: str, ours: str, figures: Mapping[str, Sequence[float]], goals: Mapping[str, float] = _NO_GOALS
+) -> list[Row]:
+    """The median of the figures of ``ours`` beside that of each other contender with figures."""
+    middle = {who: statistics.median(each) for who, each in figures.items() if each}
+    return [Row(name, unit, middle[ours], who, figure, goals.get(who)) for who, figure in middle.items() if who != ours]
+
+
 def as_json(rows: Sequence[Row], setup: Mapping[str, str] = _NO_SETUP) -> str:
     """``{"rows": [{"name", "unit", "ours", "peer_name", "peer", "ratio", "goal"}], "setup": {}}``, for all
     benchmarks."""
@@ -48,11 +58,7 @@ def as_json(rows: Sequence[Row], setup: Mapping[str, str] = _NO_SETUP) -> str:
 
 
 def from_json(text: str) -> list[Row]:
-    """The rows that ``as_json`` wrote.
-
-    Raises:
-        ValueError: ``as_json`` did not write this.
-    """
+    """The rows that ``as_json`` wrote."""
     names = [field.name for field in dataclasses.fields(Row)]
     try:
         return [Row(**{name: row[name] for name in names}) for row in json.loads(text)["rows"]]

@@ -1,28 +1,51 @@
-"""Helper programs of the benchmarks."""
+"""Programs of the benchmarks, with the environment of a new machine, and addresses for them."""
 
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from bench.lib.our_replicator import environment
+import appliance
+from appliance.settings.variables import NAMES
 from testbed.process import OwnedProcess
 
+_CHECKOUT = Path(appliance.__file__).parents[1]
 _READY_SECONDS = 20.0
+_NO_VARIABLES: Mapping[str, str] = {}
 
 
 @contextlib.asynccontextmanager
-async def running(name: str, command: Sequence[str], directory: Path, ready: str) -> AsyncIterator[OwnedProcess]:
-    """Run a program; it is ready once its output has a line that matches the regular expression ``ready``."""
-    log_file = directory / f"{name.replace(' ', '-')}.log"
-    process = await OwnedProcess.start(name, command, log_file, environment(os.environ, directory))
+async def running(
+    name: str,
+    command: Sequence[str],
+    directory: Path,
+    ready: str = "",
+    log_name: str = "",
+    variables: Mapping[str, str] = _NO_VARIABLES,
+) -> AsyncIterator[OwnedProcess]:
+    """Run a program, whose log is named as the program if not by ``log_name``.
+
+    With ``ready``, it is ready once its output has a line that matches this regular expression.
+    """
+    log_file = directory / f"{log_name or name.replace(' ', '-')}.log"
+    process = await OwnedProcess.start(name, command, log_file, {**environment(os.environ, directory), **variables})
     try:
-        await process.wait_for_line(ready, _READY_SECONDS)
+        if ready:
+            await process.wait_for_line(ready, _READY_SECONDS)
         yield process
     finally:
         await process.stop()
+
+
+def environment(ours: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """A program's environment: ours, without the settings of a real link, which would override those of a file.
+
+    ``directory`` is for its temporary files, which it leaves there when killed.
+    """
+    inherited = {name: value for name, value in ours.items() if name not in NAMES}
+    return inherited | {"PYTHONPATH": str(_CHECKOUT), "TMPDIR": str(directory)}
 
 
 LOOPBACK = "127.0.0.1"

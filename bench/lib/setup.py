@@ -6,7 +6,7 @@ import platform
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -46,23 +46,47 @@ def _java_version() -> str:
     return said.stderr.partition("\n")[0]
 
 
-def few(text: str) -> int:
-    """A whole number from 0 to 100.
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A parser of whole numbers between these."""
+    bounds = f"from {least} on" if most is None else f"from {least} to {most}"
 
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if not text.isdecimal() or int(text) > 100:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0 to 100, got {text}")
-    return int(text)
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            raise argparse.ArgumentTypeError(f"expected a whole number {bounds}, got {text}")
+        return int(text)
+
+    return parse
 
 
-def positive(text: str) -> int:
-    """A whole number of at least 1.
+few, positive = whole(0, 100), whole(1)
 
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text}")
-    return int(text)
+
+def add_names(parser: argparse.ArgumentParser, name: str, names: Iterable[str], default: Iterable[str]) -> None:
+    """Add an option with some of these names."""
+    choices = list(names)
+    parser.add_argument(
+        name, nargs="+", choices=choices, default=list(default), metavar="NAME", help=", ".join(choices)
+    )
+
+
+def add_number(
+    parser: argparse.ArgumentParser,
+    name: str,
+    default: float | Sequence[int],
+    text: str,
+    *,
+    metavar: str = "",
+    kind: Callable[[str], float] | None = None,
+) -> None:
+    """Add an option with a number, or with several; positive whole ones, or seconds if the default has decimals."""
+    several = isinstance(default, Sequence)
+    decimals = isinstance(default, float)
+    shown = " ".join(map(str, default)) if isinstance(default, Sequence) else str(default)
+    parser.add_argument(
+        name,
+        type=kind or (float if decimals else positive),
+        nargs="+" if several else None,
+        default=default,
+        metavar=metavar or ("S" if decimals else "N"),
+        help=f"{text} ({shown.removesuffix('.0')})",
+    )

@@ -4,19 +4,17 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
-from appliance.kafka.client.topics import NewTopic, create_topics
-from appliance.settings.values import Side
-from bench.lib.clusters import Pair, kafka_cluster
-from testbed.cluster import Cluster
+from bench.lib.clients import ERRORS_ONLY, beginnings, reader
+from bench.lib.clusters import Pair, make_topic
 from testbed.process import OwnedProcess
+from testbed.tasks import end
 
 PARTITIONS = 4
 
 _INTERVAL = 0.01
 _AT_ONCE = 1_000
-_ERRORS_ONLY = 3
 
 
 class SteadyRecords:
@@ -30,10 +28,8 @@ class SteadyRecords:
         self.number = 0
         self.seen = [-1] * PARTITIONS
         self._topic = topic
-        self._producer = Producer({**_client(pair.source), "linger.ms": 0})
-        reading = {"group.id": "bench-trickle", "isolation.level": "read_committed", "enable.auto.commit": "false"}
-        self._consumer = Consumer({**_client(pair.destination), **reading})
-        self._consumer.assign([TopicPartition(copy, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+        self._producer = Producer({**pair.source.client_configuration(), **ERRORS_ONLY, "linger.ms": 0})
+        self._consumer = reader(pair.destination.client_configuration(), beginnings(copy, PARTITIONS))
 
     async def flow(self) -> None:
         """Write and read until cancelled."""
@@ -48,11 +44,7 @@ class SteadyRecords:
             await asyncio.sleep(_INTERVAL)
 
     async def arrives(self, copying: OwnedProcess, timeout: float) -> None:
-        """Wait until each partition has shown a record that was written after this call.
-
-        Raises:
-            ProcessFailed: the copying process ended, or ``timeout`` seconds passed.
-        """
+        """Wait until each partition has shown a record that was written after this call."""
         first = self.number
 
         async def seen() -> bool:
@@ -67,24 +59,12 @@ class SteadyRecords:
 
 @contextlib.asynccontextmanager
 async def steady_records(pair: Pair, topic: str, copy: str) -> AsyncIterator[SteadyRecords]:
-    """Create ``topic`` and the topic of its ``copy``, and keep records flowing while the block runs.
-
-    Raises:
-        ProcessFailed, Unreachable: a cluster does not answer.
-    """
-    for cluster, side, name in ((pair.source, Side.SOURCE, topic), (pair.destination, Side.DESTINATION, copy)):
-        async with kafka_cluster(cluster, side) as client:
-            failures = (await create_topics(client, [NewTopic(name, PARTITIONS, cluster.plan.replicas, {})])).failures
-        for error in failures.values():
-            raise error
+    """Create ``topic`` and the topic of its ``copy``, and keep records flowing while the block runs."""
+    await make_topic(pair.source, topic, PARTITIONS)
+    await make_topic(pair.destination, copy, PARTITIONS)
     with contextlib.closing(SteadyRecords(pair, topic, copy)) as made:
         flowing = asyncio.create_task(made.flow(), name="trickle")
         try:
             yield made
         finally:
-            flowing.cancel()
-            await asyncio.gather(flowing, return_exceptions=True)
-
-
-def _client(cluster: Cluster) -> dict[str, str | int]:
-    return {**cluster.client_configuration(), "log_level": _ERRORS_ONLY}
+            await end(flowing)

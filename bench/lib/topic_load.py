@@ -5,17 +5,20 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 
+from appliance.clock import deadline
 from appliance.errors import ApplianceError, ProcessFailed
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, list_offsets
-from appliance.kafka.client.topics import NewTopic, create_topics
+from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition
 from appliance.settings.values import Side
-from bench.lib.clusters import Pair, kafka_cluster
+from bench.lib.clients import ERRORS_ONLY, Refused, drain, kafka_errors_as, reader
+from bench.lib.clusters import Pair, kafka_cluster, make_topics
 from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
+from testbed.tasks import end
 
 PARTITIONS = 10
 PATTERN = "many-.*"
@@ -26,7 +29,6 @@ _DEADLINE = 300.0
 _METADATA_SECONDS = 10.0
 _INTERVAL = 0.5
 _TURN = 0.02
-_ERRORS_ONLY = 3
 _AT_ONCE = 1_000
 _SAMPLED = 100
 _VALUE = b"x" * 100
@@ -38,48 +40,32 @@ def named(numbers: Collection[int]) -> list[str]:
 
 
 async def make(cluster: Cluster, topics: Collection[str]) -> None:
-    """Create the topics, and write one record to each of their partitions.
-
-    Raises:
-        ProcessFailed, Unreachable, BrokerRefused: the cluster did not take them.
-    """
+    """Create the topics, and write one record to each of their partitions."""
     made = [Partition(name, partition) for name in topics for partition in range(PARTITIONS)]
-    try:
-        async with kafka_cluster(cluster, Side.SOURCE) as source, asyncio.timeout(_DEADLINE):
-            failures = (await create_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])).failures
-            for error in failures.values():
-                raise error
+    async with (
+        deadline(_DEADLINE, f"{len(topics)} topics were not made", ProcessFailed),
+        kafka_cluster(cluster, Side.SOURCE) as source,
+    ):
+        await make_topics(source, [NewTopic(name, PARTITIONS, 1, {}) for name in topics])
+        known = await source.metadata(None)
+        while not _all_led(known, made):
+            await asyncio.sleep(_interval(len(made)))
             known = await source.metadata(None)
-            while not _all_led(known, made):
-                await asyncio.sleep(_interval(len(made)))
-                known = await source.metadata(None)
-            await _write_each(await _producer(cluster), made)
-    except TimeoutError as error:
-        raise ProcessFailed(f"{len(topics)} topics were not made within {_DEADLINE:g} s") from error
+        await _write_each(await _producer(cluster), made)
 
 
 async def _write_each(producer: Producer, partitions: Collection[Partition]) -> None:
-    refused: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, _message: object) -> None:
-        refused.extend([error] if error else [])
-
+    refused = Refused()
     for topic, partition in partitions:
-        producer.produce(topic, _VALUE, partition=partition, on_delivery=delivered)
+        producer.produce(topic, _VALUE, partition=partition, on_delivery=refused)
         await asyncio.sleep(0)
-    while len(producer):
-        producer.poll(_TURN)
-        await asyncio.sleep(0)
-    if refused:
-        raise ProcessFailed(f"the source did not take all of the first records: {refused[0]}")
+    await drain(producer)
+    with kafka_errors_as("the source did not take all of the first records"):
+        refused.check()
 
 
 async def arrived(cluster: Cluster, copies: Collection[str], copying: OwnedProcess) -> float:
-    """Wait until each partition of the copies holds a committed record; return the time of ``perf_counter``.
-
-    Raises:
-        ProcessFailed: the copying process ended, or the records did not come in time.
-    """
+    """Wait until each partition of the copies holds a committed record; return the time of ``perf_counter``."""
     missing = {Partition(copy, partition) for copy in copies for partition in range(PARTITIONS)}
     try:
         async with kafka_cluster(cluster, Side.DESTINATION) as destination, asyncio.timeout(_DEADLINE):
@@ -107,7 +93,7 @@ async def offsets(cluster: KafkaCluster, partitions: Collection[Partition]) -> d
         if not error.retriable:
             raise
         return {}
-    return {partition: end for partition, end in ends.items() if end > 0}
+    return {partition: offset for partition, offset in ends.items() if offset > 0}
 
 
 def _all_led(known: Metadata, partitions: Iterable[Partition]) -> bool:
@@ -131,9 +117,8 @@ async def load(pair: Pair, copies: Mapping[str, str]) -> AsyncIterator[list[floa
     try:
         yield delays
     finally:
-        flowing.cancel()
-        sampling.cancel()
-        await asyncio.gather(flowing, sampling, return_exceptions=True)
+        await end(flowing)
+        await end(sampling)
 
 
 async def _flow(producer: Producer, partitions: Sequence[Partition]) -> None:
@@ -152,15 +137,7 @@ async def _flow(producer: Producer, partitions: Sequence[Partition]) -> None:
 
 async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: list[float]) -> None:
     """The ages of these partitions' records when they are seen."""
-    client: dict[str, str | int] = {
-        **cluster.client_configuration(),
-        "log_level": _ERRORS_ONLY,
-        "group.id": "bench-many",
-        "isolation.level": "read_committed",
-        "enable.auto.commit": "false",
-    }
-    with contextlib.closing(Consumer(client)) as consumer:
-        consumer.assign(partitions)
+    with contextlib.closing(reader(cluster.client_configuration(), partitions)) as consumer:
         while True:
             messages = [message for message in consumer.consume(_AT_ONCE, 0) if message.error() is None]
             delays += [time.time() - message.timestamp()[1] / 1000 for message in messages]
@@ -168,20 +145,14 @@ async def _sample(cluster: Cluster, partitions: list[TopicPartition], delays: li
 
 
 async def _producer(cluster: Cluster) -> Producer:
-    """A producer that knows all topics; otherwise it would request them one by one, for half a minute.
-
-    Raises:
-        ProcessFailed: the cluster does not answer.
-    """
+    """A producer that knows all topics; otherwise it would request them one by one, for half a minute."""
     tuned: dict[str, str | int | bool] = {
-        "log_level": _ERRORS_ONLY,
+        **ERRORS_ONLY,
         "linger.ms": 5,
         "queue.buffering.max.messages": 1_000_000,
         "topic.metadata.propagation.max.ms": int(_DEADLINE * 1000),
     }
     producer = Producer({**cluster.client_configuration(), **tuned})
-    try:
+    with kafka_errors_as(f"cluster {cluster.plan.name} does not list its topics"):
         await asyncio.to_thread(producer.list_topics, timeout=_METADATA_SECONDS)
-    except KafkaException as error:
-        raise ProcessFailed(f"cluster {cluster.plan.name} does not tell its topics: {error}") from error
     return producer

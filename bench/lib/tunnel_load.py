@@ -4,7 +4,6 @@ All functions block. They are cheap beside any tunnel, because a stream is sent 
 """
 
 import contextlib
-import math
 import socket
 import statistics
 import threading
@@ -14,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from appliance.errors import ApplianceError, ProcessFailed
+from bench.lib.latency_figures import percentile
 from bench.lib.tunnel_target import COUNT, COUNT_SIZE, ECHO, READ_SIZE
 
 Entrance = tuple[str, int]
@@ -33,11 +33,7 @@ class Latency:
 
 
 def streamed(entrance: Entrance, streams: int, seconds: float) -> float:
-    """Bytes a second that arrive over ``streams`` simultaneous streams, of all bytes that were sent within ``seconds``.
-
-    Raises:
-        ProcessFailed: the received bytes differ from the sent ones.
-    """
+    """Bytes a second that arrive over so many simultaneous streams, of all bytes that were sent in so many seconds."""
     begin = threading.Barrier(streams)
 
     def stream(_: int) -> tuple[int, float, float]:
@@ -74,7 +70,7 @@ def latency(entrance: Entrance, seconds: float) -> Latency:
             connection.sendall(ECHO)
             _read(connection)
             taken.append(1e6 * (time.perf_counter() - begun))
-    return Latency(statistics.median(taken), sorted(taken)[math.ceil(0.99 * len(taken)) - 1])
+    return Latency(statistics.median(taken), percentile(taken, 0.99))
 
 
 def connected(entrance: Entrance, seconds: float) -> float:

@@ -2,8 +2,6 @@
 
 import contextlib
 import secrets
-import shlex
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from appliance.dns.binding import AddressBook
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from bench.lib import tunnel_ways
+from bench.lib.our_replicator import appliance_command, exports
 from bench.lib.running import LOOPBACK, free_port, running
 from bench.lib.tunnel_ways import Cipher, Way
 
@@ -26,15 +25,11 @@ async def our_tunnel(directory: Path, port: int) -> AsyncIterator[tuple[Way, Cip
     env_file.chmod(0o600)
     tunnel = read_settings(env_file, Role.DESTINATION, {}).tunnel
     async with (
-        running("our source", _command("source", env_file), directory, _READY) as source,
-        running("our destination", _command("destination", env_file), directory, _READY) as destination,
+        running("our source", appliance_command("source", env_file), directory, _READY) as source,
+        running("our destination", appliance_command("destination", env_file), directory, _READY) as destination,
     ):
         entrance = str(AddressBook(tunnel.endpoint_network).address_of(_TARGET_NAME)), port
         yield Way(entrance, (destination, source), tunnel.server.port), tunnel_ways.ours()
-
-
-def _command(command: str, env_file: Path) -> list[str]:
-    return [sys.executable, "-m", "appliance.cli", command, "--env-file", str(env_file)]
 
 
 def env_text(port: int, tunnel_port: int, dns_port: int) -> str:
@@ -53,4 +48,4 @@ def env_text(port: int, tunnel_port: int, dns_port: int) -> str:
         "TUNNEL_STATUS_LISTEN": f"{LOOPBACK}:0",
         "DNS_LISTEN": f"{LOOPBACK}:{dns_port}",
     }
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+    return exports(values)

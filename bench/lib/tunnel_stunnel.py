@@ -27,11 +27,7 @@ class End:
 
 
 def stunnel_program() -> str:
-    """The path of stunnel.
-
-    Raises:
-        ToolMissing: it is not installed.
-    """
+    """The path of stunnel."""
     found = shutil.which("stunnel4") or shutil.which("stunnel")
     if not found:
         raise ToolMissing("stunnel is missing: install Debian's package stunnel4")
@@ -40,12 +36,7 @@ def stunnel_program() -> str:
 
 @contextlib.asynccontextmanager
 async def stunnel(directory: Path, port: int, cipher: Cipher) -> AsyncIterator[Way]:
-    """Both ends, with ``cipher`` only.
-
-    Raises:
-        ProcessFailed: an end is not ready in time, or negotiates another cipher.
-        ToolMissing: there is no stunnel.
-    """
+    """Both ends, with ``cipher`` only."""
     program, entrance, between = stunnel_program(), free_port(), free_port()
     key = secrets.token_bytes(32)
     ours = {side: make_credentials(key, "stunnel", side) for side in Side}

@@ -67,11 +67,7 @@ def _cipher(tls: ssl.SSLObject | ssl.SSLSocket) -> Cipher:
 
 
 def negotiated(port: int, credentials: Credentials) -> Cipher:
-    """The TLS that a server negotiates with a client that has these credentials and our client's settings.
-
-    Raises:
-        ProcessFailed: they do not agree.
-    """
+    """The TLS that a server negotiates with a client that has these credentials and our client's settings."""
     context = tls_context(credentials, ssl.PROTOCOL_TLS_CLIENT)
     try:
         with socket.create_connection((LOOPBACK, port), _TLS_SECONDS) as plain, context.wrap_socket(plain) as tls:

@@ -27,11 +27,7 @@ class Route:
 
     @classmethod
     def parse(cls, text: str) -> "Route":
-        """``host:port=host:port``.
-
-        Raises:
-            ValueError: the text has another form.
-        """
+        """``host:port=host:port``."""
         listen, _, target = text.partition("=")
         return cls(Target.parse(listen), Target.parse(target))
 

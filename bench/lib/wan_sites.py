@@ -64,11 +64,7 @@ class Sites:
 
 @contextlib.asynccontextmanager
 async def far_sites(round_trip: float, bandwidth: float) -> AsyncIterator[Sites]:
-    """Start both sites, and remove them afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second.
-
-    Raises:
-        ProcessFailed, ToolMissing: a program did not start.
-    """
+    """Start both sites, and remove them afterwards. ``round_trip`` is in seconds, ``bandwidth`` in bytes a second."""
     plain_source = ClusterPlan.plain("source", address=_SOURCE)
     source = dataclasses.replace(plain_source, nodes=(Node(0, _SOURCE, fqdn=_LINE),))
     destination = ClusterPlan.plain("destination", address=_DESTINATION)

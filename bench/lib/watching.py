@@ -102,11 +102,7 @@ class Timeline:
 
 
 async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProcess) -> Timeline:
-    """Answer at ``topic``, which need not exist yet, until it is settled; begin before the first record comes.
-
-    Raises:
-        ProcessFailed: the copying process ended, did not begin, stalled, or was not done in time.
-    """
+    """Answer at ``topic``, which need not exist yet, until it is settled; begin before the first record comes."""
     timeline = Timeline(records, time.perf_counter())
     try:
         async with (
@@ -120,11 +116,7 @@ async def watch(cluster: Cluster, topic: str, records: int, copying: OwnedProces
 
 
 async def until_begun(cluster: Cluster, topic: str, copying: OwnedProcess, timeout: float) -> None:
-    """Wait until a record of ``topic``, which need not exist yet, is visible.
-
-    Raises:
-        ProcessFailed: the copying process ended, or ``timeout`` seconds passed, before that.
-    """
+    """Wait until a record of ``topic``, which need not exist yet, is visible."""
     async with kafka_cluster(cluster, Side.DESTINATION) as destination:
         view = _View(destination, topic)
 
@@ -143,11 +135,7 @@ class _View:
         self._metadata: Metadata | None = None
 
     async def offsets(self) -> int | None:
-        """The sum of its last stable offsets; 0 while the topic does not exist, None if there is no answer now.
-
-        Raises:
-            ApplianceError: there will be no answer.
-        """
+        """The sum of its last stable offsets; 0 while the topic does not exist, None if there is no answer now."""
         try:
             return await self._offsets()
         except ApplianceError as error:

@@ -1,20 +1,35 @@
 """The contenders, by the names of their rows, and the loads that they copy."""
 
+import contextlib
 import functools
-from collections.abc import Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-from bench.lib.copying import Copier
+from bench.lib.clusters import Pair, make_topic
+from bench.lib.copying import Copier, Copying
 from bench.lib.filling import Load
 from bench.lib.mirror_maker import mirror_maker
 from bench.lib.our_replicator import our_replicator
-from bench.lib.record_by_record import record_by_record
+from bench.lib.running import running
 
 OURS = "our replicator"
 MIRROR_MAKER = "MirrorMaker 2"
 EXACTLY_ONCE = "MirrorMaker 2, exactly once"
 RECORD_BY_RECORD = "record by record"
 FETCH_AND_PRODUCE = "fetch + produce alone"
+
+
+@contextlib.asynccontextmanager
+async def record_by_record(pair: Pair, load: Load, run: str) -> AsyncIterator[Copying]:
+    """Copy the load by ``bench.lib.record_program``; see ``bench.lib.copying.Copier``."""
+    copy = f"{load.topic}.records{run}"
+    await make_topic(pair.destination, copy, load.partitions)
+    bootstrap = pair.source.home_bootstrap, pair.destination.home_bootstrap
+    command = [sys.executable, "-m", "bench.lib.record_program", *bootstrap, load.topic, copy, load.codec]
+    async with running("the copy record by record", command, pair.directory, log_name=copy) as process:
+        yield Copying(process, copy)
+
 
 COPIERS: Mapping[str, Copier] = {
     OURS: our_replicator,

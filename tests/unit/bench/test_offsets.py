@@ -4,8 +4,8 @@ import pytest
 
 from bench.__main__ import main
 from bench.cases.offsets import chosen, rows
+from bench.lib.group_offsets import OffsetErrors, errors
 from bench.lib.numbered_records import Read
-from bench.lib.offset_errors import OffsetErrors, errors
 from bench.lib.row import Row
 
 # Offset 3 is a marker, and 4 and 5 are aborted; the copy has its own marker at 2.

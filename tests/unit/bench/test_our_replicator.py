@@ -5,7 +5,8 @@ from pathlib import Path
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Route, SecurityProtocol
-from bench.lib.our_replicator import env_text, environment
+from bench.lib.our_replicator import env_text
+from bench.lib.running import environment
 
 
 def test_its_settings_are_good_and_name_the_link(tmp_path: Path) -> None:

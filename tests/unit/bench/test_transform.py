@@ -3,9 +3,9 @@
 import pytest
 
 from bench.cases.transform import Trial, costs, delays, speeds
+from bench.lib.footprint import Reading, Spent, at
 from bench.lib.latency_figures import Figures
 from bench.lib.row import Row
-from bench.lib.spending import Reading, Spent, at
 
 OURS, THEIRS, BARE = "our replicator", "MirrorMaker 2", "our replicator, no SQL"
 TRIALS = {

@@ -3,18 +3,18 @@
 import pytest
 
 from appliance.settings.target import Target
-from bench.cases.wan import Trial, Workload, rows
+from bench.cases.wan import Workload, rows
 from bench.lib.row import Row
 from bench.lib.wan_proxy import Route
 
 
 def test_rates_are_medians_beside_the_peers_and_beside_what_the_line_carries() -> None:
-    trials = {
-        "our replicator": [Trial(40), Trial(42), Trial(41)],
-        "MirrorMaker 2": [Trial(8), Trial(9), Trial(10)],
-        "MirrorMaker 2, tuned for it": [Trial(18), Trial(19), Trial(20)],
+    rates = {
+        "our replicator": [40, 42, 41],
+        "MirrorMaker 2": [8, 9, 10],
+        "MirrorMaker 2, tuned for it": [18, 19, 20],
     }
-    assert rows(Workload(16, 48.5, trials)) == [
+    assert rows(Workload(16, 48.5, rates)) == [
         Row("16 partitions by a long line", "MB/s", 41, "MirrorMaker 2", 9, goal=5),
         Row("16 partitions by a long line", "MB/s", 41, "MirrorMaker 2, tuned for it", 19),
         Row("16 partitions by a long line", "MB/s", 41, "the line", 48.5, goal=0.8),
