@@ -116,8 +116,8 @@ def test_transform_prints_rates_costs_and_latency_beside_the_peers_and_no_sql(tm
 
 
 def test_verify_prints_every_way_beside_one_process(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, "verify", "--records", "20000", *ONE_RUN, "--warming", "0")
-    ways = ("1 task", "2 tasks", "1 worker", "2 workers")
-    shapes = ("four partitions", "one partition")
-    assert named(rows) == [(f"verify {shape}: {way}", "one process") for shape in shapes for way in ways]
+    rows = rows_of(tmp_path, "verify", "--records", "20000", "--sql-records", "20000", *ONE_RUN, "--warming", "0")
+    in_tasks, on_workers = ("1 task", "2 tasks"), ("1 worker", "2 workers")
+    ways = {"four partitions": in_tasks + on_workers, "one partition": in_tasks + on_workers, "SQL": in_tasks}
+    assert named(rows) == [(f"verify {shape}: {way}", "one process") for shape in ways for way in ways[shape]]
     assert all(row["ours"] > 0 and row["peer"] > 0 for row in rows)
