@@ -104,7 +104,7 @@ def test_case_200_a_first_lane_without_a_leader_keeps_nothing_from_being_copied_
 
 
 BEFORE_REQUESTS = {
-    "makes": (ConfigFilter, "known"),
+    "makes": (ConfigFilter, "known_settings"),
     "grows": (CopyTopics, "claimed"),
     "configures": (config_follower, "try_describe"),
 }
