@@ -22,7 +22,10 @@ from appliance.commands.reset import reset
 from appliance.commands.run import operation
 from appliance.commands.run.link_lanes import LinkLanes
 from appliance.commands.run.runner import Plan
+from appliance.engine.model import map_growth
 from appliance.errors import LinkRefused
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.offset_maps import segment_records
 from appliance.link.model.copy_states import CopyEvent, CopyState, effective
 from tests.simulation import log as logs
 from tests.simulation.loop import Life
@@ -203,3 +206,33 @@ def test_a_killed_reset_that_goes_on_moves_no_position_before_every_lane_knows_o
         link.loop.close()
     assert len(before) >= len(range(1, 20, 3))
     assert all(set(states) == {CopyState.RESETTING} for states in before)
+
+
+def test_a_change_of_lanes_that_is_killed_leaves_no_map_in_another_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(map_growth, "TAIL_BYTES", 1)
+    monkeypatch.setattr(map_growth, "SEGMENT_BYTES", 1)
+    row = COMMANDS["lanes"]
+
+    async def lanes_of_maps(running: operation.Operation) -> list[bool]:
+        """Of each lane, whether it has the only partition's map."""
+        destination, topic = running.link.destination, running.naming.offsets_topic
+        return [bool(await segment_records(destination, Partition(topic, lane))) for lane in range(3)]
+
+    def lanes_after(write: int) -> tuple[list[bool], list[bool], int]:
+        """The same before and after a change that is killed at this write, and the number of its writes."""
+        link = Killable()
+        for _ in range(3):
+            link.write_singly(3)
+            link.go_on(2)
+        before = link.command(lanes_of_maps)
+        writes = link.ended_at(row.work, write, True, row.topic)
+        if write:
+            link.ended_at(row.work, 0, True, row.topic)
+        after = link.command(lanes_of_maps)
+        link.loop.close()
+        return before, after, writes
+
+    before, after, writes = lanes_after(0)
+    assert (sum(before), sum(after), before == after) == (1, 1, False)
+    for write in range(writes, 0, -2):
+        assert lanes_after(write)[1] == after, write
