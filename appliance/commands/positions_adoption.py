@@ -53,8 +53,8 @@ async def _adopt(establishing: Establishing, topic: PositionsTopic) -> list[str]
         # No lane may take itself for one that has never written: a position may be lost of what another has copied.
         for index in range(topic.lanes):
             await establishing.lane(topic, index).start()
-    record = await establishing.link_record(topic)
-    await _remember(establishing, topic, 0, [encode_link(record, record.made)])
+    record, starts = await establishing.link_record(topic), await establishing.starts(topic)
+    await _remember(establishing, topic, 0, [*starts, encode_link(record, record.made)])
     await registry.refresh()
     await registry.withdraw_deletion()
     if fault := await establishing.check.fault(await establishing.check.existing_positions()):

@@ -20,6 +20,7 @@ from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, try_offsets, try_offsets_at
 from appliance.kafka.client.topics import NewTopic, require_led
 from appliance.kafka.protocol.answer import check
+from appliance.kafka.records.records import Record
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.client.source_places import try_places
 from appliance.link.handle import Link
@@ -171,12 +172,16 @@ class Establishing:
         await lane.start()
         if lane.checkpoint.link is not None:
             return  # another start was first
-        record = await self.link_record(topic)
-        start, now = self.settings.topics.start, record.made
-        begins_later = topic.is_new and start != Start.EARLIEST
-        starts = await starts_of(self.link.source, self.link.naming, start, now) if begins_later else []
-        await lane.remember([*(encode_starts(each, now) for each in starts), encode_link(record, now)])
+        record, starts = await self.link_record(topic), await self.starts(topic)
+        await lane.remember([*starts, encode_link(record, record.made)])
         log.info("link made", extra={"fields": {"lanes": record.lanes, "source": record.source_cluster}})
+
+    async def starts(self, topic: PositionsTopic) -> list[Record]:
+        """The records of where a new link begins in each source partition; none if that is the first record."""
+        start, now = self.settings.topics.start, now_ms()
+        if not topic.is_new or start == Start.EARLIEST:
+            return []
+        return [encode_starts(each, now) for each in await starts_of(self.link.source, self.link.naming, start, now)]
 
     async def link_record(self, topic: PositionsTopic) -> LinkRecord:
         """A record of the link between the clusters as they are now."""

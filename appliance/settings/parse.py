@@ -46,7 +46,9 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     environment, faults = with_one_topic(environment)
     reading = _Reading(environment, role)
     settings = _settings(reading)
-    faults += removed_faults(environment) + reading.faults + cross_check(settings, role)
+    wrong = {fault.partition("=")[0] for fault in reading.faults}  # and so not missing too
+    crossed = [fault for fault in cross_check(settings, role) if fault.partition(": missing")[0] not in wrong]
+    faults += removed_faults(environment) + reading.faults + crossed
     if faults:
         raise SettingsError(list(map(printable, faults)))
     return settings

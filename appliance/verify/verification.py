@@ -12,7 +12,7 @@ from appliance.kafka.client.configs import configs
 from appliance.kafka.protocol.metadata import Metadata, Partition, Topic
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.handle import Link
-from appliance.link.model.checkpoint import LaneCheckpoint, start_place
+from appliance.link.model.checkpoint import LaneCheckpoint, StartOffsets, start_place
 from appliance.link.model.claims import AdoptedPartition
 from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import effective
@@ -148,7 +148,8 @@ class Verification:
         copies = await spans(self.link.destination, destination, [replica.copy for replica in replicas])
         originals = await spans(self.link.source, source, [replica.source for replica in replicas])
         starts = self._lanes[0].starts if self._lanes else {}
-        places = {replica: start_place(*replica.source, replica.source_id, starts) for replica in replicas}
+        # A reset may have asked for records before the link's start.
+        asked = {replica: self._asked_from(replica, starts) for replica in replicas}
         compacted = await _compacted(self.link.source, {replica.source_topic for replica in replicas})
         compacted |= await _compacted(self.link.destination, {replica.destination_topic for replica in replicas})
         return [
@@ -158,7 +159,7 @@ class Verification:
                 copies[replica.copy],
                 not compacted.isdisjoint((replica.source_topic, replica.destination_topic)),
                 self._adopted(replica),
-                asked_from=place.offset if (place := places[replica]) else 0,
+                asked_from=asked[replica],
             )
             for replica in replicas
         ]
@@ -174,6 +175,12 @@ class Verification:
 
     async def _refresh(self) -> None:
         self._lanes = await retry_while_busy(self.link.lanes.checkpoints)
+
+    def _asked_from(self, replica: Replica, starts: Mapping[str, StartOffsets]) -> int:
+        place = start_place(*replica.source, replica.source_id, starts)
+        positions = [each.positions[replica.source] for each in self._lanes if replica.source in each.positions]
+        known = [position.next_offset for position in positions if position.source_id == replica.source_id]
+        return min(place.offset, *known) if place else 0
 
     def _adopted(self, replica: Replica) -> AdoptedPartition | None:
         claim = self.link.registry.ledger.claims.get((replica.destination_topic, replica.destination_id))

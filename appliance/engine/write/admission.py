@@ -93,11 +93,10 @@ class FactReader:
         places: dict[Partition, SourcePlace] = {}
         new: dict[Partition, Replica] = {}
         for replica in replicas:
-            position, place = positions.get(replica.source), None
-            if not is_known(position):
-                place = start_place(*replica.source, replica.source_id, self.starts)
-            elif not (self.records_gaps and identity_fault(replica, position)):
+            position = positions.get(replica.source)
+            if is_known(position) and not (self.records_gaps and identity_fault(replica, position)):
                 continue
+            place = start_place(*replica.source, replica.source_id, self.starts)
             if place is None:
                 new[replica.source] = replica
             else:

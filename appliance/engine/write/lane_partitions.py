@@ -20,7 +20,7 @@ from appliance.engine.write.lane import Lane
 from appliance.errors import ApplianceError, BrokerBusy, CopyRefused, CopyShortened, GapFound, PartitionStopped
 from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.protocol.metadata import Metadata
+from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.model.checkpoint import Gap, StartOffsets
 from appliance.link.model.copy_states import CopyState, effective
 from appliance.link.model.position import NO_PLACE, Loss, Position, SourcePlace
@@ -245,8 +245,12 @@ class LanePartitions:
                 self.refused[replica] = replace(refused, position=self.position(replica))
             return
         begin = SourcePlace(reason.next, reason.leader_epoch) if reason.next >= 0 else begin
-        self.problems.tell(f"{replica.name} gap", _with_offsets(reason, replica, begin.offset))
-        entry = Gap(replica.source, position.source_id, reason.first, reason.next, reason.cause, now_ms())
+        first, following = reason.first, reason.next
+        if following < 0 and not is_another(position.source_id, replica.source_id):
+            # Only the copy is another: the source's records are copied again.
+            first, following = min(first, begin.offset), begin.offset
+        self.problems.tell(f"{replica.name} gap", _with_offsets(reason, first, following, replica, begin.offset))
+        entry = Gap(replica.source, position.source_id, first, following, reason.cause, now_ms())
         moved = position.go_on().begin_again(replica.source_id, replica.destination_id, begin)
         await self.lane.commit([], {replica: moved}, [entry])
         self._read(replica)
@@ -259,8 +263,9 @@ class LanePartitions:
         self.reader.read(replica, position.next_offset, position.leader_epoch, self.ready, limits)
 
 
-def _with_offsets(gap: GapFound, replica: Replica, begin: int) -> ApplianceError:
+def _with_offsets(gap: GapFound, first: int, following: int, replica: Replica, begin: int) -> ApplianceError:
     """The gap for the log: the topics' ids distinguish gaps that are otherwise alike."""
-    offsets = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
+    offsets = f"offsets {first} to {following - 1}" if following >= 0 else f"offset {first} and what followed it"
+    lost = "" if first == following else f"{offsets} will never be copied, "
     ids = f"topic id {replica.source_id}, copied to {replica.destination_id}"
-    return ApplianceError(f"{gap}; {offsets} will never be copied, it goes on from offset {begin} of {ids}")
+    return ApplianceError(f"{gap}; {lost}it goes on from offset {begin} of {ids}")

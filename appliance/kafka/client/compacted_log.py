@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from appliance.errors import raise_first
 from appliance.kafka.client.fetch import FetchLimits, committed_records, fetch_partition
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.offsets import Bound, list_offsets
+from appliance.kafka.client.offsets import Bound, epoch_ends, list_offsets
 from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.records.records import Record
@@ -16,14 +17,16 @@ _LIMITS = FetchLimits(4 * 1024 * 1024, wait=0.1)
 
 
 class Progress(Protocol):
-    """The offset up to which a log was read; -1: nothing has been read yet."""
+    """The offset up to which a log was read, and the epoch of its leader then; -1: nothing has been read yet."""
 
     read_to: int
+    read_epoch: int
 
 
 @dataclass(slots=True)
 class _Progress:
     read_to: int = -1
+    read_epoch: int = -1
 
 
 def _nothing() -> None:
@@ -60,8 +63,9 @@ class CompactedLog:
     async def read(self, metadata: Metadata) -> None:
         """Read what is new, up to the last stable offset."""
         end = (await list_offsets(self.cluster, metadata, [self.partition], Bound.STABLE_END))[self.partition]
-        if self.progress.read_to > end:
+        if self.progress.read_to > end or await self._has_diverged(metadata):
             self._restart()
+        self.progress.read_epoch = metadata.leader_epoch(*self.partition)
         while self.progress.read_to < end:
             await self.read_some(metadata)
 
@@ -70,6 +74,15 @@ class CompactedLog:
         records, following = await read_records(self.cluster, metadata, self.partition, self.progress.read_to)
         self.take(records)
         self.progress.read_to = following  # not earlier: a refused record is met again
+
+    async def _has_diverged(self, metadata: Metadata) -> bool:
+        """True if the present leader's log does not hold what was read from a former one: it may be as long again."""
+        progress = self.progress
+        if progress.read_to <= 0 or progress.read_epoch in (-1, metadata.leader_epoch(*self.partition)):
+            return False
+        ends, failures = await epoch_ends(self.cluster, metadata, {self.partition: progress.read_epoch})
+        raise_first(failures.values())
+        return ends.get(self.partition, progress.read_to) < progress.read_to
 
     def _restart(self) -> None:
         self.progress.read_to = -1

@@ -71,7 +71,7 @@ def _log(cluster: Cluster, partition: Partition, checkpoint: LaneCheckpoint) -> 
         for _, remembered in newest(records):
             checkpoint.add(remembered)
 
-    return CompactedLog(cluster, partition, take, progress=checkpoint)
+    return CompactedLog(cluster, partition, take, checkpoint.forget, checkpoint)
 
 
 async def _not_shown(cluster: Cluster, partition: Partition) -> PartitionStopped | Unreachable:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import StateRecord
@@ -136,7 +136,10 @@ CheckpointRecord = (
 
 @dataclass(slots=True)
 class LaneCheckpoint:
-    """The content of one lane's partition before offset ``read_to``; -1: nothing has been read yet."""
+    """The content of one lane's partition before offset ``read_to``; -1: nothing has been read yet.
+
+    ``read_epoch`` is the epoch of the partition's leader then.
+    """
 
     positions: dict[Partition, Position] = field(default_factory=dict)
     gaps: dict[tuple[Partition, int, int], Gap] = field(default_factory=dict)
@@ -148,6 +151,13 @@ class LaneCheckpoint:
     layout: LayoutRecord | None = None
     sql: dict[tuple[int, str], SqlChange] = field(default_factory=dict)
     read_to: int = -1
+    read_epoch: int = -1
+
+    def forget(self) -> None:
+        """Start again with a log from its beginning."""
+        fresh = LaneCheckpoint()
+        for each in fields(self):
+            setattr(self, each.name, getattr(fresh, each.name))
 
     def allows(self, number: int) -> bool:
         """True when a lane of the layout with this number may write here."""

@@ -7,12 +7,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from kio.schema.errors import ErrorCode
 
 from appliance.errors import PeerError
 from appliance.groups.group_places import GroupPlaces
 from appliance.kafka.client import compacted_log
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import NOBODY, Metadata, Partition, Topic
 from appliance.kafka.records.records import Record, body
 from appliance.link.handle import Link
 from appliance.link.model.mirror_records import MirrorCheckpoint, encode_checkpoint
@@ -34,7 +33,8 @@ async def test_case_782_no_place_behind_a_foreign_record_is_skipped_in_silence(m
         return dict.fromkeys(partitions, len(topic))
 
     async def metadata(_: Any) -> Any:
-        return SimpleNamespace(topics={naming.groups_topic: SimpleNamespace(id=topic_id, error=ErrorCode.none)})
+        topic = Topic(naming.groups_topic, topic_id, False, (0,), epochs=(0,))
+        return Metadata("grape", NOBODY, {}, {topic.name: topic})
 
     topic_id = uuid4()
     monkeypatch.setattr(compacted_log, "read_records", read_records)

@@ -3,7 +3,8 @@
 import pytest
 
 from appliance.errors import SettingsError
-from tests.support.settings import parsed
+from appliance.settings.role import Role
+from tests.support.settings import REQUIRED, faults_of, parsed
 
 AT_SOURCE = {"retention.ms": "1", "min.insync.replicas": "2", "unclean.leader.election.enable": "true"}
 
@@ -67,3 +68,16 @@ def test_the_second_list_may_be_made_to_leave_out_nothing_that_there_is() -> Non
 def test_an_expression_of_a_list_that_is_none_is_named() -> None:
     with pytest.raises(SettingsError, match=r"REPLICA_GROUPS_REGEX=a,\*b: expected a regular expression"):
         parsed(REPLICA_GROUPS_REGEX="a,*b")
+
+
+@pytest.mark.parametrize(
+    ("variable", "other"),
+    [
+        ("REPLICA_TOPICS_NAMES", {"REPLICA_TOPICS_NAMING": "map", "REPLICA_TOPICS_NAMES": "a = b"}),
+        ("REPLICA_TOPICS_DEST_NAME", {"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_DEST_NAME": "a b"}),
+    ],
+)
+def test_case_1186_a_name_that_is_wrong_is_not_said_to_be_missing(variable: str, other: dict[str, str]) -> None:
+    # "REPLICA_TOPICS_NAMES=a = b: expected ..." was followed by "REPLICA_TOPICS_NAMES: missing: ...".
+    faults = faults_of(REQUIRED | {"REPLICA_TOPICS_SOURCE_REGEX": "orders"} | other, Role.REPLICATOR)
+    assert [fault for fault in faults if fault.startswith(f"{variable}: missing")] == []
