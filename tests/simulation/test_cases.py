@@ -1,10 +1,14 @@
 """Bugs that random histories have found, each as a case."""
 
+from dataclasses import replace
+
 from appliance.commands.resumption import Choice, resume
 from appliance.driver.discovery import TopicDiscovery
 from appliance.link import handle
 from appliance.link.client.registry import Registry
+from appliance.link.client.source_rules import SourceRules
 from appliance.link.model.naming import Naming
+from appliance.link.model.naming_policies import Identical, IdenticalCopies
 from appliance.settings.values import OnGap, Start
 from tests.simulation.operator_commands import simulated
 from tests.simulation.process import settings
@@ -102,3 +106,21 @@ def test_case_72_a_loss_before_the_first_record_after_a_resume_is_noticed() -> N
     link.go_on(20)
     assert "has lost what it had acknowledged, offsets 0 to 3" in link.faults()["aaa-0"]
     assert not any(entry.outcome for entry in copy.entries)
+
+
+def test_with_identical_names_compacted_topics_and_copies_without_producer_ids_are_not_copied() -> None:
+    clusters, own = Clusters(), Naming.of(settings("orange", OnGap.STOP, Start.EARLIEST, 1))
+    identical = replace(own, policy=Identical(), sharing=IdenticalCopies())
+    copy = clusters.source.make("copy", 1)
+    clusters.source.make("compacted", 1, {"cleanup.policy": "compact"})
+    clusters.source.make("plain", 1)
+    clusters.run(Registry(clusters.at_source, "replicator-lemon").claim({"copy": copy.id}))
+    rules = SourceRules(clusters.at_source, clusters.at_destination, identical, one_writer=False)
+
+    async def unfit() -> dict[str, str]:
+        return await rules.unfit((await clusters.at_source.metadata(None)).topics)
+
+    found = clusters.run(unfit())
+    assert found.keys() == {"copy", "compacted"}
+    assert "does not leave its producer ids" in found["copy"]
+    assert "REPLICA_ONE_WRITER_PER_KEY=yes" in found["compacted"]
