@@ -68,7 +68,6 @@ async def test_case_15_a_copy_that_lost_what_it_had_acknowledged_stops(
     assert len(lossy.compare(topic)[0]) == 20 + later
 
 
-@pytest.mark.release  # held by case 913 and the random histories of commands, both in the simulation
 async def test_case_608_a_copy_that_lost_what_it_had_acknowledged_is_not_promoted_and_not_said_to_be_copied(
     pair: Pair, three_brokers: Cluster
 ) -> None:
