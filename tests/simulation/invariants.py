@@ -239,8 +239,13 @@ class Invariants:
     def _begun_again(
         self, partition: Partition, before: Position, position: Position, truth: Truth, gap: Gap | None
     ) -> int:
-        """G: another topic, on either side, is begun at its first record, which is written down."""
-        if gap is None or (gap.first, gap.next) != (before.next_offset, -1):
+        """G: another topic, on either side, is begun at its first record, which is written down.
+
+        If the copy alone is another, the source's records are copied again: only what its log lacks now is left out.
+        """
+        again = min(before.next_offset, position.next_offset), position.next_offset
+        lost = (before.next_offset, -1) if before.source_id != position.source_id else again
+        if gap is None or (gap.first, gap.next) != lost:
             raise Violation(f"G: {partition} goes on as {position} after {before}, and {gap} is written down")
         if truth.between(truth.log.start, position.next_offset):
             raise Violation(f"G, K: {partition} was made anew and begins at {position.next_offset}")
