@@ -180,7 +180,7 @@ class Verification:
         place = start_place(*replica.source, replica.source_id, starts)
         positions = [each.positions[replica.source] for each in self._lanes if replica.source in each.positions]
         known = [position.next_offset for position in positions if position.source_id == replica.source_id]
-        return min(place.offset, *known) if place else 0
+        return min([place.offset, *known]) if place else 0
 
     def _adopted(self, replica: Replica) -> AdoptedPartition | None:
         claim = self.link.registry.ledger.claims.get((replica.destination_topic, replica.destination_id))

@@ -73,7 +73,7 @@ async def carry_out(operation: Operation, work: Work[Result]) -> Result:
 
 def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
     """Declare the options that these commands share; ``topics`` is the help of the option that chooses topics."""
-    command.add_argument("--topic", default="", type=some_text, metavar="REGEX", help=topics)
+    command.add_argument("--topic", type=some_text, metavar="REGEX", help=topics)
     command.add_argument("--topic-name", dest="topic", type=topic_named, metavar="T", help="only this source topic")
     add_terms(command)
 
@@ -101,7 +101,7 @@ def add_terms(command: argparse.ArgumentParser) -> None:
 def choice(parsed: argparse.Namespace) -> Choice:
     """The options as they were given."""
     allow_loss, wait = getattr(parsed, "allow_loss", False), getattr(parsed, "wait", WAIT_SECONDS)
-    topic, keeps = getattr(parsed, "topic", ""), getattr(parsed, "keep_diverged", False)
+    topic, keeps = getattr(parsed, "topic", None) or "", getattr(parsed, "keep_diverged", False)
     letters = getattr(parsed, "delete_dead_letters", False)
     return Choice(topic, parsed.why, parsed.dry_run, parsed.yes, allow_loss, wait, keeps, letters)
 
