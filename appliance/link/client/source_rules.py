@@ -1,5 +1,6 @@
 """Source topics that a link of shared copies, exact or identical names must not copy, as the source knows them."""
 
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,8 +28,8 @@ class SourceRules:
     naming: Naming
     one_writer: bool
     _registry: Registry = field(init=False)
-    _links: dict[str, LaneCheckpoint] = field(default_factory=dict)
-    """The first lane of each link into the source that has copies there."""
+    _first_lanes: dict[uuid.UUID, LaneCheckpoint] = field(default_factory=dict)
+    """The first lane of each link into the source that has copies there, by the id of its positions topic."""
 
     def __post_init__(self) -> None:
         self._registry = Registry(self.source, self.naming.replicator, api_key="SOURCE_API_KEY")
@@ -63,7 +64,7 @@ class SourceRules:
             if topic is None:
                 return ""
             check(topic.error, f"tell where {link} copies from: grant SOURCE_API_KEY Describe and Read on {positions}")
-            checkpoint = self._links.setdefault(link, LaneCheckpoint())
+            checkpoint = self._first_lanes.setdefault(topic.id, LaneCheckpoint())
             await peek_checkpoint(self.source, positions, 0, checkpoint)
             destination = (await self.destination.metadata([positions])).cluster_id
         except ApplianceError as error:
