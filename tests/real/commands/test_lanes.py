@@ -15,6 +15,7 @@ from appliance.driver.layout_writer import LanesWriter
 from appliance.engine.model import map_growth
 from appliance.errors import ApplianceError, BrokerRefused, LayoutChanged, LayoutChanging, LinkRefused
 from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.topics import grow_topics
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoints
@@ -44,10 +45,16 @@ async def laid_out(pair: Pair, count: int, choice: Choice = YES) -> LanesReport:
 
 
 async def checkpoints(engine: Engine) -> list[LaneCheckpoint]:
-    """Those of all partitions of the positions topic."""
+    """Those of all partitions of the positions topic, once the markers of ended transactions are written there."""
     name = engine.pair.naming.positions_topic
-    known = (await engine.destination.metadata([name])).topics[name]
-    return await peek_checkpoints(engine.destination, name, len(known.leaders))
+    metadata = await engine.destination.metadata([name])
+    partitions = [Partition(name, lane) for lane in range(len(metadata.topics[name].leaders))]
+    async with asyncio.timeout(PATIENCE):
+        while await list_offsets(engine.destination, metadata, partitions, Bound.STABLE_END) != await list_offsets(
+            engine.destination, metadata, partitions, Bound.END
+        ):
+            await asyncio.sleep(0.02)
+    return await peek_checkpoints(engine.destination, name, len(partitions))
 
 
 async def in_their_lanes(engine: Engine) -> dict[Partition, Position]:
