@@ -193,3 +193,15 @@ class Begun(Link):
         lost = f"from offset {lost_from} on it does not hold what was copied up to {position}"
         assert f"the source's log was truncated: {lost}" in self.faults()["aaa-0"]
         assert self.copy_count == before
+
+
+def run_on(link: Link, work: Callable[..., Any], topic: str = "", **choice: Any) -> Any:
+    """Run a command on a link of the simulation, whose operator has agreed; its result."""
+
+    async def run() -> Any:
+        chosen = operation.Choice(topic, yes=True, **choice)
+        async with operation.operation(link.settings, chosen, print) as running:
+            return await run_command(running, work)
+
+    with simulated(link.source, link.destination, link.fates):
+        return link.run(run())

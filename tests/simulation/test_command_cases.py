@@ -1,7 +1,6 @@
 """Commands that said less, or did more, than they were asked: cases 1172 to 1185."""
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from appliance import cli
 from appliance.commands import acls, configs, offsets, offsets_build
 from appliance.commands.model.position_change import Place
 from appliance.commands.reset import reset
-from appliance.commands.run import operation
 from appliance.engine.model import map_growth
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link import handle
@@ -22,10 +20,9 @@ from appliance.settings.role import Role
 from appliance.settings.variables import GONE
 from tests.simulation.operator_commands import simulated
 from tests.simulation.process import Replicator
-from tests.simulation.scenario import Link
+from tests.simulation.scenario import Link, run_on
 from tests.simulation.stopping import Stopped
 from tests.simulation.test_killed_commands import Killable
-from tests.support.operating import run_command
 from tests.support.settings import REQUIRED
 
 Pairs = tuple[tuple[str, str], ...]
@@ -40,16 +37,6 @@ def test_case_1172_a_dry_run_of_adopt_positions_foretells_that_the_run_refuses(m
         link.type(f"{PROGRAM} resume --adopt-positions")
     with pytest.raises(LinkRefused, match="policy=delete"):
         link.type(f"{PROGRAM} resume --adopt-positions --dry-run")
-
-
-def run_on(link: Link, work: Callable[..., Any], topic: str = "", **choice: Any) -> Any:
-    async def run() -> Any:
-        chosen = operation.Choice(topic, yes=True, **choice)
-        async with operation.operation(link.settings, chosen, print) as running:
-            return await run_command(running, work)
-
-    with simulated(link.source, link.destination, link.fates):
-        return link.run(run())
 
 
 def states_of(link: Link, opened: handle.Link) -> dict[str, str]:

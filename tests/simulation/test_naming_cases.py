@@ -1,6 +1,5 @@
 """Names of copies by which records would be lost, doubled or travel in circles: cases 1170 to 1181."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,14 +8,11 @@ import pytest
 
 from appliance.commands.failback.failback import failback
 from appliance.commands.promotion import failover
-from appliance.commands.run import operation
 from appliance.settings.values import OnGap, Settings, Start, TopicNaming
 from tests.simulation import scenario
 from tests.simulation.log import Log, seen
-from tests.simulation.operator_commands import simulated
 from tests.simulation.process import Replicator, settings
-from tests.simulation.scenario import Link
-from tests.support.operating import run_command
+from tests.simulation.scenario import Link, run_on
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -49,15 +45,6 @@ class Mapped(Link):
     def values(self, log: Log) -> list[Any]:
         return [record for _, record in seen(log)]
 
-    def command(self, work: Callable[..., Any], topic: str = "", **choice: Any) -> Any:
-        async def run() -> Any:
-            chosen = operation.Choice(topic, yes=True, **choice)
-            async with operation.operation(self.settings, chosen, print) as running:
-                return await run_command(running, work)
-
-        with simulated(self.source, self.destination, self.fates):
-            return self.run(run())
-
 
 @pytest.mark.parametrize(
     "pairs", [(("aaa", "bbb"),), (("aaa", "aaa"),), (("aaa", "bbb"), ("bbb", "ccc"))], ids=["apart", "same", "chain"]
@@ -73,14 +60,14 @@ def test_case_1170_a_failback_that_keeps_the_diverged_brings_back_all_whatever_t
     for topic, _ in pairs:
         link.write(link.at(topic), 3)
     link.source.changed(link.at("aaa"))
-    link.command(failover)
+    run_on(link, failover)
     for topic, _ in pairs:
         for _ in range(4):
             link.write(link.copy(topic))
         link.destination.changed(link.copy(topic))
     before = {topic: link.values(link.at(topic)) for topic, _ in pairs}
     written = {topic: link.values(link.copy(topic))[10:] for topic, _ in pairs}
-    link.command(failback, keep_diverged=True)
+    run_on(link, failback, keep_diverged=True)
     for topic, _ in pairs:
         assert link.values(link.at(topic)) == before[topic] + written[topic]
 

@@ -19,9 +19,9 @@ from appliance.verify.model.report import PartitionResult
 from appliance.verify.verification import Verification
 from tests.simulation import scenario
 from tests.simulation.process import Replicator, settings
-from tests.simulation.scenario import copied
+from tests.simulation.scenario import copied, run_on
 from tests.simulation.stopping import Stopped
-from tests.simulation.test_command_cases import run_on, states_of
+from tests.simulation.test_command_cases import states_of
 
 
 @pytest.mark.parametrize("written_on", [False, True])
