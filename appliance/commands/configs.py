@@ -26,8 +26,9 @@ def topic_options(command: argparse.ArgumentParser) -> None:
 
 def chosen_topics(parsed: argparse.Namespace, copies: Copies) -> set[str]:
     """The source topics that a command is about; a SettingsError where its expression is invalid or matches none."""
-    chosen = Choice(parsed.topic).subjects(copies.topics)
-    return copies.topics if chosen is None else set(chosen)
+    topics = copies.topics | copies.active.inactive.keys()
+    chosen = Choice(parsed.topic).subjects(topics)
+    return topics if chosen is None else set(chosen)
 
 
 async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
