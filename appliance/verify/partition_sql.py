@@ -17,7 +17,7 @@ _END = 2**63 - 1
 
 
 class BroughtBack(NamedTuple):
-    """What failbacks have written at the source: spans of its offsets, and where no map says so, by producer ids."""
+    """The records of failbacks at the source: spans of its offsets, and where no map says so, by producer ids."""
 
     producer_ids: Collection[int] = ()
     spans: Collection[tuple[int, int]] = ()
@@ -123,7 +123,7 @@ def decode_served_sql(fields: Mapping[str, Any]) -> ServedSql:
 async def brought_back(
     source: KafkaCluster, naming: Naming, replicas: Collection[Replica]
 ) -> dict[Partition, BroughtBack]:
-    """What the link's failbacks have brought back from these copies, by the maps of the link in reverse.
+    """The records that the link's failbacks have brought back from these copies, by the maps of the link in reverse.
 
     What came from a copy that was made anew since has passed the SQL on its way to the present one.
     """

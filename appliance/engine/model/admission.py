@@ -39,7 +39,7 @@ class Begins:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of some partitions at the time ``now``, in ms, by ``metadata`` of the destination.
+    """The known facts of some partitions at the time ``now``, in ms, by ``metadata`` of the destination.
 
     ``producer`` is the lane's epoch, ``positions`` are those that it remembers, and ``limits`` those of the copies'
     topics, if they are not ``unlimited``. Others write to ``shared`` copies too; ``begun`` are those that the link may

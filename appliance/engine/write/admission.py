@@ -89,7 +89,7 @@ class FactReader:
         return frozenset(each.copy for each in replicas if (each.destination_topic, each.destination_id) in begun)
 
     async def _begins(self, replicas: Iterable[Replica], positions: Mapping[Partition, Position]) -> Begins:
-        """Where copying of new partitions begins, and where others continue after a gap."""
+        """The places where copying of new partitions begins, and where others continue after a gap."""
         places: dict[Partition, SourcePlace] = {}
         new: dict[Partition, Replica] = {}
         for replica in replicas:
