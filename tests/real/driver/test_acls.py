@@ -183,7 +183,7 @@ async def test_the_command_shows_what_would_be_changed_and_changes_nothing(secur
         chosen = await command("acls", env_file, "--topic", former, "--json")
         assert '"make": {}' in chosen.stdout
         refused = await command("acls", env_file, "--topic", "(")
-        assert (refused.returncode, "--topic (: expected a regular expression" in refused.stderr) == (2, True)
+        assert (refused.returncode, "--topic (: no regular expression" in refused.stderr) == (2, True)
 
 
 class Killed(BaseException):
