@@ -208,7 +208,7 @@ class BrokerChecks:
         await self._login.authenticate(await self._opened(target))
 
     async def _agree(self, target: Target) -> None:
-        await agree_versions(await self._opened(target), self._settings.side)
+        await agree_versions(await self._opened(target), self._settings)
 
     async def _known_addresses(self, host: str) -> Sequence[str]:
         return self._addresses[host]

@@ -23,7 +23,7 @@ class Endpoints:
     """Opens the endpoints of the allowed names: the exact ones at once, others when they are asked for or listed."""
 
     def __init__(self, allowed: AllowedTargets, book: AddressBook, client: TunnelClient) -> None:
-        self._allowed = allowed
+        self.allowed = allowed
         self._book = book
         self._client = client
         self._hosts: set[str] = set()
@@ -43,7 +43,7 @@ class Endpoints:
 
     async def open_exact(self) -> None:
         """Open those of the exact targets; raises as ``open``."""
-        for target in self._allowed.exact:
+        for target in self.allowed.exact:
             await self.open(target)
 
     async def open(self, target: Target) -> None:
@@ -68,7 +68,7 @@ class Endpoints:
             SettingsError: all addresses are given.
         """
         host = normal_host(host)
-        ports = self._allowed.ports_of(host)
+        ports = self.allowed.ports_of(host)
         if not ports:
             return None
         if host not in self._hosts and max(len(self._hosts), len(self._open)) >= ASKED_MAX:
@@ -83,7 +83,8 @@ class Endpoints:
         return address
 
     def _refuse(self, host: str) -> NoReturn:
+        variable = f"{self.allowed.prefix}_BROKER_PATTERN"
         if not self._full:
-            log.warning("name not mapped, too many: SOURCE_BROKER_PATTERN", extra={"fields": {"host": host}})
+            log.warning(f"name not mapped, too many: {variable}", extra={"fields": {"host": host}})
         self._full = True
-        raise NameUnresolved(f"{host} is one of more than {ASKED_MAX} names: SOURCE_BROKER_PATTERN")
+        raise NameUnresolved(f"{host} is one of more than {ASKED_MAX} names: {variable}")

@@ -15,7 +15,7 @@ from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.model.brokers import BrokerState, BrokerView, Change, Fault, compare
 from appliance.kafka.client.interface import Cluster
 from appliance.settings.target import AllowedTargets, Target
-from appliance.tunnel.model.allowlist import VARIABLES, why_refused
+from appliance.tunnel.model.allowlist import why_refused
 
 PAUSE = 3.0
 """Seconds between two polls: a broker that joined is noticed after it at the latest."""
@@ -96,7 +96,7 @@ class BrokerWatcher:
         for target in change.refused:
             if self.view.state.get(target) is not BrokerState.REFUSED:
                 fields = {"broker": str(target), "reason": why_refused(self._allowed, target)}
-                log.warning(f"source broker refused: {VARIABLES}", extra={"fields": fields})
+                log.warning(f"source broker refused: {self._allowed.variables}", extra={"fields": fields})
 
 
 def resolver(endpoints: Endpoints) -> Callable[[str], Awaitable[Sequence[str]]]:
@@ -105,7 +105,7 @@ def resolver(endpoints: Endpoints) -> Callable[[str], Awaitable[Sequence[str]]]:
     async def resolve(host: str) -> Sequence[str]:
         address = await endpoints.lookup(host)
         if address is None:
-            raise NameUnresolved(f"{host} is on no endpoint: {VARIABLES}")
+            raise NameUnresolved(f"{host} is on no endpoint: {endpoints.allowed.variables}")
         return (str(address),)
 
     return resolve

@@ -4,7 +4,7 @@
 - ``values``, ``clusters``, ``logins``, ``topics``, ``transform``, ``tunnel``, ``engine``, ``monitoring``,
   ``control_center``, ``page_login``: the values, each declared with its variable.
 - ``variable``, ``variables``, ``role``: a declaration, the table of all of them, the roles that read them.
-- ``parse``, ``parsers``: the environment to values, or to every fault.
+- ``parse``, ``reading``, ``parsers``: the environment to values, or to every fault.
 - ``one_topic``: kafka-reo's four variables, in the place of ours.
 - ``cross_checks``, ``login_checks``, ``patterns``: faults that show only between values or in their files.
 - ``target``, ``secret``: addresses and logins; texts that are never shown, and the guesses that they withstand.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.parsers import choice, identifier, listed, matching, optional
-from appliance.settings.role import EVERY_ROLE, Side
+from appliance.settings.role import EVERY_ROLE, Member, Place, Side, prefix_of
 from appliance.settings.secret import Secret
 from appliance.settings.target import Target
 from appliance.settings.variable import REQUIRED, of_each_cluster
@@ -59,6 +59,7 @@ class ClusterSettings:
     """One Kafka cluster and the login to it.
 
     ``ca_file`` None means the system's certificate authorities; ``certificate`` None means that we show none.
+    ``member`` is the cluster's place in an order; None in a link.
     """
 
     side: Side
@@ -88,6 +89,12 @@ class ClusterSettings:
     aws_region: str = of_each_cluster("AWS_REGION", matching("[a-z0-9-]*", "a region such as us-east-1")).purpose(
         "AWS region of the cluster, for AWS_MSK_IAM; empty: the one in the brokers' names."
     )
+    member: Member | None = None
+
+    @property
+    def place(self) -> Place:
+        """The cluster as texts name it: source or destination, or its id in an order."""
+        return self.member or self.side
 
     @property
     def region(self) -> str:
@@ -110,4 +117,4 @@ class ClusterSettings:
 
     def variable(self, name: str) -> str:
         """The name of one of this cluster's variables: ``variable("API_KEY")`` is ``SOURCE_API_KEY``."""
-        return f"{self.side.value.upper()}_{name}"
+        return f"{prefix_of(str(self.place))}_{name}"

@@ -23,20 +23,31 @@ from appliance.settings.values import (
 
 def cross_check(settings: Settings, role: Role) -> list[str]:
     """Every fault that shows only when the values are seen together; empty when they agree."""
-    faults = _same_cluster(settings) + _addresses_for_the_tunnel(settings) + _endpoints(settings) + _timeouts(settings)
+    faults = _same_cluster(settings) + _endpoints(settings) + _timeouts(settings)
     faults += _weak_secrets(settings) + _separated_names(settings)
     if role & Role.REPLICATOR:
         faults += settings.topics.naming_faults
-        faults += [*file_faults(settings.source), *file_faults(settings.destination), *_spark(settings.engine)]
+        faults += [*file_faults(settings.destination), *_spark(settings.engine)]
         faults += [*login_faults(settings.destination), *transform_faults(settings.transform)]
-    if role & (Role.DESTINATION | Role.REPLICATOR):
-        faults += login_faults(settings.source)
-    if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
-        faults += pattern_faults(settings.tunnel.allowed)
+    faults += _source_faults(settings, role & ~Role.DESTINATION)
+    for link in settings.links:
+        faults += _source_faults(link, role & ~Role.SOURCE)
     if role & Role.CONSOLE:
         faults += page_faults(settings.control_center)
     if role & Role.DESTINATION and settings.tunnel.ssh:
         faults += _keys(settings.tunnel.ssh)
+    return list(dict.fromkeys(faults))
+
+
+def _source_faults(link: Settings, role: Role) -> list[str]:
+    """The faults of the source, and of the list of brokers to which the tunnel goes."""
+    faults = _addresses_for_the_tunnel(link)
+    if role & Role.REPLICATOR:
+        faults += file_faults(link.source)
+    if role & (Role.DESTINATION | Role.REPLICATOR):
+        faults += login_faults(link.source)
+    if role & TUNNEL_ENDS and link.route is Route.TUNNEL:
+        faults += pattern_faults(link.tunnel.allowed)
     return faults
 
 
@@ -68,13 +79,13 @@ def _known_names(settings: Settings) -> Iterator[str]:
     """Names of the link that an attacker may know."""
     yield from (settings.tunnel.server.host, settings.topics.suffix)
     yield from (pattern.domain for pattern in settings.tunnel.allowed.patterns)
-    for cluster in (settings.source, settings.destination):
+    for cluster in (settings.destination, *(link.source for link in settings.links)):
         yield from (cluster.cluster_id, cluster.api_key, *(target.host for target in cluster.bootstrap))
 
 
 def _same_cluster(settings: Settings) -> list[str]:
     cluster_id = settings.destination.cluster_id
-    if not cluster_id or cluster_id != settings.source.cluster_id:
+    if not cluster_id or cluster_id != settings.source.cluster_id or settings.source.member:
         return []
     return [f"DESTINATION_CLUSTER_ID={cluster_id}: expected another name than SOURCE_CLUSTER_ID has"]
 
@@ -97,8 +108,8 @@ def _addresses_for_the_tunnel(settings: Settings) -> list[str]:
     if settings.route is Route.DIRECT:
         return []
     return [
-        f"SOURCE_BROKER_SERVERS={target}: expected a name, the tunnel carries no connection to an address "
-        "(without a tunnel: SOURCE_ROUTE=direct)"
+        f"{settings.source.variable('BROKER_SERVERS')}={target}: expected a name, the tunnel carries no connection to "
+        f"an address (without a tunnel: {settings.route_variable}=direct)"
         for target in settings.source.bootstrap
         if is_ip_literal(target.host)
     ]

@@ -67,10 +67,11 @@ _SERVICES = {
 def pattern_faults(allowed: AllowedTargets) -> list[str]:
     """Every fault of the patterns, held against the brokers that are named."""
     ports = {target.port for target in allowed.exact}
+    servers = f"{allowed.prefix}_BROKER_SERVERS"
     return [
-        f"SOURCE_BROKER_PATTERN={pattern}: {fault}"
+        f"{allowed.prefix}_BROKER_PATTERN={pattern}: {fault}"
         for pattern in allowed.patterns
-        for fault in (*_domain_faults(pattern), *_port_faults(pattern, ports))
+        for fault in (*_domain_faults(pattern), *_port_faults(pattern, ports, servers))
     ]
 
 
@@ -82,16 +83,16 @@ def _domain_faults(pattern: TargetPattern) -> Iterator[str]:
         )
 
 
-def _port_faults(pattern: TargetPattern, brokers: set[int]) -> Iterator[str]:
+def _port_faults(pattern: TargetPattern, brokers: set[int], servers: str) -> Iterator[str]:
     if brokers.isdisjoint(pattern.ports):
         ports = ", ".join(map(str, sorted(brokers)))
-        yield f"expected ports with one of SOURCE_BROKER_SERVERS ({ports}): name a broker there, or correct the ports"
+        yield f"expected ports with one of {servers} ({ports}): name a broker there, or correct the ports"
         return
     for port in pattern.ports:
         if port not in brokers and (service := _other_service(port)):
             yield (
                 f"port {port} is known for {service}: leave it out (two patterns, comma separated), or name the "
-                "broker that has it in SOURCE_BROKER_SERVERS"
+                f"broker that has it in {servers}"
             )
             return
 

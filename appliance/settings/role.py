@@ -1,6 +1,7 @@
-"""The parts of the appliance that read the settings, and the two clusters that the settings name."""
+"""The parts of the appliance that read the settings, and the clusters that the settings name."""
 
 import enum
+from dataclasses import dataclass
 
 
 class Role(enum.Flag):
@@ -23,8 +24,33 @@ LOGIN = Role.DESTINATION | Role.REPLICATOR
 """The roles that log in to the source."""
 
 
+def prefix_of(cluster: str) -> str:
+    """The beginning of the names of a cluster's variables: SOURCE for the source, US_EAST for us-east in an order."""
+    return cluster.upper().replace("-", "_").replace(".", "_")
+
+
 class Side(enum.StrEnum):
-    """One of the two clusters; the value is the prefix of its variables, in lower case."""
+    """One of the two clusters of a link."""
 
     SOURCE = "source"
     DESTINATION = "destination"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of the clusters of an order; ``own`` is true of the one beside this VM, which is written."""
+
+    id: str
+    own: bool
+
+    @property
+    def side(self) -> Side:
+        """Its side of the links into this VM's cluster."""
+        return Side.DESTINATION if self.own else Side.SOURCE
+
+    def __str__(self) -> str:
+        return self.id
+
+
+Place = Side | Member
+"""The cluster that variables are about."""

@@ -115,10 +115,16 @@ class TargetPattern:
 
 @dataclass(frozen=True, slots=True)
 class AllowedTargets:
-    """The allow-list that both ends of the tunnel and the DNS shim share."""
+    """The allow-list that both ends of the tunnel and the DNS shim share; ``prefix`` begins its variables' names."""
 
     exact: tuple[Target, ...]
     patterns: tuple[TargetPattern, ...] = ()
+    prefix: str = "SOURCE"
+
+    @property
+    def variables(self) -> str:
+        """The variables that make the list."""
+        return f"{self.prefix}_BROKER_SERVERS, {self.prefix}_BROKER_PATTERN"
 
     def allows(self, target: Target) -> bool:
         """True if the tunnel may carry a connection to ``target``; never to an IP literal."""

@@ -47,6 +47,10 @@ __all__ = [
 ]
 
 
+PATTERN_PURPOSE = "Names of further brokers: *.domain:port or *.domain:first-last, comma separated."
+PATTERN_ROLES = TUNNEL_ENDS | Role.REPLICATOR
+
+
 class Route(enum.StrEnum):
     """The replicator's way to the source brokers."""
 
@@ -56,11 +60,12 @@ class Route(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretFile:
-    """The file that a secret was read from: ``variable`` is the secret's, as ``SHARED_SECRET``."""
+    """The file that a secret was read from: ``variable`` is the secret's, as ``SHARED_SECRET``, ``roles`` need it."""
 
     variable: str
     path: Path
     content: Secret
+    roles: Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +80,8 @@ class Settings:
     replicator: str
     source: ClusterSettings = of_side(Side.SOURCE)
     broker_patterns: tuple[TargetPattern, ...] = variable(
-        "SOURCE_BROKER_PATTERN", listed(TargetPattern.parse), roles=TUNNEL_ENDS | Role.REPLICATOR
-    ).purpose("Names of further brokers: *.domain:port or *.domain:first-last, comma separated.")
+        "SOURCE_BROKER_PATTERN", listed(TargetPattern.parse), roles=PATTERN_ROLES
+    ).purpose(PATTERN_PURPOSE)
     route: Route = variable("SOURCE_ROUTE", choice(Route), "tunnel").purpose(
         "Route to the source brokers: tunnel, or direct if no tunnel is needed."
     )
@@ -95,3 +100,13 @@ class Settings:
     audit: AuditSettings
     log: LogSettings
     secret_files: tuple[SecretFile, ...] = ()
+
+    @property
+    def links(self) -> "tuple[Settings, ...]":
+        """The links into this VM's cluster: this one; of an order, one from each other cluster."""
+        return (self,)
+
+    @property
+    def route_variable(self) -> str:
+        """The variable of ``route``."""
+        return "GLOBAL_ROUTE" if self.source.member else "SOURCE_ROUTE"

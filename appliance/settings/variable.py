@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from appliance.settings.role import LOGIN, Role, Side
+from appliance.settings.role import LOGIN, Member, Place, Role, Side, prefix_of
 from appliance.settings.secret import Secret
 
 REQUIRED = None
@@ -79,9 +79,7 @@ class _Declaration(Generic[_T]):
 
     def purpose(self, text: str) -> _T:
         """The field, with the value where nothing is set as its default; ``{side}`` in the text is the cluster's."""
-        variables = tuple(
-            dataclasses.replace(each, purpose=text.replace("{side}", each.side or "")) for each in self._variables
-        )
+        variables = tuple(dataclasses.replace(each, purpose=text) for each in self._variables)
         default: Any = dataclasses.MISSING if variables[0].required else variables[0].absent
         return cast("_T", dataclasses.field(default=default, metadata={_VARIABLES: variables}))
 
@@ -117,15 +115,34 @@ def of_side(side: Side) -> Any:
     return dataclasses.field(metadata={"side": side})
 
 
-def declared(field: "dataclasses.Field[Any]", side: Side | None = None) -> tuple[Variable[object], ...]:
-    """The variables declared at a field; of a cluster's those of ``side``."""
-    return tuple(each for each in field.metadata.get(_VARIABLES, ()) if each.side in (None, side))
+def declared(field: "dataclasses.Field[Any]", place: Place | None = None) -> tuple[Variable[object], ...]:
+    """The variables declared at a field; of a cluster's those of ``place``."""
+    variables: tuple[Variable[object], ...] = field.metadata.get(_VARIABLES, ())
+    if isinstance(place, Member):
+        variables = _of_member(variables, place)
+    side = place.side if isinstance(place, Member) else place
+    return tuple(
+        dataclasses.replace(each, purpose=each.purpose.replace("{side}", str(place)))
+        for each in variables
+        if each.side in (None, side)
+    )
 
 
-def declared_within(kind: type[Any], side: Side | None = None) -> Iterator[Variable[object]]:
+def _of_member(variables: tuple[Variable[object], ...], member: Member) -> tuple[Variable[object], ...]:
+    """Those of a cluster of an order: its VM runs the tunnel's server, and the other VMs read it."""
+    by_side = {each.side: each for each in variables}
+    if Side.SOURCE not in by_side:
+        return variables
+    source, destination = by_side[Side.SOURCE], by_side[Side.DESTINATION]
+    roles = destination.roles | source.roles & Role.SOURCE if member.own else source.roles & ~Role.SOURCE
+    name = prefix_of(member.id) + source.name.removeprefix("SOURCE")
+    return (dataclasses.replace(source, name=name, roles=roles, side=member.side),)
+
+
+def declared_within(kind: type[Any], place: Place | None = None) -> Iterator[Variable[object]]:
     """The variables of a dataclass and of the dataclasses in its fields, in the order of the fields."""
     for field in dataclasses.fields(kind):
-        yield from declared(field, side)
+        yield from declared(field, place)
         for part in typing.get_args(field.type) or (field.type,):
             if isinstance(part, type) and dataclasses.is_dataclass(part):
-                yield from declared_within(part, field.metadata.get("side", side))
+                yield from declared_within(part, field.metadata.get("side", place))

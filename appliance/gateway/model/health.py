@@ -11,7 +11,7 @@ from appliance.settings.target import AllowedTargets
 from appliance.settings.values import Side
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
 from appliance.tunnel.limits.counters import Counters
-from appliance.tunnel.model.allowlist import VARIABLES, why_refused
+from appliance.tunnel.model.allowlist import why_refused
 
 STALE_SECONDS = 30.0
 """Oldest metadata that counts as current, in seconds."""
@@ -102,7 +102,7 @@ def _metadata_troubles(view: BrokerView, now: float) -> list[str]:
 
 def _broker_troubles(allowed: AllowedTargets, view: BrokerView) -> list[str]:
     refused = [
-        f"broker {target} is refused, {why_refused(allowed, target)}: {VARIABLES}"
+        f"broker {target} is refused, {why_refused(allowed, target)}: {allowed.variables}"
         for target in view.in_state(BrokerState.REFUSED)
     ]
     return refused + [

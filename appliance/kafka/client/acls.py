@@ -23,6 +23,7 @@ from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.protocol import metadata
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.versions import offers
+from appliance.settings.role import prefix_of
 
 _TOPIC_RESOURCE = i8(2)
 _ANY = i8(1)
@@ -194,7 +195,7 @@ async def _able(cluster: Cluster, request: type[RequestPayload]) -> Connection:
 
 def _refusal(cluster: Cluster, code: ErrorCode, doing: str, operation: str, words: str | None = None) -> ApplianceError:
     if code is ErrorCode.cluster_authorization_failed:
-        key = f"{cluster.side.upper()}_API_KEY"
+        key = f"{prefix_of(cluster.side)}_API_KEY"
         return BrokerRefused(f"{doing}: grant {key} {operation} on the cluster", code.name.upper())
     if code is ErrorCode.security_disabled:
         return BrokerRefused(f"{doing}: the {cluster.side} cluster has no authorizer, so no ACLs", code.name.upper())

@@ -20,7 +20,7 @@ from appliance.kafka.protocol.answer import check
 from appliance.kafka.protocol.metadata import NOBODY, Metadata
 from appliance.kafka.protocol.older import exchange
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings, Side
+from appliance.settings.values import ClusterSettings
 
 log = logging.getLogger("appliance.kafka")
 
@@ -61,9 +61,9 @@ class KafkaCluster:
         self._dials: dict[tuple[Target, str], asyncio.Task[BrokerConnection]] = {}
 
     @property
-    def side(self) -> Side:
+    def side(self) -> str:
         """See ``Cluster``."""
-        return self.settings.side
+        return str(self.settings.place)
 
     async def __aenter__(self) -> "KafkaCluster":
         return self

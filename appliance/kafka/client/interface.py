@@ -14,7 +14,6 @@ from kio.static.protocol import RequestPayload
 
 from appliance.kafka.protocol.metadata import Metadata
 from appliance.kafka.protocol.wire import Answer, Exchange, Response
-from appliance.settings.values import Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,8 @@ class Cluster(Protocol):
     """
 
     @property
-    def side(self) -> Side:
-        """The side of the link's cluster."""
+    def side(self) -> str:
+        """The cluster as texts name it: source or destination, or its id in an order."""
 
     async def metadata(self, topics: Sequence[str] | None) -> Metadata:
         """Live metadata of the named topics (None: all) from any broker that answers."""

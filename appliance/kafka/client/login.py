@@ -33,7 +33,7 @@ from appliance.kafka.client.tokens import TokenSource
 from appliance.kafka.protocol import sasl, versions
 from appliance.kafka.protocol.wire import SIZE, TypedExchange
 from appliance.settings.target import Target
-from appliance.settings.values import ClusterSettings, SaslMechanism, Side
+from appliance.settings.values import ClusterSettings, SaslMechanism
 
 log = logging.getLogger("appliance.kafka")
 
@@ -127,7 +127,7 @@ class Login:
         except CredentialsRefused as error:
             if self._tokens is not None:
                 self._tokens.forget()
-            whose, remedy = f"the {cluster.side} cluster refuses", _remedy(cluster)
+            whose, remedy = f"the {cluster.place} cluster refuses", _remedy(cluster)
             raise CredentialsRefused(f"{whose} {cluster.login}: {remedy} ({error})") from error
 
 
@@ -186,7 +186,7 @@ async def open_session(
 
 async def _log_in(connection: BrokerConnection, login: Login) -> None:
     try:
-        await agree_versions(connection, login.cluster.side)
+        await agree_versions(connection, login.cluster)
         if login.cluster.protocol.authenticated:
             await login.authenticate(connection)
     except BaseException:
@@ -194,7 +194,7 @@ async def _log_in(connection: BrokerConnection, login: Login) -> None:
         raise
 
 
-async def agree_versions(connection: BrokerConnection, side: Side) -> None:
+async def agree_versions(connection: BrokerConnection, cluster: ClusterSettings) -> None:
     """Ask which API versions the broker offers.
 
     Raises:
@@ -203,10 +203,10 @@ async def agree_versions(connection: BrokerConnection, side: Side) -> None:
     request = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version="1")
     response = await connection.ask(_Versions(request, ApiVersionsResponse))
     offered = {int(key.api_key): (key.min_version, key.max_version) for key in response.api_keys} if response else {}
-    lacking = versions.missing(offered, side) if response else [f"ApiVersions {request.__version__}"]
+    lacking = versions.missing(offered, cluster.side) if response else [f"ApiVersions {request.__version__}"]
     if lacking:
         raise BrokerUnsupported(
-            f"{connection.target} of the {side} cluster is too old a broker: it lacks {', '.join(lacking)}; "
+            f"{connection.target} of the {cluster.place} cluster is too old a broker: it lacks {', '.join(lacking)}; "
             "2.8 is needed"
         )
     connection.offered = offered

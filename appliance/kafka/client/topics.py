@@ -23,6 +23,7 @@ from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.answer import failure
 from appliance.kafka.protocol.metadata import NOBODY, NOWHERE, Metadata
+from appliance.settings.role import prefix_of
 
 _TIMEOUT = 30.0
 _GONE = frozenset({ErrorCode.none, ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id})
@@ -140,7 +141,7 @@ async def delete_topics(cluster: Cluster, topics: Mapping[str, uuid.UUID]) -> No
         if result.error_code not in _GONE:
             name = str(result.name or names.get(result.topic_id or NOWHERE, ""))
             denied = result.error_code is ErrorCode.topic_authorization_failed
-            words = f"grant {cluster.side.value.upper()}_API_KEY Delete on it" if denied else ""
+            words = f"grant {prefix_of(cluster.side)}_API_KEY Delete on it" if denied else ""
             raise failure(result.error_code, f"delete topic {name}", words or str(result.error_message or ""))
     await _until_gone(cluster, topics)
 

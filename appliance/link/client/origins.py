@@ -19,6 +19,7 @@ from appliance.kafka.records.records import unpack
 from appliance.link.client.registry import Registry
 from appliance.link.model.naming import FAILBACK, PRODUCERS
 from appliance.link.model.producers import Producers, RegisteredProducer, link_of
+from appliance.settings.role import prefix_of
 
 NAMES = Partition(PRODUCERS, 0)
 """The partition of the names of all links' producers."""
@@ -48,7 +49,7 @@ class Origins:
     @property
     def api_key(self) -> str:
         """The variable of the key that reads the names."""
-        return f"{self.cluster.side.name}_API_KEY"
+        return f"{prefix_of(self.cluster.side)}_API_KEY"
 
     async def learn(self, headers: Collection[Header]) -> None:
         """Find out which of these batches a lane wrote; asks the cluster at first, and then for unknown ids alone.

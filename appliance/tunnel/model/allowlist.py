@@ -19,8 +19,6 @@ from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused
 from appliance.settings.target import AllowedTargets, Target, is_ip_literal
 from appliance.settings.values import TunnelSettings
 
-VARIABLES = "SOURCE_BROKER_SERVERS, SOURCE_BROKER_PATTERN"
-
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _FORBIDDEN = {
@@ -83,7 +81,7 @@ def check_endpoint(target: Target, addresses: Sequence[str], settings: TunnelSet
         BrokerNotAllowed: it isn't on the list.
     """
     if not settings.allowed.allows(target):
-        raise BrokerNotAllowed(f"{target}: {why_refused(settings.allowed, target)}: {VARIABLES}")
+        raise BrokerNotAllowed(f"{target}: {why_refused(settings.allowed, target)}: {settings.allowed.variables}")
     network = settings.endpoint_network
     if foreign := [text for text in addresses if ipaddress.ip_address(text) not in network]:
         raise NameUnresolved(f"{target} resolves to {foreign[0]}, outside of TUNNEL_ENDPOINT_NETWORK={network}")

@@ -108,7 +108,7 @@ def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
 def test_every_secret_may_be_in_a_file_of_its_own(tmp_path: Path, variable: Variable[object]) -> None:
     path = file_with(tmp_path, SECRET.encode() + b"\n", 0o440)
     settings = parsed(**{variable.name: "", f"{variable.name}_FILE": f" {path} "})
-    assert settings.secret_files == (SecretFile(variable.name, path, Secret(SECRET)),)
+    assert settings.secret_files == (SecretFile(variable.name, path, Secret(SECRET), variable.roles),)
     with_it = parsed(**{variable.name: SECRET})
     assert replace(settings, secret_files=()) == with_it
 
