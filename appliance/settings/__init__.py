@@ -5,6 +5,7 @@
   ``control_center``, ``page_login``: the values, each declared with its variable.
 - ``variable``, ``variables``, ``role``: a declaration, the table of all of them, the roles that read them.
 - ``parse``, ``reading``, ``parsers``: the environment to values, or to every fault.
+- ``order_values``, ``order``: the settings of a total order in several clusters, and their parser.
 - ``one_topic``: kafka-reo's four variables, in the place of ours.
 - ``cross_checks``, ``login_checks``, ``patterns``: faults that show only between values or in their files.
 - ``target``, ``secret``: addresses and logins; texts that are never shown, and the guesses that they withstand.

@@ -2,21 +2,24 @@
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from appliance.errors import SettingsError
 from appliance.settings.one_topic import ONE_TOPIC_NAMES
+from appliance.settings.order import OrderSettings, parse_order, parser_of
 from appliance.settings.parse import parse
 from appliance.settings.private_files import is_open_to_group, is_open_to_others
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.shell_lines import ENDS_AS_ON_WINDOWS, Line, quoted, read_lines
 from appliance.settings.values import Settings
-from appliance.settings.variables import GONE, TABLE, name_fault
+from appliance.settings.variables import BY_NAME, GONE, members_in, name_fault, table_of
 
-_IN_FILES = {variable.name for variable in TABLE if variable.confidential}
-_REQUIRED = (*(name for variable in TABLE if variable.required for name in variable.names), *ONE_TOPIC_NAMES)
+_REQUIRED = (*(name for each in BY_NAME.values() if each.required for name in each.names), *ONE_TOPIC_NAMES)
 _USUAL = Path("setenv.sh")
+
+_T = TypeVar("_T")
 
 
 def usual_file(process: Mapping[str, str]) -> Path:
@@ -27,6 +30,20 @@ def usual_file(process: Mapping[str, str]) -> Path:
 
 def read_settings(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
     """The settings of ``role`` from the file ``path`` and the environment, which takes precedence."""
+    return _read(path, role, process, parse)
+
+
+def read_order(path: Path, role: Role, process: Mapping[str, str]) -> OrderSettings:
+    """The same for a total order."""
+    return _read(path, role, process, parse_order)
+
+
+def read_either(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
+    """The same for a link, or for an order if GLOBAL_CLUSTERS names its clusters."""
+    return _read(path, role, process, lambda environment, role: parser_of(environment)(environment, role))
+
+
+def _read(path: Path, role: Role, process: Mapping[str, str], parse: Callable[[Mapping[str, str], Role], _T]) -> _T:
     faults = _mode_faults(path, role)
     lines = list(read_lines(_text(path)))
     faults += _line_faults(lines)
@@ -91,7 +108,8 @@ def _text(path: Path) -> str:
 def _merged(environment: Mapping[str, str], process: Mapping[str, str]) -> dict[str, str]:
     """Drop the file's variables that the environment sets under either of their names."""
     merged = dict(environment)
-    for names in (*(variable.names for variable in TABLE), *((name,) for name in (*ONE_TOPIC_NAMES, *GONE))):
+    table = table_of({**environment, **process})
+    for names in (*(variable.names for variable in table), *((name,) for name in (*ONE_TOPIC_NAMES, *GONE))):
         overriding = {name: process[name] for name in names if name in process}
         if overriding:
             merged = {name: text for name, text in merged.items() if name not in names} | overriding
@@ -105,11 +123,13 @@ def _values(lines: Sequence[Line]) -> dict[str, str]:
 def _line_faults(lines: Sequence[Line]) -> list[str]:
     windows = [line for line in lines if line.fault == ENDS_AS_ON_WINDOWS]
     lines = [line for line in lines if line not in windows[1:]]
-    faults = ((line.number, _cure(line) or name_fault(line.name)) for line in lines)
+    values = _values(lines)
+    members, in_files = members_in(values), {each.name for each in table_of(values) if each.confidential}
+    faults = ((line.number, _cure(line, in_files) or name_fault(line.name, members)) for line in lines)
     return [f"line {number}: {fault}" for number, fault in faults if fault]
 
 
-def _cure(line: Line) -> str:
-    if line.expands and line.name in _IN_FILES:
+def _cure(line: Line, in_files: Collection[str]) -> str:
+    if line.expands and line.name in in_files:
         return f"{line.fault}; what a command would print: {line.name}_FILE=/path of a file that holds it"
     return line.fault

@@ -37,6 +37,8 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
         SettingsError: with all faults, each ``VARIABLE=value: what is expected``.
     """
     environment, faults = with_one_topic(environment)
+    if environment.get("GLOBAL_CLUSTERS", "").strip():
+        faults.append("GLOBAL_CLUSTERS: expected nothing here: it makes this a total order, and this is for a link")
     reading = Reading(environment, role)
     settings = _settings(reading)
     wrong = {fault.partition("=")[0] for fault in reading.faults}  # and so not missing too

@@ -1,18 +1,23 @@
-"""The table of all variables of setenv.sh, taken from the fields of ``values.Settings``, and faults of other names."""
+"""The tables of all variables of setenv.sh, taken from the fields of the settings, and faults of other names."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from appliance.settings.one_topic import ONE_TOPIC_NAMES
+from appliance.settings.order_values import OrderCluster, OrderSettings
+from appliance.settings.role import Member, prefix_of
 from appliance.settings.values import Settings
-from appliance.settings.variable import declared_within
+from appliance.settings.variable import Variable, declared_within
 
 TABLE = tuple(declared_within(Settings))
-"""Every variable, in the order of the template."""
+"""Every variable of a link, in the order of the template."""
 
-BY_NAME = {variable.name: variable for variable in TABLE}
+ORDER_TABLE = tuple(each for each in declared_within(OrderSettings) if each not in TABLE)
+"""The variables that an order has besides, in the order of the template."""
 
-NAMES = (*(name for variable in TABLE for name in variable.names), *ONE_TOPIC_NAMES)
+BY_NAME = {variable.name: variable for variable in (*TABLE, *ORDER_TABLE)}
+
+NAMES = (*(name for variable in BY_NAME.values() for name in variable.names), *ONE_TOPIC_NAMES)
 """Every name that setenv.sh and the environment of a process may have."""
 
 GONE = {
@@ -28,7 +33,28 @@ GONE = {
 }
 """Variables that an older setenv.sh may hold, with their replacements."""
 
-_OUR_PREFIXES = ("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_", "CONTROL_CENTER_")
+OUR_PREFIXES = (
+    *("SOURCE_", "DESTINATION_", "TUNNEL_", "DNS_", "REPLICA_", "COMMIT_", "CONSOLE_", "CONTROL_CENTER_"),
+    "GLOBAL_",
+)
+
+
+def members_in(environment: Mapping[str, str]) -> tuple[Member, ...]:
+    """The clusters of the order that the environment describes; none if it is a link's."""
+    own = environment.get("GLOBAL_CLUSTER", "").strip()
+    names = (entry.partition("@")[0].strip() for entry in environment.get("GLOBAL_CLUSTERS", "").split(","))
+    return tuple(Member(name, name == own) for name in dict.fromkeys(names) if name)
+
+
+def table_of(environment: Mapping[str, str]) -> tuple[Variable[object], ...]:
+    """Every variable of the link or of the order that the environment describes."""
+    return (*BY_NAME.values(), *(each for member in members_in(environment) for each in _of_cluster(member)))
+
+
+def _of_cluster(member: Member) -> list[Variable[object]]:
+    """The variables of a cluster of an order, whose id is in GLOBAL_CLUSTERS."""
+    of_its_id = f"{prefix_of(member.id)}_CLUSTER_ID"
+    return [each for each in declared_within(OrderCluster, member) if each.name != of_its_id]
 
 
 def removed_faults(environment: Mapping[str, str]) -> list[str]:
@@ -36,12 +62,17 @@ def removed_faults(environment: Mapping[str, str]) -> list[str]:
     return [f"{name}: gone: {instead}" for name, instead in GONE.items() if environment.get(name, "").strip()]
 
 
-def name_fault(name: str | None) -> str | None:
-    """The fault of a name in setenv.sh that is nearly one of ours, with the nearest; None for any other."""
-    if name is None or name in NAMES or name in GONE:
+def name_fault(name: str | None, members: Sequence[Member] = ()) -> str | None:
+    """The fault of a name in setenv.sh that is nearly one of ours, with the nearest; None for any other.
+
+    ``members`` are the clusters of the order whose file it is.
+    """
+    names = (*NAMES, *(name for member in members for each in _of_cluster(member) for name in each.names))
+    if name is None or name in names or name in GONE:
         return None
-    nearest = difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.8)
-    if not nearest and not name.upper().startswith(_OUR_PREFIXES):
+    nearest = difflib.get_close_matches(name.upper(), names, n=1, cutoff=0.8)
+    prefixes = (*OUR_PREFIXES, *(f"{prefix_of(member.id)}_" for member in members))
+    if not nearest and not name.upper().startswith(prefixes):
         return None
-    nearest = nearest or difflib.get_close_matches(name.upper(), NAMES, n=1, cutoff=0.0)
+    nearest = nearest or difflib.get_close_matches(name.upper(), names, n=1, cutoff=0.0)
     return f"{name}: no such variable: did you mean {nearest[0]}?"

@@ -10,10 +10,11 @@ from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
 from appliance.settings.secret import Secret
 from appliance.settings.variable import Variable
-from appliance.settings.variables import TABLE
+from appliance.settings.variables import ORDER_TABLE, TABLE
 from tests.support.settings import REQUIRED
 
 TEMPLATE = (Path(__file__).parents[3] / "setenv.sh.template").read_text()
+ALL = (*TABLE, *ORDER_TABLE)
 ENTRY = re.compile(r"^# (?P<reason>.+)\n(?P<off>#?)export (?P<name>\w+)='(?P<text>.*)'$", re.MULTILINE)
 
 
@@ -37,12 +38,12 @@ def through_bash(path: Path) -> dict[str, str]:
     )
     assert shown.stderr == b""
     pairs = (entry.split("=", 1) for entry in shown.stdout.decode().split("\0") if entry)
-    ours = {variable.name for variable in TABLE}
+    ours = {variable.name for variable in ALL}
     return {name: text for name, text in pairs if name in ours}
 
 
 def test_a_name_is_defined_once() -> None:
-    names = [variable.name for variable in TABLE]
+    names = [variable.name for variable in ALL]
     assert len(names) == len(set(names))
 
 
@@ -56,14 +57,14 @@ def test_everything_that_holds_a_secret_is_confidential_and_nothing_else_is() ->
     }
 
 
-@pytest.mark.parametrize("variable", TABLE, ids=lambda variable: variable.name)
+@pytest.mark.parametrize("variable", ALL, ids=lambda variable: variable.name)
 def test_a_default_is_a_value_and_a_required_variable_has_an_empty_one(variable: Variable[object]) -> None:
     value = variable.absent
     if variable.required:
         assert value in ("", (), Secret(""))
 
 
-@pytest.mark.parametrize("variable", TABLE, ids=lambda variable: variable.name)
+@pytest.mark.parametrize("variable", ALL, ids=lambda variable: variable.name)
 def test_a_reason_is_one_sentence_on_one_line_of_the_template(variable: Variable[object]) -> None:
     assert variable.purpose[0].isupper()
     assert len(variable.purpose) < 110
@@ -75,21 +76,21 @@ def test_the_source_vm_needs_no_kafka_login() -> None:
 
 
 def test_every_variable_is_there_for_some_role() -> None:
-    assert all(variable.roles & EVERY_ROLE for variable in TABLE)
+    assert all(variable.roles & EVERY_ROLE for variable in ALL)
 
 
 def test_the_template_has_every_variable_with_its_reason_and_default_in_the_tables_order() -> None:
     in_template = [(entry["name"], entry["reason"], entry["off"], entry["text"]) for entry in ENTRY.finditer(TEMPLATE)]
     in_table = [
-        (variable.name, variable.purpose, "" if variable.required else "#", variable.default or "")
-        for variable in TABLE
+        (variable.name, variable.purpose, "" if variable.name in REQUIRED else "#", variable.default or "")
+        for variable in ALL
     ]
     assert in_template == in_table
 
 
 def test_the_template_has_no_line_beyond_entries_and_comments() -> None:
     assert re.findall(r"^(?!#|export |$).*", TEMPLATE, re.MULTILINE) == []
-    assert TEMPLATE.count("export ") == len(TABLE)
+    assert TEMPLATE.count("export ") == len(ALL)
 
 
 def test_bash_can_source_the_template_as_it_is(tmp_path: Path) -> None:
@@ -102,5 +103,5 @@ def test_a_filled_in_template_is_the_same_through_bash_and_through_us(tmp_path: 
     path = tmp_path / "setenv.sh"
     path.write_text(filled_in())
     assert through_bash(path) == load(path, {})
-    assert set(load(path, {})) == {variable.name for variable in TABLE}
+    assert set(load(path, {})) == {variable.name for variable in ALL}
     assert parse(through_bash(path), EVERY_ROLE) == parse(REQUIRED, EVERY_ROLE)
