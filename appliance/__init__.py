@@ -10,6 +10,7 @@
 - ``groups``: what clients need at the destination beside the copies: offsets of groups, records of MirrorMaker 2.
 - ``audit``: committed positions become a table of what was copied when.
 - ``sql``: the link's SQL: its checks, its plan, and its records in flight.
+- ``order``: one total order of a topic in several clusters.
 - ``gateway``: the process on each VM: the tunnel's server, or its client beside the DNS shim.
 - ``logs``: the logs of a source and its copy, read and compared.
 - ``engine``: the lanes of a task become transactions of copies and positions.

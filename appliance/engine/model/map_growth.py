@@ -61,6 +61,19 @@ def copied_tail(
     return tail._replace(source_to=source_to, copy_to=end)
 
 
+def interleaved_tail(
+    before: Position, runs: Iterable[tuple[int, int, int]], begin: int, source_to: int, copy_to: int
+) -> OffsetTail:
+    """The tail after a transaction that wrote runs from several sources to a copy, from ``begin`` to ``copy_to``.
+
+    Each of this source's ``runs`` has the offsets of its first record, at the source and in the copy, and its length.
+    """
+    tail = _tail(before, begin)
+    for run in runs:
+        tail = tail.with_run(*run)
+    return tail._replace(source_to=source_to, copy_to=copy_to)
+
+
 def foreign_offsets(chunks: Sequence[Chunk], begin: int, end: int) -> int:
     """Number of offsets from ``begin`` to ``end``, past a transaction's marker, that hold no record of these chunks."""
     return end - _MARKER - begin - sum(chunk.records for chunk in chunks)

@@ -116,7 +116,7 @@ class Buffer:
     key: Partition = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = self.replica.source
+        self.key = self.replica.log
 
     def __str__(self) -> str:
         return self.replica.name

@@ -48,10 +48,15 @@ class SourceReader:
     def forget(self, replicas: Iterable[Replica]) -> None:
         """Stop reading these partitions."""
         for replica in replicas:
-            if buffer := self.router.remove(replica.source):
+            if buffer := self.router.remove(replica.log):
                 buffer.ready.forget(buffer)
                 self.budget.bytes -= buffer.bytes
                 self._problems.over(buffer.subject)
+        self.router.has_room()
+
+    def account(self, chunk: Chunk) -> None:
+        """Note that a chunk was taken from its buffer."""
+        self.budget.bytes -= chunk.bytes
         self.router.has_room()
 
     def take(self, ready: ReadyQueue, limit: int) -> list[Chunk]:

@@ -75,6 +75,22 @@ class CompactedLog:
         self.take(records)
         self.progress.read_to = following  # not earlier: a refused record is met again
 
+    async def follow(self, metadata: Metadata, purpose: str, wait: float) -> bool:
+        """Read what is new by one Fetch, which waits for it; True if all was read that is decided.
+
+        The connection is of this ``purpose`` alone: a Fetch that waits delays what comes after it.
+        """
+        if self.progress.read_to > 0 and await self._has_diverged(metadata):
+            self._restart()
+        offset, limits = self.progress.read_to, FetchLimits(_LIMITS.response_bytes, wait)
+        if offset < 0:
+            offset = (await list_offsets(self.cluster, metadata, [self.partition], Bound.START))[self.partition]
+        fetched = await fetch_partition(self.cluster, metadata, self.partition, offset, purpose, limits)
+        records, following = committed_records(fetched, offset)
+        self.take(records)
+        self.progress.read_to, self.progress.read_epoch = following, metadata.leader_epoch(*self.partition)
+        return following >= fetched.stable_end
+
     async def _has_diverged(self, metadata: Metadata) -> bool:
         """True if the present leader's log does not hold what was read from a former one: it may be as long again."""
         progress = self.progress

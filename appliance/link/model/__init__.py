@@ -21,6 +21,7 @@
 - ``problems``: the open problems of the running replicator.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.
+- ``order``, ``order_records``: the promises, ranks and marks of a total order, as values and as records.
 - ``topic_configs``: the settings of the topics that a link makes.
 - ``copied_acls``: the ACLs that copies get of their source topics.
 - ``states``: the states of a lane, as a table.

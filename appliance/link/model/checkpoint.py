@@ -8,6 +8,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import SqlChange
+from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.position import Position, SourcePlace
 
 OPERATOR = "operator"
@@ -121,6 +122,8 @@ class Tombstone:
 
 CheckpointRecord = (
     tuple[Partition, Position]
+    | tuple[Partition, OrderRecord]
+    | Promise
     | Gap
     | tuple[int, Owner]
     | Mark
@@ -150,6 +153,8 @@ class LaneCheckpoint:
     states: dict[str, StateRecord] = field(default_factory=dict)
     layout: LayoutRecord | None = None
     sql: dict[tuple[int, str], SqlChange] = field(default_factory=dict)
+    promise: Promise | None = None
+    orders: dict[Partition, OrderRecord] = field(default_factory=dict)
     read_to: int = -1
     read_epoch: int = -1
 
@@ -180,12 +185,16 @@ class LaneCheckpoint:
                 self.layout = layout
             case SqlChange() as change:
                 self.sql[change.sql.number, change.run] = change
+            case Promise() as promise:
+                self.promise = promise
             case Tombstone(partition, None):
                 self.positions.pop(partition, None)
             case Tombstone(partition, (first, found)):
                 self.gaps.pop((partition, first, found), None)
             case (int(), Owner() as owner):
                 self.owner = owner
+            case (tuple() as partition, OrderRecord() as order):
+                self.orders[partition] = order
             case (tuple() as partition, Position() as position):
                 self.positions[partition] = position
 

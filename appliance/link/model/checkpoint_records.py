@@ -15,6 +15,7 @@ that the SQL is trying: first, following, and the number of tries. The kinds of 
     {"state"}                       the state of a topic's copy, or of the link if the name is empty; in each lane
     {"layout"}                      the number of the layout whose lane may write there; in each lane, once changed
     {"sql", "run"}                  a change of the link's SQL, by its number and the run that made it; in each lane
+    {"promise"}, {"order"}          of a total order: see ``order_records``
 
 A state and a change of the SQL have version 2, which older releases refuse: they cannot start a lane that has to obey.
 A layout has version 3 for the same reason, and so has the record of a link whose layout has changed.
@@ -36,6 +37,7 @@ from appliance.link.model.json_records import build, count, fields, partition_of
 from appliance.link.model.layout import LANES_MAX, LayoutRecord
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.offset_records import tail_headers, tail_of
+from appliance.link.model.order_records import order_of, promise_of
 from appliance.link.model.position import UNKNOWN, CopyEnd, Position, SourcePlace, Trial
 
 _VERSION = 1
@@ -201,6 +203,10 @@ def _remembered(key: Mapping[str, Any], value: dict[str, Any]) -> CheckpointReco
         return build(LinkRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX), placed=placed)
     if "layout" in key:
         return build(LayoutRecord, value, lanes=whole(value.pop("lanes"), 1, LANES_MAX))
+    if "promise" in key:
+        return promise_of(value)
+    if "order" in key:
+        return order_of(key["order"], value)
     if "start" in key:
         offsets = [whole(offset) for offset in value["offsets"]]
         places = map(SourcePlace, offsets, map(whole, value.get("epochs") or [-1] * len(offsets)))

@@ -18,6 +18,12 @@ _DIVERGED = ".diverged"
 _DOCTOR = ".doctor.internal"
 """An end that no other topic of a link has. Links of releases before it leave such out as other programs' own."""
 _REPLICATOR = "replicator-"
+ORDER = "replicator-order"
+"""The name of the total order of several clusters, in each of them."""
+
+HIDDEN, BEATS = ".hidden", ".beats"
+"""Ends of the names of an order's hidden logs, and of its topic of beats."""
+
 _NOTHING = re.compile("(?!)")
 
 DEAD_LETTERS = ".dead-letter"
@@ -251,5 +257,8 @@ class Naming:
         return further.checkpoints_topic in others or further.positions_topic in others
 
 
+_OWN_ENDS = (_POSITIONS, _OFFSETS, _DIVERGED, _DOCTOR, HIDDEN, BEATS)
+
+
 def _is_named_like_a_replicators(topic: str) -> bool:
-    return topic.startswith(_REPLICATOR) and topic.endswith((_POSITIONS, _OFFSETS, _DIVERGED, _DOCTOR))
+    return topic.startswith(_REPLICATOR) and topic.endswith(_OWN_ENDS)

@@ -111,6 +111,11 @@ class RunIndex:
         run = self._find(self._copies, 1, offset)
         return self._place(run) if run else None
 
+    def run_at_copy(self, offset: int) -> tuple[int, int, int] | None:
+        """The first record whose copy lies at or after an offset of the copy, and the length of its run from there."""
+        run = self._find(self._copies, 1, offset)
+        return (*self._place(run), self._groups[run.group].length - run.record) if run else None
+
     def _find(self, starts: list[int], side: int, offset: int) -> _RunPlace | None:
         number = bisect_right(starts, offset) - 1
         if number >= 0:

@@ -67,6 +67,11 @@ class OffsetTail(NamedTuple):
         packed = b"".join(settled) if len(settled) > 1 else self.settled
         return OffsetTail(self.source_from, self.copy_from, source_to, copy_to, packed, last, source_at, copy_at)
 
+    def with_run(self, source: int, copy: int, length: int) -> "OffsetTail":
+        """The same, after a run of so many records, by the offsets of its first one; it ends there."""
+        run = Outgoing(b"", length, source, source + length, -1, raw=False)
+        return self.copied([run], copy, source + length, copy + length)
+
     def joined(self, other: "OffsetTail") -> "OffsetTail":
         """Both in one; the other continues this one."""
         groups = list(unpack_groups(other.packed))
@@ -182,8 +187,7 @@ class MapFilling:
         return [*self._ranges, self._tail._replace(source_to=source_to, copy_to=copy_to)]
 
     def _settle(self, source: int, copy: int, length: int) -> None:
-        run = Outgoing(b"", length, source, source + length, -1, False)
-        self._tail = self._tail.copied([run], copy, source + length, copy + length)
+        self._tail = self._tail.with_run(source, copy, length)
         if len(self._tail.packed) >= self._size:
             self._ranges.append(self._tail)
             self._tail = OffsetTail.begin(source + length, copy + length)

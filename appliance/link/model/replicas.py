@@ -18,7 +18,8 @@ from appliance.settings.topics import TOPIC_NAME_MAX
 class Replica:
     """One source partition and where its copy goes: the partition of the same number in the copy's topic.
 
-    Topics are identified by id (invariant G); the protocol needs the names.
+    Topics are identified by id (invariant G); the protocol needs the names. ``cluster`` is the source of a replica of a
+    total order, which has several; otherwise it is empty.
     """
 
     source_topic: str
@@ -26,10 +27,16 @@ class Replica:
     destination_topic: str
     source_id: uuid.UUID
     destination_id: uuid.UUID
+    cluster: str = ""
 
     @property
     def source(self) -> Partition:
-        """The source partition."""
+        """The source partition; of a total order with its cluster, as ``Origin.of`` names it."""
+        return Partition(f"{self.cluster}:{self.source_topic}" if self.cluster else self.source_topic, self.partition)
+
+    @property
+    def log(self) -> Partition:
+        """The source partition, by its name in its own cluster."""
         return Partition(self.source_topic, self.partition)
 
     @property

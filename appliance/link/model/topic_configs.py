@@ -55,6 +55,16 @@ def offsets_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTop
     return NewTopic(naming.offsets_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
+def own_times() -> dict[str, str]:
+    """The settings with which every record keeps its own time."""
+    return {**_TIMES_KEPT, **_SINCE_3_6}
+
+
+def hidden_log_configs() -> dict[str, str]:
+    """The settings of an order's hidden logs: only their lane deletes from them."""
+    return {**own_times(), **_FOR_EVER, POLICY: _DELETED}
+
+
 def registry_topic(replication_factor: int) -> NewTopic:
     """The registry of a destination cluster's links to make; the first link makes it."""
     return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))

@@ -1,0 +1,111 @@
+"""The values that one transaction of an order's lane writes for a partition of T."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from appliance.engine.model.map_growth import interleaved_tail
+from appliance.grouping import grouped
+from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.records.outgoing import Outgoing
+from appliance.link.model.order import OrderRecord, Origin, Place, Run, SequenceMark, Vector
+from appliance.link.model.position import CopyEnd, Position
+from appliance.link.model.replicas import Replica
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Records for T-global, with the runs that they come from, and the places after them."""
+
+    batches: Sequence[Outgoing]
+    runs: Sequence[Run]
+    vector: Vector = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """Their number."""
+        return sum(run.length for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Records for the hidden log, with their mark."""
+
+    batches: Sequence[Outgoing]
+    mark: SequenceMark
+
+    @property
+    def bytes(self) -> int:
+        """Their size."""
+        return sum(len(batch.data) for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The outcome of a transaction for one partition of T: its ``record`` after it, but for the ends of both logs."""
+
+    partition: Partition
+    record: OrderRecord
+    shown: Sequence[Shown] = ()
+    taken: Sequence[Taken] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of all that it writes."""
+        written = [*(each.batches for each in self.shown), *(each.batches for each in self.taken)]
+        return sum(len(batch.data) for batches in written for batch in batches)
+
+
+def show(record: OrderRecord, shown: Shown) -> OrderRecord:
+    """The record after some more of T-global."""
+    return replace(record, rank=record.rank + shown.records, digest=record.digest.after(shown.runs))
+
+
+def places_of(key: Partition, positions: Mapping[Partition, Position], *, single: bool) -> dict[Origin, Place]:
+    """The places of the origins of a partition of T, after what T-global shows; of a ``single`` one all partitions'."""
+    return {
+        Origin(cluster, partition.number): Place(position.source_id, position.next_offset, position.leader_epoch)
+        for partition, position in positions.items()
+        for cluster, _, topic in [partition.topic.partition(":")]
+        if topic == key.topic and (single or partition.number == key.number)
+    }
+
+
+def positions_after(
+    change: Change, positions: Mapping[Partition, Position], begin: int, end: CopyEnd
+) -> dict[Replica, Position]:
+    """The positions of the origins of what is shown in T-global from offset ``begin`` on."""
+    placed: list[tuple[Origin, tuple[int, int, int]]] = []
+    vector: dict[Origin, Place] = {}
+    at = begin
+    for shown in change.shown:
+        vector.update(shown.vector)
+        for run in shown.runs:
+            placed.append((run.origin, (run.first, at, run.length)))
+            at += run.length
+    topic, global_id = change.partition.topic, change.record.global_id
+    after = {}
+    for origin, runs in grouped(placed).items():
+        place = vector[origin]
+        before = _before(positions.get(origin.of(topic)), place, global_id)
+        replica = Replica(topic, origin.number, "", place.topic_id, global_id, origin.cluster)
+        after[replica] = _position(before, place, runs, begin, end)
+    return after
+
+
+def _before(before: Position | None, place: Place, global_id: UUID) -> Position:
+    if before is None:
+        return Position(place.topic_id, global_id, 0, -1)
+    if before.source_id != place.topic_id:  # it was recreated, and goes on by the operator's word
+        return replace(before, source_id=place.topic_id, next_offset=0, tail=None)
+    return before
+
+
+def _position(
+    before: Position, place: Place, runs: Iterable[tuple[int, int, int]], begin: int, end: CopyEnd
+) -> Position:
+    placed = [*runs]
+    tail = interleaved_tail(before, placed, begin, place.next_offset, end.offset)
+    records = before.records + sum(length for _, _, length in placed)
+    moved = replace(before, next_offset=place.next_offset, leader_epoch=place.leader_epoch, records=records)
+    return moved.written(end, tail)

@@ -1,0 +1,81 @@
+"""Promises and votes: who may become home, what it takes over, and what may be shown.
+
+A record is shown once ``GATE`` clusters hold it in one epoch: the home's hidden log and one T-global. A new home needs
+so many promises that any of them meet any such two clusters (flexible Paxos, Howard 2016), of its own membership and of
+each one that a voter has named.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from appliance.link.model.order import Epoch, Members, OrderRecord, Promise
+
+GATE = 2
+
+
+class Facts(NamedTuple):
+    """What one cluster's lane had committed, in one prefix of its records: its promise, and its part in an order."""
+
+    promise: Promise | None
+    record: OrderRecord
+
+
+def next_epoch(home: str, seen: Iterable[Epoch]) -> Epoch:
+    """An epoch that is newer than all of these."""
+    return Epoch(max((epoch.number for epoch in seen), default=0) + 1, home)
+
+
+def first_promise(epoch: Epoch, members: Members, now: int) -> Promise:
+    """The promise of a cluster that has not promised anything yet."""
+    return Promise(epoch, members, (members,), now)
+
+
+def promise(before: Promise | None, newer: Promise, now: int) -> Promise:
+    """The promise of a newer epoch: it names what was named before, too."""
+    named = (before.named if before else ()) + (newer.members,)
+    return replace(newer, named=tuple(sorted({*named})), since=now)
+
+
+def accepted(before: Promise) -> Promise:
+    """The promise of a lane that has accepted its epoch everywhere: no older membership matters any more."""
+    return replace(before, named=(before.members,))
+
+
+def enough(promised: Collection[str], members: Members, lost: Collection[str] = ()) -> bool:
+    """True if these clusters are enough of a membership; those that the operator has declared lost count as well."""
+    there = {*members}.intersection({*promised, *lost})
+    return len(there) >= max(len(members) - GATE + 1, len(members) // 2 + 1)
+
+
+def voters(own: Promise, facts: Mapping[str, Facts]) -> dict[str, OrderRecord]:
+    """What each cluster that has promised the same epoch has accepted."""
+    return {
+        cluster: each.record
+        for cluster, each in facts.items()
+        if each.promise is not None and each.promise.epoch == own.epoch
+    }
+
+
+def is_elected(own: Promise, facts: Mapping[str, Facts]) -> bool:
+    """True if the home of this promise may open its epoch."""
+    promises = [each.promise for each in facts.values() if each.promise and each.promise.epoch == own.epoch]
+    named = {own.members, *(members for each in promises for members in each.named)}
+    promised = voters(own, facts)
+    return all(enough(promised, members, own.lost) for members in named)
+
+
+def best(records: Mapping[str, OrderRecord]) -> str:
+    """The cluster with the longest log of the newest accepted epoch."""
+    return max(records, key=lambda cluster: (records[cluster].accepted, records[cluster].length(cluster), cluster))
+
+
+def acknowledged(own: Promise, cluster: str, facts: Mapping[str, Facts]) -> int:
+    """The rank up to which another member has accepted the order of this epoch, besides its home ``cluster``."""
+    ranks = [
+        each.record.rank
+        for member, each in facts.items()
+        if member != cluster and member in own.members and each.promise and each.promise.epoch == own.epoch
+        if each.record.accepted == own.epoch
+    ]
+    return max(ranks, default=0)

@@ -1,0 +1,29 @@
+"""The names of an order: the same in every cluster."""
+
+import re
+
+from appliance.link.model.naming import HIDDEN, ORDER, Naming
+from appliance.link.model.naming_policies import NamingPolicy
+
+_NOTHING = re.compile("(?!)")
+
+
+class GlobalNaming(NamingPolicy):
+    """``orders-global`` for ``orders``, of whatever cluster: an origin's name may begin with it and a colon."""
+
+    variable = chosen_by = "GLOBAL_TOPICS_REGEX"
+
+    def copy_of(self, topic: str) -> str:
+        """The name of T-global."""
+        return topic.rpartition(":")[2] + self.after
+
+
+def order_naming(topics_regex: str) -> Naming:
+    """The names of an order of the topics that match."""
+    policy = GlobalNaming(after="-global")
+    return Naming(ORDER, policy, re.compile(topics_regex), _NOTHING, keeps_times=True)
+
+
+def hidden_topic(topic: str) -> str:
+    """The name of the hidden log of a topic."""
+    return f"{ORDER}.{topic}{HIDDEN}"

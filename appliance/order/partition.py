@@ -1,0 +1,363 @@
+"""One partition of T in one cluster: what its lane writes next, by what has been read and promised.
+
+At home, records of all origins are taken into the hidden log, and shown once another cluster has them. Elsewhere the
+home's hidden log is followed into T-global.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from appliance.engine.model.chunk import Chunk
+from appliance.engine.problem_log import ProblemLog
+from appliance.engine.read.buffer import Limits, ReadyQueue
+from appliance.engine.read.source_reader import SourceReader
+from appliance.errors import ApplianceError, GapFound, PartitionStopped
+from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.kafka.records.outgoing import UNLIMITED
+from appliance.link.model.order import (
+    Epoch,
+    HiddenLog,
+    OrderRecord,
+    Origin,
+    Place,
+    Promise,
+    Run,
+    SequenceMark,
+    Vector,
+    merged,
+    without_first,
+)
+from appliance.link.model.replicas import Replica
+from appliance.order.hidden_log import HiddenBuffer, HiddenTransaction
+from appliance.order.lane import OrderLane
+from appliance.order.model.changes import Change, Shown, Taken, places_of, show
+from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
+from appliance.order.peers import Peer
+
+WINDOW = 64 * 1024 * 1024
+"""Bytes that a hidden log may be ahead of what is shown at home."""
+
+
+class WakingQueue(ReadyQueue):
+    """A queue that wakes the lane, too."""
+
+    def __init__(self, lane: asyncio.Event) -> None:
+        super().__init__()
+        self._lane = lane
+
+    def set(self) -> None:
+        """There is something to take."""
+        super().set()
+        self._lane.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Records of another cluster's T-global, from rank ``start`` on; that cluster had promised ``epoch`` then."""
+
+    start: int
+    epoch: Epoch
+    shown: tuple[Shown, ...]
+
+
+@dataclass(eq=False)
+class OrderedPartition:
+    """A partition of T, as the lane of the cluster ``own`` writes it; ``replicas`` are its origins.
+
+    ``failure`` is the reason that its logs must not be written. ``learned`` is what a catch-up has brought.
+    """
+
+    key: Partition
+    own: str
+    lane: OrderLane
+    peers: Mapping[str, Peer]
+    readers: Mapping[str, SourceReader]
+    problems: ProblemLog
+    wake: asyncio.Event
+    commit_bytes: int
+    single: bool = False
+    """True if it has the records of all partitions of T."""
+    replicas: tuple[Replica, ...] = ()
+    hidden_logs: Mapping[str, Replica] = field(default_factory=dict)
+    """The hidden log of each cluster that has one, as what is read."""
+    limit: int = UNLIMITED
+    failure: ApplianceError | None = None
+    learned: Learned | None = None
+    _arrivals: WakingQueue = field(init=False)
+    _places: dict[Origin, Place] = field(init=False, default_factory=dict)
+    """Places past what was taken that have no records before them."""
+    _reading: dict[Origin, Replica] = field(init=False, default_factory=dict)
+    _hidden: HiddenBuffer | None = field(init=False, default=None)
+    _tail: list[HiddenTransaction] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._arrivals = WakingQueue(self.wake)
+
+    def restart(self) -> None:
+        """Read nothing until the lane has started again."""
+        self._stop_taking()
+        self._unfollow()
+        self.learned = None
+
+    @property
+    def record(self) -> OrderRecord:
+        """The cluster's part in the order."""
+        return self.lane.record(self.key)
+
+    def facts(self) -> dict[str, Facts]:
+        """The facts of all clusters, as they are known."""
+        return {self.own: Facts(self.lane.promise, self.record)} | {
+            name: peer.facts(self.key) for name, peer in self.peers.items()
+        }
+
+    def next_change(self) -> Change | None:
+        """What the lane writes next; None if there is nothing to write."""
+        promise = self.lane.promise
+        if promise is None or self.failure is not None:
+            return None
+        try:
+            if promise.epoch.home != self.own:
+                self._stop_taking()
+                return self._follow(promise)
+            if self.record.accepted == promise.epoch:
+                return self._take_and_show(promise)
+            self._stop_taking()
+            return self._learn(promise) or self._open(promise)
+        except PartitionStopped as error:
+            self.stop(error)
+            return None
+
+    def stop(self, reason: PartitionStopped) -> None:
+        """Write it no further until the lane starts again."""
+        self.restart()
+        self.failure = reason
+        self.problems.tell(str(self.key), reason)
+
+    def source_to_learn_from(self) -> Peer | None:
+        """Another cluster whose T-global has more, if nothing else brings it."""
+        promise, record = self.lane.promise, self.record
+        if promise is None or self.failure is not None or self.learned is not None:
+            return None
+        home = self.peers.get(promise.epoch.home)
+        if home is None and record.accepted == promise.epoch:
+            return None
+        if home is not None and self._hidden is not None and home.failure is None:
+            return None
+        ahead = [
+            peer
+            for peer in self.peers.values()
+            if peer.failure is None and peer.record(self.key).rank > record.rank and peer.checkpoint.promise is not None
+            if peer.checkpoint.promise.epoch <= promise.epoch
+        ]
+        return max(ahead, key=lambda peer: peer.record(self.key).rank, default=None)
+
+    def _learn(self, promise: Promise) -> Change | None:
+        """Show what a catch-up has brought: it is visible elsewhere, and so it is final."""
+        learned, self.learned = self.learned, None
+        record = self.record
+        if learned is None or learned.start != record.rank or learned.epoch > promise.epoch:
+            return None
+        for each in learned.shown:
+            record = show(record, each)
+        return Change(self.key, record, learned.shown)
+
+    def _open(self, promise: Promise) -> Change | None:
+        """Open the epoch, once enough clusters have promised it: take over what the best of them has accepted."""
+        facts, record = self.facts(), self.record
+        if not is_elected(promise, facts):
+            return None
+        records = voters(promise, facts)
+        winner = best(records)
+        theirs = records[winner]
+        opened = theirs.length(winner)
+        if record.rank < max(each.record.rank for each in facts.values()):
+            return None  # the catch-up brings it
+        if record.rank > opened:
+            raise PartitionStopped(diverged(self.key, record.rank, opened))
+        hidden = theirs.hidden_tail(winner)
+        if hidden is not None and opened > record.rank:
+            self._read_hidden(winner, hidden.epoch, theirs.following)
+            self._tail += [each for each in self._hidden_transactions(UNLIMITED) if each.mark.rank > record.rank]
+            if not self._tail or self._tail[-1].mark.rank < opened:
+                return None
+        elif (hidden.digest if hidden else theirs.digest) != record.digest:
+            raise PartitionStopped(diverged(self.key, record.rank, opened))
+        tail, self._tail = self._tail, []
+        self._unfollow()
+        shown, rank = [], record.rank
+        for each in tail:
+            shown.append(self._shown(each, rank, record.digest if rank == record.rank else None))
+            rank = each.mark.rank
+        runs = merged(run for each in shown for run in each.runs)
+        vector = (
+            tail[-1].mark.vector if tail else places_of(self.key, self.lane.checkpoint.positions, single=self.single)
+        )
+        mark = SequenceMark(promise.epoch, record.rank, runs, vector, record.digest, opens=True)
+        taken = Taken([batch for each in shown for batch in each.batches], mark)
+        log = HiddenLog(promise.epoch, -1, record.rank, opened, opened, mark.digest, vector, taken.bytes)
+        return Change(self.key, replace(record, accepted=promise.epoch, following=-1, hidden=log), taken=[taken])
+
+    def _take_and_show(self, promise: Promise) -> Change | None:
+        """Take what has arrived from the origins, and show what another cluster has."""
+        record, hidden = self.record, self.record.hidden
+        assert hidden is not None
+        self._read_hidden(self.own, promise.epoch, record.following)
+        bound = hidden.rank if record.alone else acknowledged(promise, self.own, self.facts())
+        shown = []
+        for each in self._hidden_transactions(bound):
+            if each.mark.rank > record.rank:
+                shown.append(self._shown(each, record.rank, record.digest))
+                record = replace(show(record, shown[-1]), following=each.next_offset)
+                hidden = replace(hidden, ahead=max(hidden.ahead - each.bytes, 0))
+        taken = self._take(promise.epoch, hidden) if hidden.ahead < WINDOW else None
+        if taken is not None:
+            mark, ahead = taken.mark, hidden.ahead + taken.bytes
+            hidden = replace(hidden, rank=mark.rank, digest=mark.digest, vector=mark.vector, ahead=ahead)
+        if not shown and taken is None:
+            return None
+        return Change(self.key, replace(record, hidden=hidden), shown, [taken] if taken else ())
+
+    def _take(self, epoch: Epoch, hidden: HiddenLog) -> Taken | None:
+        """The records of the origins that have arrived, in this order."""
+        self._read_origins(hidden.vector)
+        chunks = self._arrivals.take(self.commit_bytes)
+        self._stop_origins()
+        for chunk in chunks:
+            self.readers[chunk.replica.cluster].account(chunk)
+            origin = Origin(chunk.replica.cluster, chunk.replica.partition)
+            self._places[origin] = Place(chunk.replica.source_id, chunk.next_offset, chunk.leader_epoch)
+        batches = [batch for chunk in chunks for batch in chunk.batches]
+        if not batches:
+            return None
+        vector = {**hidden.vector, **self._places}
+        self._places.clear()
+        return Taken(batches, SequenceMark(epoch, hidden.rank, merged(_runs(chunks)), vector, hidden.digest))
+
+    def _follow(self, promise: Promise) -> Change | None:
+        """Show what the home's hidden log has; the first time in an epoch at least all that it has taken over."""
+        record, home = self.record, self.peers.get(promise.epoch.home)
+        theirs = home.facts(self.key) if home else Facts(None, OrderRecord())
+        hidden = theirs.record.hidden_tail(promise.epoch.home)
+        if (
+            home is None
+            or self.own not in promise.members
+            or theirs.promise is None
+            or theirs.promise.epoch != promise.epoch
+            or hidden is None
+            or hidden.epoch != promise.epoch
+            or (record.accepted != promise.epoch and record.rank < hidden.first_rank)
+        ):
+            self._unfollow()
+            return self._learn(promise)
+        has_accepted = record.accepted == promise.epoch
+        self._read_hidden(home.id, promise.epoch, record.following if has_accepted else hidden.first)
+        shown, size = [], 0
+        while size < self.commit_bytes and (each := self._next_hidden()) is not None:
+            mark, has_accepted = each.mark, record.accepted == promise.epoch
+            if mark.rank < record.rank or (has_accepted and mark.rank == record.rank):
+                continue
+            if not has_accepted and mark.rank < hidden.opened:
+                raise PartitionStopped(f"{self.key}: the home's hidden log has no longer what it took over")
+            shown.append(self._shown(each, record.rank, record.digest))
+            record = replace(show(record, shown[-1]), accepted=promise.epoch, following=each.next_offset)
+            size += each.bytes
+        return Change(self.key, record, shown) if shown else self._learn(promise)
+
+    def _shown(self, each: HiddenTransaction, rank: int, digest: object) -> Shown:
+        """The records of a transaction from a rank on; ``digest`` is that of the order before, unless it is known."""
+        mark = each.mark
+        if mark.start > rank or (digest is not None and mark.digest_at(rank) != digest):
+            raise PartitionStopped(diverged(self.key, rank, mark.start))
+        skip = rank - mark.start
+        runs = without_first(mark.runs, skip)
+        vector = {origin: mark.vector[origin] for origin in {run.origin for run in runs}}
+        return Shown(each.outgoing(skip, self.limit), runs, vector)
+
+    def _hidden_transactions(self, bound: int) -> list[HiddenTransaction]:
+        """The transactions that have arrived, up to a rank and about the size of a commit."""
+        taken, size = [], 0
+        while size < self.commit_bytes and (each := self._next_hidden(bound)) is not None:
+            taken.append(each)
+            size += each.bytes
+        return taken
+
+    def _next_hidden(self, bound: int = 2**63) -> HiddenTransaction | None:
+        buffer = self._hidden
+        if buffer is None:
+            return None
+        if buffer.stopped and not buffer.chunks:
+            for _, reason in buffer.ready.take_stops():
+                self._unfollow()
+                raise reason
+        first = buffer.chunks[0] if buffer.chunks else None
+        if not isinstance(first, HiddenTransaction) or first.mark.rank > bound:
+            return None
+        self.readers[buffer.replica.cluster].take(buffer.ready, 1)
+        return first
+
+    def _read_hidden(self, cluster: str, epoch: Epoch, offset: int) -> None:
+        """Read the hidden log of a cluster, unless that goes on already."""
+        before, replica = self._hidden, self.hidden_logs.get(cluster)
+        if before is not None and before.replica == replica and before.of_epoch == epoch:
+            return
+        self._unfollow()
+        if replica is not None:
+            self._hidden = HiddenBuffer(replica, max(offset, 0), -1, WakingQueue(self.wake), Limits(), of_epoch=epoch)
+            self.readers[cluster].router.add(self._hidden)
+
+    def _unfollow(self) -> None:
+        self._tail.clear()
+        if self._hidden is not None:
+            self.readers[self._hidden.replica.cluster].forget([self._hidden.replica])
+            self._hidden = None
+
+    def _read_origins(self, vector: Vector) -> None:
+        """Read the origins that are not read yet, each from its place on."""
+        for replica in self.replicas:
+            origin = Origin(replica.cluster, replica.partition)
+            if self._reading.get(origin) == replica or replica.cluster not in self.readers:
+                continue
+            if origin in self._reading:
+                self.readers[replica.cluster].forget([self._reading[origin]])
+            self._reading[origin] = replica
+            place = vector.get(origin)
+            if place is not None and is_another(place.topic_id, replica.source_id):
+                text = f"{replica.name} was deleted and made anew: `appliance order resume --origin {replica.cluster}`"
+                self.problems.tell(replica.name, PartitionStopped(text))
+                continue
+            offset, epoch = (place.next_offset, place.leader_epoch) if place else (0, -1)
+            self.readers[replica.cluster].read(replica, offset, epoch, self._arrivals, Limits(self.limit))
+
+    def _stop_origins(self) -> None:
+        """Tell of the origins that cannot be read further; one that begins does so at its log's start."""
+        hidden = self.record.hidden
+        for replica, reason in self._arrivals.take_stops():
+            reader, origin = self.readers[replica.cluster], Origin(replica.cluster, replica.partition)
+            reader.forget([replica])
+            if isinstance(reason, GapFound) and reason.next >= 0 and hidden and origin not in hidden.vector:
+                reader.read(replica, reason.next, reason.leader_epoch, self._arrivals, Limits(self.limit))
+            else:
+                self.problems.tell(replica.name, reason)
+
+    def _stop_taking(self) -> None:
+        for replica in self._reading.values():
+            self.readers[replica.cluster].forget([replica])
+        self._reading.clear()
+        self._places.clear()
+
+
+def _runs(chunks: Iterable[Chunk]) -> Iterable[Run]:
+    for chunk in chunks:
+        origin = Origin(chunk.replica.cluster, chunk.replica.partition)
+        for batch in chunk.batches:
+            for first, length in batch.runs or ((batch.first_offset, batch.records),):
+                yield Run(origin, first, length)
+
+
+def diverged(key: Partition, rank: int, other: int) -> str:
+    """The reason to stop where T-global is no prefix of the order."""
+    return (
+        f"{key}: T-global has {rank} records, and not as the others order them (they have {other}): "
+        "`appliance order rebuild`"
+    )

@@ -1,0 +1,218 @@
+"""The lanes of an order in one cluster; the topics are looked for, and their logs made, again and again."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.engine.problem_log import Notice, ProblemLog
+from appliance.engine.read.source_reader import SourceReader
+from appliance.errors import ApplianceError, LinkRefused, raise_first
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.topics import NewTopic, create_topics, grow_topics, require_led
+from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.link.client.retry import retry_while_busy
+from appliance.link.model.checkpoint import Owner
+from appliance.link.model.layout import Layout
+from appliance.link.model.naming import Naming
+from appliance.link.model.order import Members
+from appliance.link.model.replicas import Replica
+from appliance.link.model.topic_configs import hidden_log_configs, offsets_topic, own_times, positions_topic
+from appliance.order.lane import OrderLane
+from appliance.order.names import hidden_topic
+from appliance.order.partition import OrderedPartition
+from appliance.order.peers import Peer
+from appliance.order.runner import OrderRunner
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order of the topics of these ``clusters``, whose first home is ``home``.
+
+    With ``single`` all partitions of a topic have one order. ``lanes`` are as many in each cluster.
+    """
+
+    clusters: Members
+    home: str
+    naming: Naming
+    lanes: int
+    single: bool = False
+    replication_factor: int = -1
+    commit_bytes: int = 2**24
+    transaction_timeout: float = 60.0
+    discovery_seconds: float = 3.0
+
+
+@dataclass(eq=False)
+class OrderProcess:
+    """The process beside the cluster ``own``, which reads all ``clusters`` and writes that one alone."""
+
+    order: Order
+    own: str
+    clusters: Mapping[str, Cluster]
+    owner: Owner
+    notice: Notice
+    runners: list[OrderRunner] = field(init=False, default_factory=list)
+    _readers: dict[str, SourceReader] = field(init=False, default_factory=dict)
+    _known: dict[str, Metadata] = field(init=False, default_factory=dict)
+    _problems: ProblemLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._problems = ProblemLog(self.notice)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The own cluster."""
+        return self.clusters[self.own]
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Order until ``stopping``; transactions are finished.
+
+        Raises:
+            LinkRefused: the order has another number of lanes here.
+        """
+        await self._make_own_topics()
+        self._readers = {name: SourceReader(cluster, self._of(name)) for name, cluster in self.clusters.items()}
+        self.runners = [self._runner(lane) for lane in range(self.order.lanes)]
+        tasks = [asyncio.create_task(runner.run(stopping), name=runner.name) for runner in self.runners]
+        searching = asyncio.create_task(self._search(stopping), name="order-topics")
+        try:
+            await stopping.wait()
+        finally:
+            for runner in self.runners:
+                runner.wake.set()
+            searching.cancel()
+            await asyncio.gather(*tasks, searching, return_exceptions=True)
+            for reader in self._readers.values():
+                await reader.close()
+
+    def stand(self) -> None:
+        """Become home of a new epoch, in all lanes."""
+        for runner in self.runners:
+            runner.candidacy = self.order.clusters
+            runner.wake.set()
+
+    def _of(self, cluster: str) -> Callable[[str, ApplianceError | None], None]:
+        return lambda subject, error: self.notice(f"{cluster}: {subject}", error)
+
+    async def _make_own_topics(self) -> None:
+        naming, factor = self.order.naming, self.order.replication_factor
+
+        async def make() -> None:
+            own = (
+                positions_topic(naming, self.order.lanes, factor),
+                offsets_topic(naming, self.order.lanes, factor),
+            )
+            raise_first((await create_topics(self.cluster, own)).failures.values())
+            metadata = await require_led(self.cluster, {topic.name: self.order.lanes for topic in own})
+            lanes = len(metadata.topics[naming.positions_topic].leaders)
+            if lanes != self.order.lanes:
+                text = f"{naming.positions_topic} of {self.own} has {lanes} lanes, and LANES={self.order.lanes}"
+                raise LinkRefused(f"{text}: the number of an order's lanes is fixed, in all clusters")
+
+        await retry_while_busy(make)
+
+    def _runner(self, index: int) -> OrderRunner:
+        order, wake = self.order, asyncio.Event()
+        positions = Partition(order.naming.positions_topic, index)
+        lane = OrderLane(index, self.cluster, order.naming, self.owner, order.transaction_timeout)
+        peers = {
+            name: Peer(name, cluster, positions, wake) for name, cluster in self.clusters.items() if name != self.own
+        }
+        first = order.clusters if order.home == self.own else None
+        return OrderRunner(self.own, lane, peers, ProblemLog(self.notice), wake, first=first)
+
+    async def _search(self, stopping: asyncio.Event) -> None:
+        """Look for topics until the end; a cluster that does not answer keeps what is known of it."""
+        while not stopping.is_set():
+            await asyncio.gather(*(self._look(name) for name in self.clusters))
+            try:
+                await self._make_logs()
+                self._assign()
+                self._problems.over("topics")
+            except ApplianceError as error:
+                self._problems.tell("topics", error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.order.discovery_seconds):
+                    await stopping.wait()
+
+    async def _look(self, name: str) -> None:
+        try:
+            self._known[name] = await self.clusters[name].metadata(None)
+            self._problems.over(f"topics of {name}")
+        except ApplianceError as error:
+            self._problems.tell(f"topics of {name}", error)
+
+    def _topics(self) -> dict[str, int]:
+        """The topics of the order, each with the number of partitions of its logs."""
+        sizes: dict[str, int] = {}
+        for metadata in self._known.values():
+            for topic in self.order.naming.copied(metadata.topics):
+                size = 1 if self.order.single else len(topic.leaders)
+                sizes[topic.name] = max(size, sizes.get(topic.name, 0))
+        return {name: size for name, size in sizes.items() if size}
+
+    async def _make_logs(self) -> None:
+        """Make and grow T-global and the hidden log of each topic."""
+        wanted = {}
+        for topic, size in self._topics().items():
+            wanted[self.order.naming.destination(topic)] = NewTopic(
+                self.order.naming.destination(topic), size, self.order.replication_factor, own_times()
+            )
+            name = hidden_topic(topic)
+            wanted[name] = NewTopic(name, size, self.order.replication_factor, hidden_log_configs())
+        known = self._known[self.own].topics if self.own in self._known else {}
+        missing = [new for name, new in wanted.items() if name not in known]
+        smaller = {
+            name: new.partitions
+            for name, new in wanted.items()
+            if name in known and 0 < len(known[name].leaders) < new.partitions
+        }
+        if missing:
+            raise_first((await create_topics(self.cluster, missing)).failures.values())
+        if smaller:
+            raise_first((await grow_topics(self.cluster, smaller)).values())
+        if missing or smaller:
+            made = {name: new.partitions for name, new in wanted.items()}
+            await retry_while_busy(lambda: require_led(self.cluster, made))
+            self._known[self.own] = await self.cluster.metadata(None)
+
+    def _assign(self) -> None:
+        layout, own = Layout(self.order.lanes), self._known.get(self.own)
+        for topic, size in self._topics().items():
+            names = self.order.naming.destination(topic), hidden_topic(topic)
+            logs = [own.topics[name] for name in names if own and name in own.topics]
+            for number in range(size if len(logs) == len(names) else 0):
+                key = Partition(topic, number)
+                if any(number >= len(each.leaders) for each in logs):
+                    continue
+                runner = self.runners[layout.lane_of(*key)]
+                if key not in runner.partitions:
+                    runner.add(self._partition(runner, key))
+                runner.partitions[key].replicas = tuple(self._origins(key))
+                runner.partitions[key].hidden_logs = self._hidden_logs(key)
+                runner.wake.set()
+
+    def _partition(self, runner: OrderRunner, key: Partition) -> OrderedPartition:
+        size = self.order.commit_bytes
+        further = runner.problems, runner.wake, size, self.order.single
+        return OrderedPartition(key, self.own, runner.lane, runner.peers, self._readers, *further)
+
+    def _origins(self, key: Partition) -> Sequence[Replica]:
+        """The origins of a partition of T, in all clusters that were seen."""
+        return [
+            Replica(key.topic, number, self.order.naming.destination(key.topic), topic.id, topic.id, name)
+            for name, metadata in self._known.items()
+            if (topic := metadata.topics.get(key.topic)) is not None
+            for number in range(len(topic.leaders))
+            if self.order.single or number == key.number
+        ]
+
+    def _hidden_logs(self, key: Partition) -> Mapping[str, Replica]:
+        """The hidden log of each cluster that has one."""
+        name = hidden_topic(key.topic)
+        return {
+            cluster: Replica(name, key.number, "", topic.id, topic.id, cluster)
+            for cluster, metadata in self._known.items()
+            if (topic := metadata.topics.get(name)) is not None
+        }

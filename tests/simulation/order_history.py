@@ -1,0 +1,179 @@
+"""One history of a total order: all that happens to its clusters, decided by one seed, on a clock that does not wait.
+
+``python -m tests.simulation.order_history FIRST COUNT [--faults a,b] [--trace]`` prints the first that fails.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Collection
+
+from tests.simulation.client import Fates
+from tests.simulation.coordinator import undecided
+from tests.simulation.history import STEPS_MAX, TAIL_BYTES, Outcome, failure_of
+from tests.simulation.invariants import Violation
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.order_world import OrderWorld
+
+KILLS, CUTS, MOVES, REQUESTS, RIVALS, LEADERS = "kills", "cuts", "moves", "requests", "rivals", "leaders"
+FAULTS = (KILLS, CUTS, MOVES, REQUESTS, RIVALS, LEADERS)
+_EVENTFUL = 12.0
+_CAUGHT_UP_IN = 200.0
+_SHOTS = 14
+
+
+class OrderHistory:
+    """Clusters with one order, and what befalls them."""
+
+    def __init__(self, seed: int, faults: Collection[str] | None = None, clusters: int = 0) -> None:
+        """``faults`` are those that befall it; None: by chance."""
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.loop = SimulatedLoop(self.chance)
+        self.fates = Fates(self.loop, self.chance)
+        by_chance = {fault for fault in FAULTS if self.chance.random() < 0.6}
+        self.faults = by_chance if faults is None else set(faults)
+        size = clusters or self.chance.choice((2, 3, 3, 3, 4, 5))
+        self.world = OrderWorld(self.chance, self.loop, self.fates, size, self.chance.choice((1, 1, 2)))
+        self.tail_bytes = self.chance.choice(TAIL_BYTES)
+
+    def run(self) -> Outcome:
+        """Play it."""
+        failure = failure_of(self._play, contextlib.nullcontext(), self.loop, self.seed, self.tail_bytes)
+        written = sum(workload.written % 1_000_000 for workload in self.world.workloads.values())
+        return Outcome(self.seed, failure, self.fates.trace, self.loop.steps, self.world.commits, written)
+
+    def _play(self) -> None:
+        world, chance = self.world, self.chance
+        self.fates.note("clusters", len(world.names), "faults:", *sorted(self.faults))
+        world.make_topic("orders", chance.choice((1, 2)))
+        for name in world.names:
+            self.loop.at(chance.random(), self.loop.world, world.start, name)
+        self._write()
+        for _ in range(_SHOTS):
+            self.loop.at(1 + chance.random() * (_EVENTFUL - 1), self.loop.world, self._befall)
+        self._tick()
+        self._run_while(lambda: self.loop.time() < _EVENTFUL)
+        self._calm()
+        limit = self.loop.time() + _CAUGHT_UP_IN
+        self._run_while(lambda: bool(self._undone()) and self.loop.time() < limit)
+        if undone := self._undone():
+            faults = {each.life.name: {k: str(v) for k, v in each.faults.items()} for each in world.beside.values()}
+            raise Violation(f"R: not caught up after {_CAUGHT_UP_IN:g} s: {undone}; {faults}")
+        world.check(whole=True)
+
+    def _write(self) -> None:
+        if self.loop.time() < _EVENTFUL:
+            self.world.write()
+            self.loop.at(self.loop.time() + self.chance.random() * 0.15, self.loop.world, self._write)
+
+    def _befall(self) -> None:
+        """Something happens to somebody."""
+        world, chance = self.world, self.chance
+        if not self.faults:
+            return
+        fault = chance.choice(sorted(self.faults))
+        name = chance.choice(list(world.names))
+        beside = world.beside.get(name)
+        if fault == KILLS and beside is not None and beside.life.alive:
+            world.kill(name)
+            self.loop.at(self.loop.time() + chance.random() * 3, self.loop.world, world.start, name)
+        elif fault == CUTS and len(world.names) > 1 and beside is not None:
+            world.cut(name, chance.choice([each for each in world.names if each != name]))
+            if chance.random() < 0.5:
+                self.loop.at(self.loop.time() + chance.random() * 3, self.loop.world, world.mend)
+        elif fault == MOVES and beside is not None and beside.life.alive:
+            self.fates.note("stands:", name)
+            beside.process.stand()
+        elif fault == REQUESTS:
+            self.fates.disturb(chance.choice((0.01, 0.05)))
+            self.loop.at(self.loop.time() + chance.random() * 2, self.loop.world, self.fates.calm)
+        elif fault == RIVALS and beside is not None:
+            world.start(name)  # the one before goes on, and does not know that it was replaced
+        elif fault == LEADERS:
+            brokers = world.brokers[name]
+            log = chance.choice(sorted(brokers.logs(), key=str))
+            brokers.lead(log, 3 - log.leader, unnoticed=chance.random() < 0.5)
+
+    def _calm(self) -> None:
+        """From now on all goes well, and everybody is there."""
+        self.fates.calm()
+        self.world.mend()
+        self.world.decide_all()
+        for name, beside in self.world.beside.items():
+            if not beside.life.alive or beside.task.done():
+                self.world.start(name)
+
+    def _undone(self) -> list[str]:
+        world = self.world
+        open_logs = [str(log) for brokers in world.brokers.values() for log in brokers.logs() if log.open]
+        undecided_now = any(undecided(brokers.coordinator.transactions.values()) for brokers in world.brokers.values())
+        return [*world.unsettled(), *open_logs, *(["undecided"] if undecided_now else [])]
+
+    def _tick(self) -> None:
+        """Let time go on when every process has ended."""
+        self.loop.at(self.loop.time() + 0.5, self.loop.world, self._tick)
+
+    def _run_while(self, wanted: Callable[[], bool]) -> None:
+        start = self.loop.steps
+
+        def goes_on() -> bool:
+            if self.world.violation is not None:
+                return False
+            if self.loop.steps - start > 4 * STEPS_MAX:
+                raise Violation("too many steps: something spins")
+            return wanted()
+
+        self.loop.run_while(goes_on, 15)
+        if self.world.violation is not None:
+            raise self.world.violation
+        for beside in self.world.beside.values():
+            if beside.life.alive and beside.task.done() and (error := beside.task.exception()):
+                raise Violation(f"{beside.life.name} ended by {error!r}") from error
+        if self.loop.defects:
+            raise Violation(f"a defect: {self.loop.defects[0]}")
+
+
+def first_failure(first: int, count: int, faults: Collection[str] | None = None, clusters: int = 0) -> Outcome | None:
+    """The first of so many histories in which something does not hold; None when all hold."""
+    for seed in range(first, first + count):
+        outcome = OrderHistory(seed, faults, clusters).run()
+        if outcome.failure:
+            return outcome
+    return None
+
+
+def main() -> int:
+    """Play the histories of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("first", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--faults", help=f"befall each history: {','.join(FAULTS)}; by default by chance")
+    parser.add_argument("--clusters", type=int, default=0)
+    parser.add_argument("--trace", action="store_true", help="print the trace of the last history, failed or not")
+    arguments = parser.parse_args()
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets decides, too
+        os.execvpe(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+    began = time.perf_counter()
+    faults = None if arguments.faults is None else tuple(filter(None, arguments.faults.split(",")))
+    steps = commits = records = 0
+    for seed in range(arguments.first, arguments.first + arguments.count):
+        outcome = OrderHistory(seed, faults, arguments.clusters).run()
+        steps, commits, records = steps + outcome.steps, commits + outcome.commits, records + outcome.records
+        if outcome.failure:
+            break
+    if outcome.failure or arguments.trace:
+        print("\n".join(outcome.lines()))
+    if outcome.failure:
+        print(f"seed {outcome.seed}: {outcome.failure}")
+        return 1
+    took = time.perf_counter() - began
+    print(f"{arguments.count} histories in {took:.1f} s: {steps} steps, {commits} commits, {records} records")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

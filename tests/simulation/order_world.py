@@ -1,0 +1,184 @@
+"""Several clusters with one order: a process beside each, producers in each, and tunnels that are cut."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from appliance.errors import ApplianceError, Unreachable
+from appliance.link.model.checkpoint import Owner
+from appliance.order.names import order_naming
+from appliance.order.process import Order, OrderProcess
+from appliance.settings.values import Side
+from tests.simulation.administration import Administration
+from tests.simulation.brokers import Brokers
+from tests.simulation.client import TIMEOUTS, Fates, SimulatedCluster, SimulatedConnection
+from tests.simulation.coordinator import Transaction
+from tests.simulation.invariants import Violation
+from tests.simulation.log import Log
+from tests.simulation.loop import Life, SimulatedLoop
+from tests.simulation.order_truth import OrderTruth
+from tests.simulation.workload import Workload
+
+NAMES = ("orange", "grape", "lemon", "melon", "peach")
+TRANSACTION_TIMEOUT = 4.0
+
+
+class DistantCluster(SimulatedCluster):
+    """A cluster as a process beside another one sees it, through a tunnel that may be cut."""
+
+    def __init__(self, world: "OrderWorld", own: str, name: str, life: Life) -> None:
+        side = Side.DESTINATION if own == name else Side.SOURCE
+        super().__init__(world.brokers[name], side, life, world.fates)
+        self.world, self.own, self.name = world, own, name
+
+    async def broker(self, node: int, purpose: str = "control") -> SimulatedConnection:
+        if (self.own, self.name) in self.world.cuts:
+            await asyncio.sleep(TIMEOUTS.connect)
+            raise Unreachable(f"the tunnel from {self.own} to {self.name} is cut")
+        return await super().broker(node, purpose)
+
+
+class Beside:
+    """One run of an order's process beside a cluster."""
+
+    def __init__(self, world: "OrderWorld", own: str, number: int) -> None:
+        self.own = own
+        self.life = Life(f"{own}-{number}")
+        self.faults: dict[str, ApplianceError] = {}
+        self.fates = world.fates
+        self.clusters = {name: DistantCluster(world, own, name, self.life) for name in world.brokers}
+        clusters: Any = self.clusters
+        owner = Owner(self.life.name, "worker", "host", 0, number)
+        self.process = OrderProcess(world.order, own, clusters, owner, self._notice)
+        self.stopping: asyncio.Event
+        self.task: asyncio.Task[None] = world.loop.start(self.life, self._run())
+
+    async def _run(self) -> None:
+        self.stopping = asyncio.Event()
+        while True:
+            try:
+                await self.process.run(self.stopping)
+                return
+            except ApplianceError as error:
+                self.fates.note("fails:", str(error))
+                await asyncio.sleep(0.2)
+
+    def _notice(self, subject: str, error: ApplianceError | None) -> None:
+        self.fates.note("notice", subject, str(error) if error else "well again")
+        if error is None:
+            self.faults.pop(subject, None)
+        else:
+            self.faults[subject] = error
+
+
+class OrderWorld:
+    """The clusters, of which the first is the first home."""
+
+    def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, clusters: int, lanes: int = 1) -> None:
+        self.chance, self.loop, self.fates = chance, loop, fates
+        self.names: Sequence[str] = NAMES[:clusters]
+        members = tuple(sorted(self.names))
+        naming = order_naming("orders|payments")
+        self.order = Order(members, self.names[0], naming, lanes, discovery_seconds=0.5, commit_bytes=2000)
+        self.cuts: set[tuple[str, str]] = set()
+        self.commits = 0
+        self.brokers = {name: Brokers(name, self.later, self._committed) for name in self.names}
+        self.workloads: dict[str, Workload] = {}
+        self.beside: dict[str, Beside] = {}
+        self.truths: dict[tuple[str, int], OrderTruth] = {}
+        self.violation: Violation | None = None
+        self._runs = 0
+        for number, (name, brokers) in enumerate(self.brokers.items()):
+            Administration(brokers)
+            self.workloads[name] = Workload(brokers, chance, written=number * 1_000_000)
+            brokers.grown.append(self._changed)
+
+    def later(self, reason: str, act: Callable[[], None]) -> None:
+        """Have something happen when chance has it."""
+        delay = TRANSACTION_TIMEOUT
+        if reason == "loading":
+            delay = self.chance.random() * 0.1
+        elif reason == "marker":
+            delay = self.chance.random() * (1.0 if self.chance.random() < 0.05 else 0.005)
+        self.loop.at(self.loop.time() + delay, self.loop.world, act)
+
+    def make_topic(self, name: str, partitions: int) -> None:
+        """Make a topic in every cluster."""
+        for cluster, brokers in self.brokers.items():
+            topic = brokers.make(name, partitions)
+            for log in topic.logs:
+                truth = self.truths.setdefault((name, log.number), OrderTruth(f"{name}-{log.number}"))
+                truth.origins[cluster, log.number] = log
+
+    def start(self, name: str) -> None:
+        """Start the process beside a cluster."""
+        self._runs += 1
+        self.fates.note("start of", name, self._runs)
+        self.beside[name] = Beside(self, name, self._runs)
+
+    def kill(self, name: str) -> None:
+        """End it as by SIGKILL."""
+        self.fates.note("kill of", name)
+        self.beside[name].life.alive = False
+
+    def cut(self, own: str, name: str) -> None:
+        """Nothing passes from one cluster's process to another cluster any more."""
+        self.fates.note("cut", own, name)
+        self.cuts.add((own, name))
+        beside = self.beside[own]
+        for connection in beside.clusters[name]._connections.values():
+            self.loop.at(self.loop.time(), beside.life, connection.close)
+
+    def mend(self) -> None:
+        """All tunnels are well again."""
+        self.fates.note("mended", *self.cuts)
+        self.cuts.clear()
+
+    def write(self) -> None:
+        """Some producer in some cluster writes, or ends a transaction."""
+        name = self.chance.choice(self.names)
+        topic = self.chance.choice(sorted(self._topics()))
+        log = self.chance.choice(self.brokers[name].topics[topic].logs)
+        self.workloads[name].write(log)
+        if self.chance.random() < 0.5:
+            self.workloads[name].decide()
+
+    def decide_all(self) -> None:
+        """All producers end their transactions."""
+        for workload in self.workloads.values():
+            while workload.decide():
+                pass
+
+    def unsettled(self) -> list[str]:
+        """What is not everywhere yet."""
+        found = []
+        for (topic, number), truth in self.truths.items():
+            for name, brokers in self.brokers.items():
+                log = brokers.log((f"{topic}-global", number))
+                if log is None:
+                    found.append(f"{name} has no {topic}-global")
+                else:
+                    truth.ranks.setdefault(log, 0)
+            found += truth.missing()
+        return found
+
+    def check(self, whole: bool) -> None:
+        """Check all origins."""
+        for truth in self.truths.values():
+            truth.check_origins(whole)
+
+    def _topics(self) -> set[str]:
+        return {topic for topic, _ in self.truths}
+
+    def _committed(self, _: Transaction) -> None:
+        self.commits += 1
+
+    def _changed(self, log: Log) -> None:
+        topic = log.topic.removesuffix("-global")
+        if topic == log.topic or (topic, log.number) not in self.truths:
+            return
+        try:
+            self.truths[topic, log.number].look(log)
+        except Violation as violation:
+            self.violation = self.violation or violation
