@@ -127,6 +127,10 @@ COMMANDS: Mapping[str, tuple[str, str | Command]] = {
     "offsets": ("translate offsets between a source and its copy", "appliance.commands.offsets:OFFSETS"),
     "audit": ("query what was copied when", "appliance.audit.command:AUDIT"),
     "import": ("make links of another program's settings", "appliance.migrate.command:IMPORT"),
+    "order": (
+        "one order of a topic's records in several clusters, T-global",
+        "appliance.commands.order.command:ORDER",
+    ),
     "verify": ("read both sides and compare them", "appliance.verify.command:VERIFY"),
 }
 """The commands by name: a line of help, and where the command is, unless here."""

@@ -10,6 +10,7 @@
 - ``configs``, ``acls``, ``transform``: ``appliance configs``, ``acls`` and ``transform``, which change nothing.
 - ``spark``: ``appliance spark``.
 - ``failback``, ``adoption``: ``appliance failback`` and ``adopt``.
+- ``order``: ``appliance order``, the total order of several clusters.
 - ``run``: one run of such a command, and what several need.
 - ``model``: losses and reports; no IO.
 """

@@ -10,6 +10,7 @@ Comes in: the records of T of all clusters. Goes out, in the own cluster alone: 
 - ``catch_up``: what is visible in another cluster's T-global.
 - ``runner``: a lane at work: promises, openings, transactions.
 - ``process``: the lanes of one cluster, and the topics that they order.
+- ``handle``: an open order, for those that look at it.
 - ``model``: decisions without IO.
 
 Invariants of an order, beside those of the engine, as the tests cite them:

@@ -4,13 +4,17 @@ import argparse
 import asyncio
 import math
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 from appliance.runtime import log
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
+
+_Settings = TypeVar("_Settings", bound=Settings)
 
 Run = Callable[[argparse.Namespace, asyncio.Event], Awaitable[int | None]]
 """Runs until it is done, or until the event is set; gives the exit code, None for 0."""
@@ -33,9 +37,18 @@ def with_settings(
     role: Role, run: Callable[[Settings, argparse.Namespace, asyncio.Event], Awaitable[int | None]]
 ) -> Run:
     """A command's work that reads the settings of ``role`` first, and logs as they say."""
+    return with_settings_by(read_settings, role, run)
+
+
+def with_settings_by(
+    read: Callable[[Path, Role, Mapping[str, str]], _Settings],
+    role: Role,
+    run: Callable[[_Settings, argparse.Namespace, asyncio.Event], Awaitable[int | None]],
+) -> Run:
+    """The same with settings that ``read`` reads: a link's, an order's, or either."""
 
     async def read_and_run(parsed: argparse.Namespace, stopping: asyncio.Event) -> int | None:
-        settings = read_settings(parsed.env_file, role, os.environ)
+        settings = read(parsed.env_file, role, os.environ)
         log.configure(settings.log)
         return await run(settings, parsed, stopping)
 

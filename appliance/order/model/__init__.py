@@ -2,4 +2,6 @@
 
 - ``elections``: promises, votes, and the gate.
 - ``changes``: the values that a transaction of the order's lane writes.
+- ``view``: the order as the facts of all clusters show it.
+- ``shown``: the view as JSON, and for a terminal.
 """

@@ -1,0 +1,37 @@
+"""``appliance order``: a table of its commands. Each is declared like one of ``bin/appliance``."""
+
+import argparse
+import asyncio
+import pkgutil
+from collections.abc import Mapping
+
+from appliance.runtime.command import Command
+
+SUBCOMMANDS: Mapping[str, tuple[str, str]] = {
+    "status": ("show who is home, and what each cluster has", "appliance.commands.order.status:STATUS"),
+}
+"""The commands by name: a line of help, and where the command is."""
+
+
+def subcommand(name: str) -> Command:
+    """Import a command."""
+    command: Command = pkgutil.resolve_name(SUBCOMMANDS[name][1])
+    return command
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    commands = command.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
+    for name, (summary, _) in SUBCOMMANDS.items():
+        chosen = subcommand(name)
+        chosen.add_options(commands.add_parser(name, help=summary, description=chosen.description))
+
+
+async def _run(parsed: argparse.Namespace, stopping: asyncio.Event) -> int | None:
+    return await subcommand(parsed.subcommand).run(parsed, stopping)
+
+
+ORDER = Command(
+    "The total order of the records that producers write to one topic in several clusters: T-global in each of them.",
+    _run,
+    _add_options,
+)

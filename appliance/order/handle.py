@@ -1,0 +1,72 @@
+"""An open order: its clusters, its names, and the facts of all clusters as they are now."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from appliance.clock import now_ms
+from appliance.errors import ApplianceError
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.offsets import Bound, try_offsets
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.clusters import order_cluster
+from appliance.link.model.naming import Naming
+from appliance.logs.model.span import Span
+from appliance.order.model.view import ClusterFacts, OrderView, compose
+from appliance.order.names import order_naming
+from appliance.settings.order_values import OrderSettings
+
+_PATIENCE = 20.0
+"""Seconds in which a cluster has to answer, to be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderHandle:
+    """An open order; with ``single`` all partitions of a topic have one order."""
+
+    clusters: Mapping[str, Cluster]
+    naming: Naming
+    single: bool = False
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, settings: OrderSettings) -> AsyncIterator["OrderHandle"]:
+        """The order of these settings; no cluster is dialled before it is asked."""
+        async with contextlib.AsyncExitStack() as stack:
+            clusters = {
+                each.id: await stack.enter_async_context(order_cluster(settings, each.id)) for each in settings.clusters
+            }
+            yield cls(clusters, order_naming(settings.topics_regex), settings.partitions == 1)
+
+    async def view(self) -> OrderView:
+        """Read all clusters at once."""
+        facts = await asyncio.gather(*map(self._facts, self.clusters.values()))
+        return compose(dict(zip(self.clusters, facts, strict=True)), now_ms(), single=self.single)
+
+    async def _facts(self, cluster: Cluster) -> ClusterFacts | str:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return await self._read(cluster)
+        except TimeoutError:
+            return f"it does not answer within {_PATIENCE:g} s"
+        except ApplianceError as error:
+            return str(error)
+
+    async def _read(self, cluster: Cluster) -> ClusterFacts:
+        """The lanes first: the logs of T have at least what these say."""
+        positions = self.naming.positions_topic
+        there = (await cluster.metadata([positions])).topics.get(positions)
+        lanes = await peek_checkpoints(cluster, positions, len(there.leaders) if there else 0)
+        metadata = await cluster.metadata(None)
+        topics = {topic.name: len(topic.leaders) for topic in self.naming.copied(metadata.topics)}
+        logs = [Partition(topic, number) for topic, size in topics.items() for number in range(size)]
+        starts = (await try_offsets(cluster, metadata, logs, Bound.START)).values
+        ends = (await try_offsets(cluster, metadata, logs, Bound.STABLE_END)).values
+        return ClusterFacts(
+            [lane.promise for lane in lanes],
+            {key: record for lane in lanes for key, record in lane.orders.items()},
+            topics,
+            {log: Span(starts[log], max(starts[log], ends[log])) for log in logs if log in starts and log in ends},
+        )

@@ -1,0 +1,252 @@
+"""The order as the committed facts of all clusters show it, read once. An unknown value is None, never 0."""
+
+import enum
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.layout import Layout
+from appliance.link.model.order import Epoch, HiddenLog, Members, OrderRecord, Origin, Promise
+from appliance.logs.model.span import Span
+from appliance.program import PROGRAM
+
+
+class OrderState(enum.StrEnum):
+    """The state of the order in a word; the first one that holds of any part of it, in this order."""
+
+    NEVER_RUN = "never run"
+    STOPPED = "stopped"
+    NO_HOME = "no home"
+    UNKNOWN = "unknown"
+    ALONE = "alone"
+    ORDERING = "ordering"
+    ORDERED = "ordered"
+
+    @property
+    def well(self) -> bool:
+        """True when no operator is needed."""
+        return self in (OrderState.ORDERING, OrderState.ORDERED)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """The facts of one cluster: the promises of its lanes, its part in the order of each partition, and its topics T.
+
+    ``spans`` are those of its logs, of T and of the order; a log without one could not be asked.
+    """
+
+    promises: Sequence[Promise | None]
+    orders: Mapping[Partition, OrderRecord]
+    topics: Mapping[str, int]
+    spans: Mapping[Partition, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """A cluster: the newest promise of its lanes, or the reason that nothing is known of it now."""
+
+    id: str
+    unknown: str | None
+    promised: Epoch | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneView:
+    """A lane: its newest epoch, promised by ``promised``; ``since`` is the time of its home's own promise.
+
+    ``before`` is the newest older epoch that a cluster which was read has accepted, or was home of.
+    """
+
+    lane: int
+    epoch: Epoch | None
+    since: int | None
+    members: Members
+    promised: Members
+    lost: Members
+    before: Epoch | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A cluster's part in the order of a partition: ``rank`` records of its T-global, which ``lacks`` others.
+
+    A home has taken ``unshown`` records that its T-global does not show yet.
+    """
+
+    cluster: str
+    accepted: Epoch
+    rank: int
+    lacks: int | None
+    unshown: int | None
+    alone: bool
+    stopped: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OriginView:
+    """A partition of T in one cluster: the next offset to take, and the number of offsets that wait from there on."""
+
+    cluster: str
+    partition: int
+    next_offset: int | None
+    end_offset: int | None
+    backlog: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """The order of a partition of T: ``open`` is None if its home is unknown; ``length`` counts the home's records."""
+
+    topic: str
+    partition: int
+    lane: int
+    open: bool | None
+    length: int | None
+    parts: tuple[PartView, ...]
+    origins: tuple[OriginView, ...]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What needs an operator, and the commands that end it."""
+
+    subject: str
+    reason: str
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """The commands that the reason names."""
+        return tuple(f"{PROGRAM} {words}" for words in re.findall(r"`appliance ([^`]+)`", self.reason))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderView:
+    """The whole order at a time in milliseconds."""
+
+    at: int
+    clusters: tuple[ClusterView, ...]
+    lanes: tuple[LaneView, ...]
+    partitions: tuple[PartitionView, ...]
+
+    @property
+    def state(self) -> OrderState:
+        """The state in a word."""
+        parts = [part for each in self.partitions for part in each.parts]
+        unknown = any(each.unknown for each in self.clusters) or any(each.open is None for each in self.partitions)
+        holds = {
+            OrderState.NEVER_RUN: not unknown and not any(each.epoch for each in self.lanes),
+            OrderState.STOPPED: any(part.stopped for part in parts),
+            OrderState.NO_HOME: any(each.open is False for each in self.partitions),
+            OrderState.UNKNOWN: unknown,
+            OrderState.ALONE: any(part.alone for part in parts),
+            OrderState.ORDERING: any(part.lacks != 0 for part in parts)
+            or any(origin.backlog != 0 for each in self.partitions for origin in each.origins),
+        }
+        return next((state for state, is_so in holds.items() if is_so), OrderState.ORDERED)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that needs an operator."""
+        return tuple(self._problems())
+
+    def _problems(self) -> Iterator[Problem]:
+        if self.state is OrderState.NEVER_RUN:
+            yield Problem("order", "no cluster has promised anything yet: start its process beside each of them")
+        for cluster in self.clusters:
+            if cluster.unknown:
+                yield Problem(cluster.id, f"unknown now: {cluster.unknown}")
+        for each in self.partitions:
+            lane = self.lanes[each.lane]
+            if each.open is False and lane.epoch:
+                promised = ", ".join(lane.promised) or "nobody"
+                yield Problem(str(each), f"no home: epoch {lane.epoch}, promised by {promised}, is not open")
+            for part in each.parts:
+                if part.stopped:
+                    yield Problem(f"{each} of {part.cluster}", part.stopped)
+                if part.alone:
+                    yield Problem(f"{each} of {part.cluster}", "alone: it shows what no other cluster has")
+
+
+def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) -> OrderView:
+    """The view of what was read; a text is the reason that nothing is known of a cluster."""
+    read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
+    lanes = tuple(_lane(lane, read) for lane in range(max((len(each.promises) for each in read.values()), default=0)))
+    clusters = (
+        ClusterView(name, each, None)
+        if isinstance(each, str)
+        else ClusterView(name, None, max((p.epoch for p in each.promises if p), default=None))
+        for name, each in facts.items()
+    )
+    keys = {key for each in read.values() for key in each.orders}
+    for each in read.values():
+        for topic, size in each.topics.items():
+            keys |= {Partition(topic, number) for number in range(1 if single else size)}
+    layout = Layout(len(lanes))
+    partitions = (_partition(key, lanes[layout.lane_of(*key)], read, single=single) for key in sorted(keys) if lanes)
+    return OrderView(now, tuple(clusters), lanes, tuple(partitions))
+
+
+def _lane(lane: int, read: Mapping[str, ClusterFacts]) -> LaneView:
+    given = {name: each.promises[lane] for name, each in read.items() if lane < len(each.promises)}
+    promises = {name: promise for name, promise in given.items() if promise is not None}
+    newest = max(promises.values(), key=lambda each: each.epoch, default=None)
+    if newest is None:
+        return LaneView(lane, None, None, (), (), (), None)
+    own, lanes = promises.get(newest.epoch.home), Layout(max(len(each.promises) for each in read.values()))
+    orders = [record for each in read.values() for key, record in each.orders.items() if lanes.lane_of(*key) == lane]
+    epochs = {record.accepted for record in orders} | {record.hidden.epoch for record in orders if record.hidden}
+    return LaneView(
+        lane,
+        newest.epoch,
+        own.since if own and own.epoch == newest.epoch else None,
+        newest.members,
+        tuple(name for name, each in promises.items() if each.epoch == newest.epoch),
+        newest.lost,
+        max((each for each in epochs if each.number and each < newest.epoch), default=None),
+    )
+
+
+def _partition(key: Partition, lane: LaneView, read: Mapping[str, ClusterFacts], *, single: bool) -> PartitionView:
+    home = read.get(lane.epoch.home) if lane.epoch else None
+    record = home.orders.get(key, OrderRecord()) if home else None
+    hidden = record.hidden_tail(lane.epoch.home) if record and lane.epoch and record.accepted == lane.epoch else None
+    is_open = hidden is not None if record or lane.epoch is None else None
+    parts = (
+        _part(name, each.orders.get(key, OrderRecord()), hidden, lane.epoch)
+        for name, each in read.items()
+        if name in lane.members or key in each.orders
+    )
+    length = hidden.rank if hidden else None
+    origins = tuple(_origins(key, hidden, read, single=single))
+    return PartitionView(*key, lane.lane, is_open, length, tuple(parts), origins)
+
+
+def _part(name: str, record: OrderRecord, hidden: HiddenLog | None, epoch: Epoch | None) -> PartView:
+    is_home = hidden is not None and epoch is not None and epoch.home == name
+    lacks = max(0, hidden.rank - record.rank) if hidden else None
+    unshown = lacks if is_home else None
+    return PartView(name, record.accepted, record.rank, lacks, unshown, record.alone, record.stopped or None)
+
+
+def _origins(
+    key: Partition, hidden: HiddenLog | None, read: Mapping[str, ClusterFacts], *, single: bool
+) -> Iterator[OriginView]:
+    """The origins that were seen, or that the home knows; their ends were read after the home's places."""
+    seen = {
+        Origin(name, number)
+        for name, each in read.items()
+        for number in range(each.topics.get(key.topic, 0))
+        if single or number == key.number
+    }
+    for origin in sorted(seen.union(hidden.vector if hidden else ())):
+        cluster = read.get(origin.cluster)
+        span = cluster.spans.get(Partition(key.topic, origin.number)) if cluster else None
+        place = hidden.vector.get(origin) if hidden else None
+        start, end = (None, None) if span is None else (span.start, span.end)
+        following = place.next_offset if place else start if hidden else None
+        backlog = None if following is None or end is None else max(0, end - following)
+        yield OriginView(*origin, following, end, backlog)

@@ -1,0 +1,134 @@
+"""The view of an order, from the facts of its clusters."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.order import Digest, Epoch, HiddenLog, OrderRecord, Origin, Place, Promise
+from appliance.logs.model.span import Span
+from appliance.order.model.shown import document
+from appliance.order.model.view import ClusterFacts, OrderState, OrderView, compose
+
+KEY = Partition("orders", 0)
+OLD, EPOCH = Epoch(1, "grape"), Epoch(2, "orange")
+MEMBERS = ("grape", "lemon", "orange")
+ID = UUID(int=7)
+
+
+def promise(epoch: Epoch = EPOCH, since: int = 5000, lost: tuple[str, ...] = ()) -> Promise:
+    return Promise(epoch, MEMBERS, (MEMBERS,), since, lost)
+
+
+def facts(record: OrderRecord, epoch: Epoch = EPOCH, end: int = 0) -> ClusterFacts:
+    return ClusterFacts([promise(epoch)], {KEY: record}, {"orders": 1}, {KEY: Span(0, end)})
+
+
+def hidden(rank: int, **next_offsets: int) -> HiddenLog:
+    vector = {Origin(cluster, 0): Place(ID, offset, 0) for cluster, offset in next_offsets.items()}
+    return HiddenLog(EPOCH, 0, 0, 0, rank, Digest(), vector)
+
+
+HOME = facts(OrderRecord(EPOCH, 90, hidden=hidden(100, orange=60, grape=40)), end=60)
+
+
+def view(**clusters: ClusterFacts | str) -> OrderView:
+    return compose(clusters, 10_000, single=False)
+
+
+def test_it_says_who_is_home_since_when_and_what_each_cluster_lacks() -> None:
+    seen = view(
+        orange=HOME,
+        grape=facts(OrderRecord(EPOCH, 95), end=45),
+        lemon=facts(OrderRecord(OLD, 80), end=3),
+    )
+    (lane,), (partition,) = seen.lanes, seen.partitions
+    assert (lane.epoch, lane.since, lane.promised, lane.before) == (EPOCH, 5000, ("orange", "grape", "lemon"), OLD)
+    assert (partition.open, partition.length) == (True, 100)
+    assert [(part.cluster, part.rank, part.lacks, part.unshown) for part in partition.parts] == [
+        ("orange", 90, 10, 10),
+        ("grape", 95, 5, None),
+        ("lemon", 80, 20, None),
+    ]
+    assert [(each.cluster, each.next_offset, each.backlog) for each in partition.origins] == [
+        ("grape", 40, 5),
+        ("lemon", 0, 3),
+        ("orange", 60, 0),
+    ]
+    assert seen.state is OrderState.ORDERING
+    assert seen.problems == ()
+
+
+def test_all_is_ordered_where_nothing_waits_anywhere() -> None:
+    home = OrderRecord(EPOCH, 100, hidden=hidden(100, orange=60, grape=40, lemon=0))
+    others = facts(OrderRecord(EPOCH, 100))
+    assert view(orange=facts(home, end=60), grape=others, lemon=others).state is OrderState.ORDERED
+
+
+def test_of_a_cluster_that_cannot_be_read_nothing_is_said() -> None:
+    seen = view(orange=HOME, grape=facts(OrderRecord(EPOCH, 95), end=45), lemon="the tunnel is cut")
+    assert [part.cluster for part in seen.partitions[0].parts] == ["orange", "grape"]
+    assert {each.cluster for each in seen.partitions[0].origins} == {"orange", "grape"}
+    assert seen.state is OrderState.UNKNOWN
+    assert [(each.subject, each.reason) for each in seen.problems] == [("lemon", "unknown now: the tunnel is cut")]
+
+
+def test_without_the_home_nobody_knows_what_is_lacking_or_waits() -> None:
+    follower = facts(OrderRecord(EPOCH, 95), end=45)
+    seen = view(orange="it is down", grape=follower, lemon=follower)
+    (partition,), (lane,) = seen.partitions, seen.lanes
+    assert (lane.epoch, lane.since) == (EPOCH, None)
+    assert (partition.open, partition.length) == (None, None)
+    assert {part.lacks for part in partition.parts} == {None}
+    assert {each.backlog for each in partition.origins} == {None}
+    assert seen.state is OrderState.UNKNOWN
+
+
+def test_an_origin_whose_end_cannot_be_asked_has_an_unknown_backlog() -> None:
+    seen = view(orange=HOME, grape=replace(facts(OrderRecord(EPOCH, 95)), spans={}), lemon=facts(OrderRecord()))
+    assert [each.backlog for each in seen.partitions[0].origins] == [None, 0, 0]
+    assert seen.state is OrderState.ORDERING
+
+
+def test_an_epoch_that_is_promised_and_not_open_is_no_home() -> None:
+    newer = Epoch(3, "grape")
+    seen = view(orange=HOME, grape=facts(OrderRecord(EPOCH, 95), newer), lemon=facts(OrderRecord(EPOCH, 80)))
+    assert seen.lanes[0].epoch == newer
+    assert seen.partitions[0].open is False
+    assert seen.state is OrderState.NO_HOME
+    assert "promised by grape" in seen.problems[0].reason
+
+
+def test_nobody_has_promised_anything_where_no_process_has_run() -> None:
+    empty = ClusterFacts([], {}, {"orders": 1}, {})
+    assert view(orange=empty, grape=empty).state is OrderState.NEVER_RUN
+    assert view(orange=empty, grape="it is down").state is OrderState.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("record", "state", "remedies"),
+    [
+        (OrderRecord(EPOCH, 95, alone=True), OrderState.ALONE, []),
+        (
+            OrderRecord(EPOCH, 95, stopped="it has other records: `appliance order rebuild`"),
+            OrderState.STOPPED,
+            ["bin/appliance order rebuild"],
+        ),
+    ],
+)
+def test_what_needs_an_operator_is_named_with_its_commands(
+    record: OrderRecord, state: OrderState, remedies: list[str]
+) -> None:
+    seen = view(orange=HOME, grape=facts(record), lemon=facts(OrderRecord(EPOCH, 80)))
+    assert seen.state is state
+    (problem,) = document(seen)["problems"]
+    assert (problem["subject"], problem["remedies"]) == ("orders-0 of grape", remedies)
+
+
+def test_in_json_the_unknown_is_null_and_times_are_iso_8601() -> None:
+    told = document(view(orange="it is down", grape=facts(OrderRecord())))
+    assert told["at"] == "1970-01-01T00:00:10.000Z"
+    assert told["lanes"][0]["epoch"] == {"number": 2, "home": "orange"}
+    assert told["lanes"][0]["since"] is None
+    assert told["partitions"][0]["parts"][0]["accepted"] is None
