@@ -178,7 +178,8 @@ class OrderedPartition:
         hidden = theirs.hidden_tail(winner)
         if hidden is not None and opened > record.rank:
             self._read_hidden(winner, hidden.epoch, theirs.following)
-            self._tail += [each for each in self._hidden_transactions(UNLIMITED) if each.mark.rank > record.rank]
+            arrived = [*self._tail, *self._hidden_transactions(UNLIMITED)]
+            self._tail = [each for each in arrived if each.mark.rank > record.rank]  # a catch-up may have shown some
             if not self._tail or self._tail[-1].mark.rank < opened:
                 return None
         elif (hidden.digest if hidden else theirs.digest) != record.digest:

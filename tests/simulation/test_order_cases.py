@@ -29,6 +29,11 @@ class Calm:
             if beside.life.alive and beside.task.done():
                 beside.task.result()
 
+    def go_on_until(self, reached: Callable[[], bool]) -> None:
+        limit = self.loop.time() + 30
+        self.loop.run_while(lambda: not reached() and self.loop.time() < limit)
+        assert reached()
+
     def settle(self) -> None:
         self.world.decide_all()
         limit = self.loop.time() + 60
@@ -78,4 +83,25 @@ def test_a_new_home_goes_on_in_the_same_order(calm: Callable[[int], Calm]) -> No
         order.go_on(0.02)
         if turn % 30 == 29:
             order.world.beside[order.world.names[turn // 30]].process.stand()
+    order.settle()
+
+
+def test_case_1240_a_candidate_forgets_of_a_hidden_log_what_a_catch_up_has_shown(calm: Callable[[int], Calm]) -> None:
+    order = calm(3)
+    world = order.world
+    world.make_topic("orders", 1)
+    for name in world.names:
+        world.start(name)
+    order.go_on(3)
+    for pair in (("lemon", "orange"), ("lemon", "grape"), ("orange", "grape")):
+        world.cut(*pair)  # grape shows what orange, the home, does not know of
+    for _ in range(300):
+        world.write()
+        order.go_on(0.02)
+    world.cuts.discard(("lemon", "orange"))
+    (runner,) = world.beside["lemon"].process.runners
+    (candidate,) = runner.partitions.values()
+    world.beside["lemon"].process.stand()
+    order.go_on_until(lambda: bool(candidate._tail))
+    world.mend()
     order.settle()
