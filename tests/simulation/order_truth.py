@@ -6,7 +6,7 @@ Letters are those of docs/total-order.md.
 from dataclasses import dataclass, field
 
 from tests.simulation.invariants import Violation
-from tests.simulation.log import Log, Record, placed, seen
+from tests.simulation.log import Entry, Log, Record, placed, seen
 
 
 @dataclass(slots=True)
@@ -19,20 +19,30 @@ class OrderTruth:
     """All that was ever visible in a T-global."""
     ranks: dict[Log, int] = field(default_factory=dict)
     """How many records each T-global shows."""
-    _places: dict[Log, int] = field(default_factory=dict)
+    places: dict[Record, tuple[tuple[str, int], int]] = field(default_factory=dict)
+    """The origin of each record that was ever written to T, and its offset there."""
+    _ends: dict[Log, int] = field(default_factory=dict)
+    """The offset up to which each log was looked at."""
     _seen: set[Record] = field(default_factory=set)
 
     def look(self, log: Log) -> None:
         """Check what a T-global shows now."""
-        at, end = self._places.get(log, 0), log.stable_end
-        for entry in log.entries[log.index(at) :]:
-            if entry.base >= end:
-                break
-            if entry.base >= at:
-                self._places[log] = entry.last + 1
-                if entry.outcome and not entry.marker:
-                    for _, record in placed(entry):
-                        self._show(log, record)
+        for entry in self._news(log, log.stable_end):
+            if entry.outcome and not entry.marker:
+                for _, record in placed(entry):
+                    self._show(log, record)
+
+    def learn(self, origin: tuple[str, int], log: Log) -> None:
+        """Note where the records of an origin lie, whatever becomes of them."""
+        for entry in self._news(log, log.end):
+            if not entry.marker:
+                for offset, record in placed(entry):
+                    self.places[record] = origin, offset
+
+    def _news(self, log: Log, end: int) -> list[Entry]:
+        at = self._ends.get(log, 0)
+        self._ends[log] = end
+        return [entry for entry in log.entries[log.index(at) :] if at <= entry.base < end]
 
     def _show(self, log: Log, record: Record) -> None:
         rank = self.ranks.get(log, 0)

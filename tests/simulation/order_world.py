@@ -1,11 +1,13 @@
 """Several clusters with one order: a process beside each, producers in each, and tunnels that are cut."""
 
 import asyncio
+import functools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from appliance.errors import ApplianceError, Unreachable
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.order.names import order_naming
 from appliance.order.process import Order, OrderProcess
@@ -18,6 +20,7 @@ from tests.simulation.invariants import Violation
 from tests.simulation.log import Log
 from tests.simulation.loop import Life, SimulatedLoop
 from tests.simulation.order_truth import OrderTruth
+from tests.simulation.order_watch import OrderWatch
 from tests.simulation.workload import Workload
 
 NAMES = ("orange", "grape", "lemon", "melon", "peach")
@@ -83,16 +86,19 @@ class OrderWorld:
         self.order = Order(members, self.names[0], naming, lanes, discovery_seconds=0.5, commit_bytes=2000)
         self.cuts: set[tuple[str, str]] = set()
         self.commits = 0
-        self.brokers = {name: Brokers(name, self.later, self._committed) for name in self.names}
+        self.brokers = {
+            name: Brokers(name, self.later, functools.partial(self._committed, name)) for name in self.names
+        }
         self.workloads: dict[str, Workload] = {}
         self.beside: dict[str, Beside] = {}
-        self.truths: dict[tuple[str, int], OrderTruth] = {}
+        self.truths: dict[Partition, OrderTruth] = {}
+        self.watch = OrderWatch(naming, self.brokers, self.truths)
         self.violation: Violation | None = None
         self._runs = 0
         for number, (name, brokers) in enumerate(self.brokers.items()):
             Administration(brokers)
             self.workloads[name] = Workload(brokers, chance, written=number * 1_000_000)
-            brokers.grown.append(self._changed)
+            brokers.grown.append(functools.partial(self._changed, name))
 
     def later(self, reason: str, act: Callable[[], None]) -> None:
         """Have something happen when chance has it."""
@@ -108,7 +114,7 @@ class OrderWorld:
         for cluster, brokers in self.brokers.items():
             topic = brokers.make(name, partitions)
             for log in topic.logs:
-                truth = self.truths.setdefault((name, log.number), OrderTruth(f"{name}-{log.number}"))
+                truth = self.truths.setdefault(Partition(name, log.number), OrderTruth(f"{name}-{log.number}"))
                 truth.origins[cluster, log.number] = log
 
     def start(self, name: str) -> None:
@@ -171,14 +177,20 @@ class OrderWorld:
     def _topics(self) -> set[str]:
         return {topic for topic, _ in self.truths}
 
-    def _committed(self, _: Transaction) -> None:
+    def _committed(self, name: str, transaction: Transaction) -> None:
         self.commits += 1
+        self._check(lambda: self.watch.committed(name, transaction))
 
-    def _changed(self, log: Log) -> None:
-        topic = log.topic.removesuffix("-global")
-        if topic == log.topic or (topic, log.number) not in self.truths:
-            return
+    def _changed(self, name: str, log: Log) -> None:
+        own = self.truths.get(Partition(log.topic, log.number))
+        if own is not None:
+            own.learn((name, log.number), log)
+        ordered = self.truths.get(Partition(log.topic.removesuffix("-global"), log.number))
+        if own is None and ordered is not None:
+            self._check(lambda: ordered.look(log))
+
+    def _check(self, check: Callable[[], None]) -> None:
         try:
-            self.truths[topic, log.number].look(log)
+            check()
         except Violation as violation:
             self.violation = self.violation or violation
