@@ -1,5 +1,6 @@
 """``appliance order``: the commands of a total order, each in a file of its own.
 
 - ``command``: the table of them.
+- ``run``: the process beside one cluster, and a try of an order on one machine.
 - ``status``: the order as all clusters' committed facts show it.
 """

@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import pkgutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from appliance.runtime.command import Command
 
 SUBCOMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("run the process beside one cluster", "appliance.commands.order.run:RUN"),
     "status": ("show who is home, and what each cluster has", "appliance.commands.order.status:STATUS"),
 }
 """The commands by name: a line of help, and where the command is."""
@@ -23,7 +25,9 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     commands = command.add_subparsers(dest="subcommand", required=True, metavar="COMMAND")
     for name, (summary, _) in SUBCOMMANDS.items():
         chosen = subcommand(name)
-        chosen.add_options(commands.add_parser(name, help=summary, description=chosen.description))
+        own = commands.add_parser(name, help=summary, description=chosen.description)
+        own.add_argument("--env-file", type=Path, default=argparse.SUPPRESS, metavar="PATH", help="the settings")
+        chosen.add_options(own)
 
 
 async def _run(parsed: argparse.Namespace, stopping: asyncio.Event) -> int | None:
