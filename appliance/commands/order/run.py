@@ -11,7 +11,7 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from appliance.clock import now_ms
@@ -67,7 +67,7 @@ async def _run(parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as running:
             for settings in beside:
                 notice = to_log if len(beside) == 1 else partial(_of_cluster, settings.cluster)
-                running.create_task(_run_beside(settings, notice, stopping), name=f"order {settings.cluster}")
+                running.create_task(run_beside(settings, notice, stopping), name=f"order {settings.cluster}")
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
 
@@ -95,8 +95,13 @@ def _of_cluster(cluster: str, subject: str, error: ApplianceError | None) -> Non
     to_log(f"{cluster}: {subject}", error)
 
 
-async def _run_beside(settings: OrderSettings, notice: Notice, stopping: asyncio.Event) -> None:
-    """Order in one cluster until ``stopping``."""
+async def run_beside(
+    settings: OrderSettings,
+    notice: Notice,
+    stopping: asyncio.Event,
+    begins: Callable[[OrderProcess], None] = lambda _: None,
+) -> None:
+    """Order in one cluster until ``stopping``; ``begins`` gets the process."""
     order, problems = order_of(settings), ProblemLog(notice)
     async with contextlib.AsyncExitStack() as stack:
         clusters = {
@@ -107,7 +112,9 @@ async def _run_beside(settings: OrderSettings, notice: Notice, stopping: asyncio
         if owner is not None:
             fields = {"cluster": settings.cluster, "clusters": ",".join(order.clusters), "lanes": order.lanes}
             log.info("order begins", extra={"fields": fields})
-            await OrderProcess(order, settings.cluster, clusters, owner, notice).run(stopping)
+            process = OrderProcess(order, settings.cluster, clusters, owner, notice)
+            begins(process)
+            await process.run(stopping)
 
 
 async def _owner(cluster: Cluster, order: Order) -> Owner:
